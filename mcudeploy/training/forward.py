@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.ir.graph import Graph, GraphIO, Operator, Shape
+from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import stored_axes
+from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.training import parameter_axes
+from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.training.node_list import NodeList, OnnxShape
@@ -26,9 +31,33 @@ from mcudeploy.training.recipe import Trained
 
 Array = NDArray[Any]
 
-_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul"}
-_UNARY = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
-_WEIGHTS_RANK = 4
+_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
+_UNARY = {
+    "abs": "Abs",
+    "celu": "Celu",
+    "elu": "Elu",
+    "erf": "Erf",
+    "exp": "Exp",
+    "gelu": functions.GELU,
+    "hard_sigmoid": "HardSigmoid",
+    "hard_swish": "HardSwish",
+    "leaky_relu": "LeakyRelu",
+    "neg": "Neg",
+    "relu": "Relu",
+    "selu": "Selu",
+    "sigmoid": "Sigmoid",
+    "softplus": "Softplus",
+    "swish": functions.SWISH,
+    "tanh": "Tanh",
+}
+_ATTRIBUTES = {
+    **dict.fromkeys(("celu", "elu", "leaky_relu", "swish"), ("alpha",)),
+    "hard_sigmoid": ("alpha", "beta"),
+    "selu": ("alpha", "gamma"),
+}
+"""The names of a function's alpha and beta in ONNX."""
+ONNX_AXES = (2, 3, 1)
+"""The axes of an image [1, C, H, W] by those of a tensor: rows, columns, channels."""
 
 
 class NotTrainable(Exception):  # noqa: N818 -- not an error but a verdict about one operator
@@ -193,27 +222,38 @@ def _conv(to: Forward, operator: Operator) -> str:
 def _pool(to: Forward, operator: Operator) -> str:
     op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
     assert isinstance(op, AveragePool | MaxPool)
-    counted = {"count_include_pad": int(op.count_include_pad)} if isinstance(op, AveragePool) else {}
-    return to.nodes.add(
-        type(op).__name__,
-        [to.images[operator.inputs[0]]],
-        shape,
-        operator.name,
-        kernel_shape=list(op.kernel_shape),
-        strides=list(op.stride),
-        pads=_pads(to, operator, op),
-        **counted,
-    )
+    attributes = pool_window(op, to.graph.tensors[operator.inputs[0]].shape)
+    if isinstance(op, AveragePool):
+        del attributes["dilations"]  # ONNX has none before its version 19
+        attributes["count_include_pad"] = int(op.count_include_pad)
+    inputs = [to.images[operator.inputs[0]]]
+    return to.nodes.add(type(op).__name__, inputs, shape, operator.name, **attributes)
 
 
-def _pads(to: Forward, operator: Operator, op: AveragePool | MaxPool) -> list[int]:
-    """The pads of a pool whose number of windows follows from them. Raises NotTrainable for others."""
-    sizes = to.graph.tensors[operator.inputs[0]].shape
+def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
+    """The attributes of the windows of a pool of this input, whose number follows from the pads.
+
+    Pads that do not count reach to the end of the last window. Raises NotTrainable if ONNX has no such
+    attributes.
+    """
+    pads = list(op.pads)
     for at in (0, 1):
-        free = sizes[at] + op.pads[at] + op.pads[at + 2] - op.kernel_shape[at]
-        if op.dilation[at] != 1 or free // op.stride[at] + 1 != op.out_size[at]:
-            raise NotTrainable("its windows are dilated, or reach beyond the padding (ceil_mode)")
-    return list(op.pads)
+        reach = op.dilation[at] * (op.kernel_shape[at] - 1) + 1
+        free = source[at] + op.pads[at] + op.pads[at + 2] - reach
+        if free // op.stride[at] + 1 != op.out_size[at]:
+            pads[at + 2] = (op.out_size[at] - 1) * op.stride[at] + reach - source[at] - op.pads[at]
+            if isinstance(op, AveragePool) and op.count_include_pad:
+                raise NotTrainable("its windows reach beyond padding that counts (ceil_mode)")
+            if not 0 <= pads[at + 2] < op.kernel_shape[at]:
+                raise NotTrainable("a window lies beyond the padding (ceil_mode)")
+        if isinstance(op, AveragePool) and op.dilation[at] != 1:
+            raise NotTrainable("the windows of its mean are dilated")
+    return {
+        "kernel_shape": list(op.kernel_shape),
+        "strides": list(op.stride),
+        "dilations": list(op.dilation),
+        "pads": pads,
+    }
 
 
 def _binary(to: Forward, operator: Operator) -> str:
@@ -237,7 +277,8 @@ def _unary(to: Forward, operator: Operator) -> str:
         return to.clipped(x, op.alpha, op.beta)
     if op.function not in _UNARY:
         raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
-    return to.nodes.add(_UNARY[op.function], [x], shape, operator.name)
+    attributes = dict(zip(_ATTRIBUTES.get(op.function, ()), (op.alpha, op.beta), strict=False))
+    return to.nodes.add(_UNARY[op.function], [x], shape, operator.name, **attributes)
 
 
 def _view(to: Forward, operator: Operator) -> str:
@@ -249,16 +290,92 @@ def _view(to: Forward, operator: Operator) -> str:
 def _softmax(to: Forward, operator: Operator) -> str:
     op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
     assert isinstance(op, Softmax)
-    axis = {0: 2, 1: 3, 2: 1}[op.axis]
+    axis = ONNX_AXES[op.axis]
     return to.nodes.add("Softmax", [to.images[operator.inputs[0]]], shape, operator.name, axis=axis)
+
+
+def _concat(to: Forward, operator: Operator) -> str:
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Concat)
+    inputs = [to.images[name] for name in operator.inputs]
+    return to.nodes.add("Concat", inputs, shape, operator.name, axis=ONNX_AXES[op.axis])
+
+
+def _reduce(to: Forward, operator: Operator) -> str:
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Reduce)
+    axes, inputs = sorted(ONNX_AXES[axis] for axis in op.axes), [to.images[operator.inputs[0]]]
+    name = f"Reduce{op.function.capitalize()}"
+    if op.function == "sum":  # whose axes are an input
+        inputs.append(to.nodes.constant(np.array(axes, np.int64), "axes"))
+        return to.nodes.add(name, inputs, shape, operator.name, keepdims=1)
+    return to.nodes.add(name, inputs, shape, operator.name, keepdims=1, axes=axes)
+
+
+def _slice(to: Forward, operator: Operator) -> str:
+    op, tensors = operator.op, to.graph.tensors
+    assert isinstance(op, Slice)
+    if op.step != (1, 1, 1):
+        raise NotTrainable("it leaves out values between others, or turns their order")
+    image = to.images[operator.inputs[0]]
+    return to.nodes.part(image, op.start, tensors[operator.output].shape, operator.name)
+
+
+def _pad(to: Forward, operator: Operator) -> str:
+    op = operator.op
+    assert isinstance(op, Pad)
+    if min(op.before) < 0 or min(op.after) < 0:
+        raise NotTrainable("it crops on one side")
+    image = to.images[operator.inputs[0]]
+    return to.nodes.padded(image, (op.before, op.after), op.value, operator.name)
+
+
+def _transpose(to: Forward, operator: Operator) -> str:
+    op = operator.op
+    assert isinstance(op, Transpose)
+    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
+    moved = to.nodes.transposed(to.nodes.reshaped(rows, op.dims), op.perm)
+    return to.nodes.transposed(to.nodes.reshaped(moved, (1, *op.out_shape)), (0, 3, 1, 2))
+
+
+def _resize(to: Forward, operator: Operator) -> str:
+    op = operator.op
+    assert isinstance(op, Resize)
+    rows, cols = repetitions(op)
+    scales = to.nodes.constant(np.array([1, 1, rows, cols], np.float32), "scales")
+    inputs, shape = (
+        [to.images[operator.inputs[0]], "", scales],
+        image_shape(to.graph.tensors[operator.output].shape),
+    )
+    attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return to.nodes.add("Resize", inputs, shape, operator.name, **attributes)
+
+
+def repetitions(op: Resize) -> tuple[int, int]:
+    """The numbers of rows and of columns that a resize makes of one. Raises NotTrainable if it does not
+    repeat values.
+    """
+    counts = []
+    for samples in (op.rows, op.cols):
+        count = len(samples.first) // (samples.first[-1] + 1)
+        if samples.first != tuple(at // count for at in range(len(samples.first))) or any(samples.fraction):
+            raise NotTrainable("it does not repeat each value a whole number of times")
+        counts.append(count)
+    return counts[0], counts[1]
 
 
 _RULES: dict[str, Callable[[Forward, Operator], str]] = {
     AveragePool.kind: _pool,
     Binary.kind: _binary,
+    Concat.kind: _concat,
     Conv2d.kind: _conv,
     MaxPool.kind: _pool,
+    Pad.kind: _pad,
+    Reduce.kind: _reduce,
     Reshape.kind: _view,
+    Resize.kind: _resize,
+    Slice.kind: _slice,
     Softmax.kind: _softmax,
+    Transpose.kind: _transpose,
     Unary.kind: _unary,
 }

@@ -11,9 +11,14 @@ import numpy as np
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.ir.graph import Operator
+from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.pool import AveragePool
+from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.resize import Resize
+from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.training.forward import (
@@ -24,7 +29,11 @@ from mcudeploy.training.forward import (
     parameter_name,
     window,
 )
+from mcudeploy.training.move_gradients import concat, pad, part, resize, transpose
+from mcudeploy.training.node_list import OnnxShape
+from mcudeploy.training.pool_gradients import average_pool, max_pool, reduction
 from mcudeploy.training.recomputing import KeptTensors
+from mcudeploy.training.unary_gradients import reads_argument, unary
 from mcudeploy.training.updates import Updates
 
 
@@ -103,6 +112,8 @@ class Backward:
 def _reads_inputs(operator: Operator) -> bool:
     """Whether the gradient of an operator without weights reads its inputs."""
     op = operator.op
+    if isinstance(op, Unary):
+        return reads_argument(op)
     return isinstance(op, Binary) and op.function == "mul" and op.constant_operand is None
 
 
@@ -146,17 +157,6 @@ def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str
     )
 
 
-def _average_pool(to: Backward, operator: Operator, gradient: str) -> None:
-    op, nodes = operator.op, to.forward.nodes
-    assert isinstance(op, AveragePool)
-    shape = to.forward.graph.tensors[operator.inputs[0]].shape
-    if op.out_size != (1, 1) or op.pads != (0, 0, 0, 0) or op.kernel_shape != shape[:2]:
-        raise NotTrainable("it is no mean over the whole image, and has no gradient here")
-    share = nodes.reals(np.full((1, 1, *shape[:2]), 1 / prod(shape[:2])))
-    name = f"{operator.inputs[0]}_gradient"
-    to.add(operator.inputs[0], nodes.add("Mul", [gradient, share], image_shape(shape), name))
-
-
 def _binary(to: Backward, operator: Operator, gradient: str) -> None:
     op, forward, nodes = operator.op, to.forward, to.forward.nodes
     assert isinstance(op, Binary)
@@ -165,36 +165,32 @@ def _binary(to: Backward, operator: Operator, gradient: str) -> None:
     for at, source in enumerate(inputs):
         if source not in to.wanted:
             continue
-        if nodes.shapes[forward.images[source]] != shape:
-            raise NotTrainable("an operand is repeated along an axis, and such a gradient is not supported")
         place = at if op.constant_operand != 0 else 1
-        if op.function == "mul":
+        own = gradient
+        if op.function in ("mul", "div"):
             if op.constant_operand is None:
                 other = to.tensors.image(inputs[1 - at])
             else:
                 other = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
-            to.add(source, nodes.add("Mul", [gradient, other], shape, f"{source}_gradient"))
+            if op.function == "div" and (op.constant_operand != 1 or place != 0):
+                raise NotTrainable("gradients pass a division by a constant, and no other")
+            own = nodes.add("Mul" if op.function == "mul" else "Div", [gradient, other], shape)
         elif op.function == "sub" and place == 1:
-            to.add(source, nodes.add("Neg", [gradient], shape, f"{source}_gradient"))
-        else:
-            to.add(source, gradient)
+            own = nodes.add("Neg", [gradient], shape)
+        to.add(source, _summed(to, own, nodes.shapes[forward.images[source]]))
 
 
-def _unary(to: Backward, operator: Operator, gradient: str) -> None:
-    op, nodes = operator.op, to.forward.nodes
-    assert isinstance(op, Unary)
-    (source,) = operator.inputs
-    y, shape, name = to.tensors.image(operator.output), nodes.shapes[gradient], f"{source}_gradient"
-    if op.function in ("relu", "clip"):
-        bounds = (0.0, inf) if op.function == "relu" else (op.alpha, op.beta)
-        to.add(source, to.through_clip(operator, gradient, bounds))
-        return
-    one = nodes.reals(1.0)
-    if op.function == "tanh":
-        slope = nodes.add("Sub", [one, nodes.add("Mul", [y, y], shape)], shape)
-    else:  # sigmoid
-        slope = nodes.add("Mul", [y, nodes.add("Sub", [one, y], shape)], shape)
-    to.add(source, nodes.add("Mul", [gradient, slope], shape, name))
+def _summed(to: Backward, gradient: str, shape: OnnxShape) -> str:
+    """The sum of a gradient over the axes along which its operand, of this shape, is repeated."""
+    nodes = to.forward.nodes
+    repeated = [axis for axis, size in enumerate(nodes.shapes[gradient]) if size != shape[axis]]
+    if not repeated:
+        return gradient
+    if repeated != [2, 3]:
+        axes = nodes.constant(np.array(repeated, np.int64), "axes")
+        return nodes.add("ReduceSum", [gradient, axes], shape, keepdims=1)
+    mean = nodes.add("GlobalAveragePool", [gradient], shape)  # which reads blocks of rows, unlike ReduceSum
+    return nodes.add("Mul", [mean, nodes.reals(float(prod(nodes.shapes[gradient][2:])))], shape)
 
 
 def _view(to: Backward, operator: Operator, gradient: str) -> None:
@@ -206,9 +202,16 @@ def _view(to: Backward, operator: Operator, gradient: str) -> None:
 
 
 _RULES: dict[str, Callable[[Backward, Operator, str], None]] = {
-    AveragePool.kind: _average_pool,
+    AveragePool.kind: average_pool,
     Binary.kind: _binary,
+    Concat.kind: concat,
     Conv2d.kind: _conv,
+    MaxPool.kind: max_pool,
+    Pad.kind: pad,
+    Reduce.kind: reduction,
     Reshape.kind: _view,
-    Unary.kind: _unary,
+    Resize.kind: resize,
+    Slice.kind: part,
+    Transpose.kind: transpose,
+    Unary.kind: unary,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,15 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from mcudeploy.frontend.onnx.training_functions import (
     CLIP_MASK,
+    MAX_POOL_TAPS,
     OPSET,
     TRAINING_DOMAIN,
     TRAINING_OPERATORS,
     training_functions,
 )
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Shape
 
 _IR_VERSION = 9
 OnnxShape = tuple[int, ...]
@@ -24,9 +28,10 @@ OnnxShape = tuple[int, ...]
 
 @dataclass(slots=True)
 class NodeList:
-    """Nodes, constants, inputs and outputs; every value but `masks` is float32, with a known shape.
+    """Nodes, constants, inputs and outputs; every value has a known shape.
 
-    `reserved`: names of inputs and outputs of the file, which only they get.
+    `types`: element types of values that are not float32; `reserved`: names of inputs and outputs of
+    the file, which only they get.
     """
 
     nodes: list[NodeProto] = field(default_factory=list)
@@ -34,7 +39,7 @@ class NodeList:
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    masks: list[str] = field(default_factory=list)
+    types: dict[str, int] = field(default_factory=dict)
     reserved: set[str] = field(default_factory=set)
 
     def add(self, op: str, inputs: Sequence[str], shape: OnnxShape, name: str = "", **attributes: Any) -> str:
@@ -54,7 +59,13 @@ class NodeList:
         node = helper.make_node(CLIP_MASK, [value], [name], name, domain=TRAINING_DOMAIN, low=low, high=high)
         self.nodes.append(node)
         self.shapes[name] = self.shapes[value]
-        self.masks.append(name)
+        self.types[name] = TensorProto.BOOL
+        return name
+
+    def add_taps(self, value: str, shape: OnnxShape, **window: Any) -> str:
+        """Add a node that says where the largest value of each window is."""
+        name = self.add(MAX_POOL_TAPS, [value], shape, f"{value}_taps", **window)
+        self.types[name] = TensorProto.INT64
         return name
 
     def unused(self, wish: str) -> str:
@@ -103,6 +114,24 @@ class NodeList:
         shape = tuple(self.shapes[value][axis] for axis in perm)
         return self.add("Transpose", [value], shape, name, perm=list(perm))
 
+    def part(self, image: str, start: Shape, size: Shape, name: str = "") -> str:
+        """The rows, columns and channels of an image [1, C, H, W] from `start` on."""
+        ends = [first + count for first, count in zip(start, size, strict=True)]
+        bounds = [self.constant(np.array(each, np.int64), "bounds") for each in (start, ends, (2, 3, 1))]
+        rows, cols, channels = size
+        return self.add("Slice", [image, *bounds], (1, channels, rows, cols), name)
+
+    def padded(self, image: str, margins: tuple[Shape, Shape], value: float = 0.0, name: str = "") -> str:
+        """An image [1, C, H, W] with rows, columns and channels of a value before and after it."""
+        sizes = [0, 0, 0, 0], [0, 0, 0, 0]
+        for side, margin in zip(sizes, margins, strict=True):
+            side[2], side[3], side[1] = margin
+        before, after = sizes
+        own = self.shapes[image]
+        shape = tuple(sum(each) for each in zip(own, before, after, strict=True))
+        pads = self.constant(np.array([*before, *after], np.int64), "pads")
+        return self.add("Pad", [image, pads, self.reals(value, "padding")], shape, name)
+
     def model(self, name: str) -> ModelProto:
         """The model of all nodes."""
         ends = {*self.inputs, *self.outputs}
@@ -128,5 +157,5 @@ class NodeList:
         )
 
     def _info(self, name: str) -> ValueInfoProto:
-        kind = TensorProto.BOOL if name in self.masks else TensorProto.FLOAT
+        kind = self.types.get(name, TensorProto.FLOAT)
         return helper.make_tensor_value_info(name, kind, self.shapes[name])

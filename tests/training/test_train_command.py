@@ -448,10 +448,10 @@ def test_models_that_are_not_trained(folder: Path) -> None:
     net = network("")
     model = net.model()
     relu = next(node for node in model.graph.node if node.op_type == "Relu")
-    relu.op_type = "Elu"
-    saved(model, folder, "elu")
-    elu = RUN.replace("net.onnx", "elu.onnx")
-    refused(f"{elu} --data data.npz --update full", "elu has no gradient here", code=4)
+    relu.op_type = "Floor"
+    saved(model, folder, "steps")
+    steps = RUN.replace("net.onnx", "steps.onnx")
+    refused(f"{steps} --data data.npz --update full", "floor has no gradient here", code=4)
 
 
 @pytest.mark.parametrize("through", ["", "Transpose", "Constant"])
@@ -479,17 +479,46 @@ def test_shared_constants_are_not_trained_twice(through: str, folder: Path) -> N
     assert report(f"{line} --update bias")["verified"]
 
 
-def test_pools_between_the_loss_and_a_parameter(folder: Path) -> None:
-    """A maximum passes no gradient, but a model that is trained after it may have one."""
+def test_an_operator_without_gradient(folder: Path) -> None:
+    """A softmax passes no gradient, but a model that is trained after it may have one."""
     net = Network(5, (2, 8, 8))
     net.conv(4, 3)
-    net.node("MaxPool", [net.value], kernel_shape=[2, 2], strides=[2, 2])
-    net.size = (4, 4, 4)
+    net.node("Softmax", [net.value], axis=1)
     net.dense(CLASSES)
-    saved(net.model(), folder, "pooled")
-    run = RUN.replace("net.onnx", "pooled.onnx")
+    saved(net.model(), folder, "inner")
+    run = RUN.replace("net.onnx", "inner.onnx")
     assert report(f"{run} --data data.npz --update last:1")["verified"]
     refused(f"{run} --data data.npz --update last:2", "between the loss and a trained parameter", code=4)
+
+
+def test_a_network_of_branches_learns(folder: Path) -> None:
+    """Pools, activations with a bend, concatenation and a gate; the saved model computes the same."""
+    net = Network(5, (2, 8, 8))
+    net.conv(6, 3)
+    start = net.node("HardSwish", [net.value])
+    branches = [net.node("MaxPool", [start], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)]
+    net.node("AveragePool", [start], kernel_shape=[2, 2], strides=[2, 2])
+    net.size = (6, 4, 4)
+    net.conv(4, 3)
+    branches.append(net.node("Elu", [net.value]))
+    joined = net.node("Concat", branches, axis=1)
+    net.node("GlobalAveragePool", [joined])
+    net.size = (10, 1, 1)
+    net.conv(10, 1)
+    gate = net.node("HardSigmoid", [net.value])
+    net.node("Mul", [joined, gate])
+    net.node("GlobalMaxPool", [net.value])
+    net.dense(CLASSES)
+    saved(net.model(), folder, "branches")
+    line = f"{RUN.replace('net.onnx', 'branches.onnx')} --data data.npz --update full"
+    training_run = report(f"{line} --steps 20 --save-model trained.onnx")
+    losses = training_run["training"]["losses"]
+    assert training_run["verified"] and np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
+    following = report(f"{line} --steps 21")
+    wanted = next(it for it in following["outputs"] if it["sample"] == 20 and it["elements"] == CLASSES)
+    values = outputs_of(Path("trained.onnx"), np.load("x.npy")[:1]).reshape(-1)
+    for each in wanted["top"]:
+        assert values[each["index"]] == pytest.approx(each["value"], abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import erf
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,37 @@ class ConvTranspose(OpRun):
         return (result[:, :, top : size[0] - bottom, left : size[1] - right],)
 
 
+class MaxPool(OpRun):
+    """ONNX's operator by its definition: indices of the reference implementation leave the image."""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array, Array]:
+        (top, left, bottom, right), kernel = attributes["pads"], attributes["kernel_shape"]
+        (down, across), (far, wide) = attributes["strides"], attributes["dilations"]
+        padding = ((0, 0), (0, 0), (top, bottom), (left, right))
+        padded = np.pad(x, padding, constant_values=-np.inf)
+        places = np.pad(np.arange(x.size).reshape(x.shape), padding)
+        rows = (padded.shape[2] - far * (kernel[0] - 1) - 1) // down + 1
+        cols = (padded.shape[3] - wide * (kernel[1] - 1) - 1) // across + 1
+        under = [
+            (
+                ...,
+                slice(r * far, r * far + rows * down, down),
+                slice(s * wide, s * wide + cols * across, across),
+            )
+            for r, s in np.ndindex(*kernel)
+        ]
+        values, indices = (np.stack([each[it] for it in under], -1) for each in (padded, places))
+        first = values.argmax(-1)[..., np.newaxis]
+        return values.max(-1), np.take_along_axis(indices, first, -1)[..., 0]
+
+
+class Erf(OpRun):
+    """ONNX's operator in float64: the reference implementation computes it in float32."""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.vectorize(erf, otypes=[np.float64])(x),)
+
+
 class Float64Step:
     """A training step in float64, by ONNX's reference implementation."""
 
@@ -174,7 +206,7 @@ class Float64Step:
         for value in (*model.graph.input, *model.graph.output):
             value.type.tensor_type.elem_type = TensorProto.DOUBLE
         del model.graph.value_info[:]
-        self._run = ReferenceEvaluator(model, new_ops=[ConvTranspose])
+        self._run = ReferenceEvaluator(model, new_ops=[ConvTranspose, Erf, MaxPool])
         self._names = [value.name for value in model.graph.output]
         self.initial = {
             node.input[0]: numpy_helper.to_array(tensor).astype(np.float64)

@@ -396,6 +396,7 @@ def _stem(op: OperatorDef) -> str:
 
 _STEMS = {
     "AveragePool": "average_pool",
+    "AveragePoolGradient": "average_pool_gradient",
     "BiasUpdate": "bias_update",
     "ClipGradient": "clip_gradient",
     "ClipMask": "clip_mask",
@@ -407,16 +408,20 @@ _STEMS = {
     "DepthToSpace": "depth_to_space",
     "MaskedGradient": "clip_gradient",
     "MaxPool": "max_pool",
+    "MaxPoolGradient": "max_pool_gradient",
+    "MaxPoolTaps": "max_pool_taps",
     "LstmInt8": "lstm",
     "LstmInt16": "lstm",
     "LutInt16": "lut",
     "MatMulInt16": "matmul",
     "MeanInt16": "mean",
+    "PiecewiseGradient": "unary_gradient",
     "PoolInt16": "pool",
     "QuantizeInt16": "quantize",
     "RescaleInt16": "rescale",
     "ResizeInt16": "resize",
     "SigmoidInt16": "sigmoid",
     "SoftmaxInt16": "softmax",
+    "SmoothGradient": "unary_gradient",
     "TrainedConv2d": "conv",
 }

@@ -8,11 +8,19 @@ from math import inf
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.elementwise import unary
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.lower.state_nodes import replace_state
+from mcudeploy.frontend.lower.training_images import image_tensor, stated_shape
+from mcudeploy.frontend.lower.training_pool_nodes import (
+    average_pool_gradient,
+    max_pool_gradient,
+    max_pool_taps,
+)
+from mcudeploy.frontend.lower.training_unary_nodes import piecewise_gradient, smooth_gradient
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, positions
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
@@ -52,7 +60,7 @@ def trained_conv(builder: Builder, node: Node) -> None:
     weights, bias = (builder.real(name) for name in node.inputs[1:])
     conv = _conv(node, weights.shape, (_bound(node, "low", -inf), _bound(node, "high", inf)))
     _require_order(conv, weights)
-    op, x = TrainedConv2d(conv), _image(builder, node.inputs[0])
+    op, x = TrainedConv2d(conv), image_tensor(builder, node.inputs[0])
     inputs = (x, weights.tensor, bias.tensor)
     shape = op.loops(tuple(map(builder.shape_of, inputs))).output_shape()
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
@@ -61,12 +69,8 @@ def trained_conv(builder: Builder, node: Node) -> None:
 
 def input_gradient(builder: Builder, node: Node) -> None:
     """ConvInputGradient, by parameters or constant weights."""
-    info = builder.model.infos.get(node.output)
-    if info is None or info.shape is None or len(info.shape) != 4:
-        raise Unsupported("the size of its result is not known")
-    _, channels, rows, cols = info.shape
-    shape = (rows, cols, channels)
-    gradient, constant = _image(builder, node.inputs[0]), builder.constants.get(node.inputs[1])
+    shape = stated_shape(builder, node.output)
+    gradient, constant = image_tensor(builder, node.inputs[0]), builder.constants.get(node.inputs[1])
     if constant is None:
         weights = builder.real(node.inputs[1])
         op = Conv2dInputGradient(_conv(node, weights.shape), shape)
@@ -84,26 +88,26 @@ def input_gradient(builder: Builder, node: Node) -> None:
 def weight_update(builder: Builder, node: Node) -> None:
     """ConvWeightUpdate or DepthwiseWeightUpdate: the next content of the weights."""
     op = Conv2dWeightUpdate(_updated_conv(builder, node), *_factors(node))
-    x, gradient = (_image(builder, name) for name in node.inputs[1:])
+    x, gradient = (image_tensor(builder, name) for name in node.inputs[1:])
     _updated(builder, node, op, (gradient, x, builder.real(node.inputs[0]).tensor))
 
 
 def bias_update(builder: Builder, node: Node) -> None:
     """BiasUpdate: the next content of a bias."""
-    gradient = _image(builder, node.inputs[1])
+    gradient = image_tensor(builder, node.inputs[1])
     _updated(builder, node, BiasUpdate(*_factors(node)), (gradient, builder.real(node.inputs[0]).tensor))
 
 
 def weight_sum(builder: Builder, node: Node) -> None:
     """ConvGradientSum or DepthwiseGradientSum: the next content of a sum of weight gradients."""
     op = Conv2dGradientSum(_updated_conv(builder, node), node.number("decay", 1.0))
-    x, gradient = (_image(builder, name) for name in node.inputs[1:])
+    x, gradient = (image_tensor(builder, name) for name in node.inputs[1:])
     _updated(builder, node, op, (gradient, x, builder.real(node.inputs[0]).tensor))
 
 
 def bias_sum(builder: Builder, node: Node) -> None:
     """BiasGradientSum: the next content of a sum of bias gradients."""
-    gradient = _image(builder, node.inputs[1])
+    gradient = image_tensor(builder, node.inputs[1])
     op = BiasGradientSum(node.number("decay", 1.0))
     _updated(builder, node, op, (gradient, builder.real(node.inputs[0]).tensor))
 
@@ -118,7 +122,7 @@ def parameter_step(builder: Builder, node: Node) -> None:
 
 def clip_gradient(builder: Builder, node: Node) -> None:
     """ClipGradient, of images."""
-    gradient, clipped = (_image(builder, name) for name in node.inputs)
+    gradient, clipped = (image_tensor(builder, name) for name in node.inputs)
     op = ClipGradient(_bound(node, "low", -inf), _bound(node, "high", inf))
     shape = builder.shape_of(gradient)
     tensor = builder.emit(op, (gradient, clipped), shape, DType.FLOAT32, nodes=(node,))
@@ -127,7 +131,7 @@ def clip_gradient(builder: Builder, node: Node) -> None:
 
 def clip_mask(builder: Builder, node: Node) -> None:
     """ClipMask of an image, as bits, which no reference stores."""
-    source = _image(builder, node.inputs[0])
+    source = image_tensor(builder, node.inputs[0])
     op = ClipMask(_bound(node, "low", -inf), _bound(node, "high", inf))
     shape = builder.shape_of(source)
     bits = (shape[0], 1, mask_bytes(shape))
@@ -140,7 +144,7 @@ def masked_gradient(builder: Builder, node: Node) -> None:
     producer = builder.producers.get(node.inputs[1])
     if producer is None or producer.op != functions.CLIP_MASK:
         raise Unsupported("its mask is not made by ClipMask")
-    gradient, mask = _image(builder, node.inputs[0]), builder.values[node.inputs[1]].tensor
+    gradient, mask = image_tensor(builder, node.inputs[0]), builder.values[node.inputs[1]].tensor
     shape = builder.shape_of(gradient)
     tensor = builder.emit(MaskedGradient(), (gradient, mask), shape, DType.FLOAT32, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
@@ -160,6 +164,16 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.CLIP_GRADIENT: clip_gradient,
     functions.CLIP_MASK: clip_mask,
     functions.MASKED_GRADIENT: masked_gradient,
+    functions.MAX_POOL_TAPS: max_pool_taps,
+    functions.MAX_POOL_GRADIENT: max_pool_gradient,
+    functions.AVERAGE_POOL_GRADIENT: average_pool_gradient,
+    functions.PIECEWISE_GRADIENT: piecewise_gradient,
+    functions.SWISH: unary,
+    functions.GELU: unary,
+    functions.SWISH_GRADIENT: smooth_gradient,
+    functions.GELU_GRADIENT: smooth_gradient,
+    functions.ERF_GRADIENT: smooth_gradient,
+    functions.SOFTPLUS_GRADIENT: smooth_gradient,
 }
 """Lowering functions of the operators of a training step."""
 
@@ -187,12 +201,6 @@ def _updated_conv(builder: Builder, node: Node) -> Conv2d:
 def _factors(node: Node) -> tuple[float, float]:
     """Decay and step of an update."""
     return node.number("decay", 1.0), node.number("step", 0.0)
-
-
-def _image(builder: Builder, name: str) -> str:
-    """The tensor of an image, channels last."""
-    value = builder.real(name)
-    return builder.arranged(value.tensor, image_positions(value.index))
 
 
 def _conv(node: Node, weights: tuple[int, ...], clip: tuple[float, float] = (-inf, inf)) -> Conv2d:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import pi
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, helper
 
@@ -39,10 +40,41 @@ CLIP_MASK = "ClipMask"
 MASKED_GRADIENT = "MaskedGradient"
 """Gradient, mask -> the gradient where the mask is true, else 0."""
 
+MAX_POOL_TAPS = "MaxPoolTaps"
+"""x -> the index in x of the first largest value of each window."""
+MAX_POOL_GRADIENT = "MaxPoolGradient"
+"""Gradient of a maximum over windows, MAX_POOL_TAPS -> gradient of its input, of these sizes."""
+AVERAGE_POOL_GRADIENT = "AveragePoolGradient"
+"""Gradient of a mean over windows -> gradient of its input: the sum over the windows, times factor."""
+
+PIECEWISE_GRADIENT = "PiecewiseGradient"
+"""Gradient, v -> the gradient times lower_0 + lower_1 * v where v <= low, else times upper where v >= high,
+else times middle_0 + middle_1 * v + middle_2 * v^2.
+"""
+SWISH, GELU = "Swish", "Gelu"
+"""The operators of later versions of ONNX; alpha is that of Swish."""
+SWISH_GRADIENT = "SwishGradient"
+"""Gradient, x -> the gradient times the slope of Swish at x."""
+GELU_GRADIENT, ERF_GRADIENT, SOFTPLUS_GRADIENT = "GeluGradient", "ErfGradient", "SoftplusGradient"
+"""The same of Gelu, Erf, and Softplus."""
+
 _CLIPS = (CLIP_GRADIENT, CLIP_MASK, MASKED_GRADIENT)
+_POOLS = (MAX_POOL_TAPS, MAX_POOL_GRADIENT, AVERAGE_POOL_GRADIENT)
+_PIECES = ("low", "high", "lower_0", "lower_1", "middle_0", "middle_1", "middle_2", "upper")
+_UNARIES = (
+    PIECEWISE_GRADIENT,
+    SWISH,
+    GELU,
+    SWISH_GRADIENT,
+    GELU_GRADIENT,
+    ERF_GRADIENT,
+    SOFTPLUS_GRADIENT,
+)
 _SUMS = (GRADIENT_SUM, DEPTHWISE_SUM, BIAS_SUM)
 _UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE, *_SUMS, PARAMETER_STEP)
-TRAINING_OPERATORS = frozenset((PARAMETER, TRAINED_CONV, INPUT_GRADIENT, *_CLIPS, *_UPDATES))
+TRAINING_OPERATORS = frozenset(
+    (PARAMETER, TRAINED_CONV, INPUT_GRADIENT, *_CLIPS, *_POOLS, *_UNARIES, *_UPDATES)
+)
 """All operators of the domain."""
 _WINDOW = ("strides", "dilations", "pads", "group")
 _MOVE = ("decay", "step")
@@ -53,11 +85,13 @@ _KINDS = {
     "output_padding": AttributeProto.INTS,
     "kernel_shape": AttributeProto.INTS,
     "perm": AttributeProto.INTS,
+    "sizes": AttributeProto.INTS,
     "group": AttributeProto.INT,
-    "low": AttributeProto.FLOAT,
-    "high": AttributeProto.FLOAT,
+    **dict.fromkeys(_PIECES, AttributeProto.FLOAT),
+    "alpha": AttributeProto.FLOAT,
     "decay": AttributeProto.FLOAT,
     "step": AttributeProto.FLOAT,
+    "factor": AttributeProto.FLOAT,
 }
 
 
@@ -135,6 +169,120 @@ def training_functions() -> list[FunctionProto]:
         _function(CLIP_GRADIENT, ["dy", "x"], [*inside, *chosen], ["low", "high"]),
         _function(CLIP_MASK, ["x"], [*inside, mask], ["low", "high"]),
         _function(MASKED_GRADIENT, ["dy", "inside"], chosen, []),
+        *_pool_functions(),
+        *_unary_functions(),
+    ]
+
+
+def _pool_functions() -> list[FunctionProto]:
+    """The definitions of the gradients of pools."""
+    window = ["kernel_shape", "strides", "dilations", "pads"]
+    largest = helper.make_node("MaxPool", ["x"], ["largest", "y"])
+    everything = helper.make_node("Constant", [], ["everything"], value_ints=[-1])
+    zero = helper.make_node("Constant", [], ["zero"], value_float=0.0)
+    to_taps = [
+        zero,
+        *_constants(("sizes",)),
+        helper.make_node("Expand", ["zero", "sizes"], ["zeros"]),
+        everything,
+        *(
+            helper.make_node("Reshape", [name, "everything"], [f"flat_{name}"])
+            for name in ("zeros", "taps", "dy")
+        ),
+        helper.make_node(
+            "ScatterElements", ["flat_zeros", "flat_taps", "flat_dy"], ["sums"], axis=0, reduction="add"
+        ),
+        helper.make_node("Reshape", ["sums", "sizes"], ["y"]),
+    ]
+    backward = ["strides", "dilations", "pads", "group", "output_padding"]
+    transposed = helper.make_node("ConvTranspose", ["dy", "weights"], ["y"])
+    to_windows = [
+        *_constants(("factor", "sizes")),
+        helper.make_node("Expand", ["factor", "sizes"], ["weights"]),
+        _referring(transposed, _same_names(backward)),
+    ]
+    return [
+        _function(MAX_POOL_TAPS, ["x"], [_referring(largest, _same_names(window))], window),
+        _function(MAX_POOL_GRADIENT, ["dy", "taps"], to_taps, ["sizes"]),
+        _function(AVERAGE_POOL_GRADIENT, ["dy"], to_windows, ["factor", "sizes", *backward]),
+    ]
+
+
+def _unary_functions() -> list[FunctionProto]:
+    """The definitions of the gradients of functions of one value, and of functions that OPSET lacks."""
+    node = helper.make_node
+    pieces = [
+        *_constants(_PIECES),
+        node("Mul", ["v", "lower_1"], ["rise"]),
+        node("Add", ["lower_0", "rise"], ["lower"]),
+        node("Mul", ["v", "middle_2"], ["bend"]),
+        node("Add", ["middle_1", "bend"], ["steepness"]),
+        node("Mul", ["v", "steepness"], ["curve"]),
+        node("Add", ["middle_0", "curve"], ["middle"]),
+        node("GreaterOrEqual", ["v", "high"], ["above"]),
+        node("Where", ["above", "upper", "middle"], ["other"]),
+        node("LessOrEqual", ["v", "low"], ["below"]),
+        node("Where", ["below", "lower", "other"], ["slope"]),
+    ]
+    numbers = {
+        "one": 1.0,
+        "half": 0.5,
+        "root": 0.5**0.5,
+        "density": (2 * pi) ** -0.5,
+        "steepest": 2 / pi**0.5,
+    }
+    one, half, root, density, steepest = (
+        node("Constant", [], [name], value_float=number) for name, number in numbers.items()
+    )
+    gate = [
+        *_constants(("alpha",)),
+        node("Mul", ["x", "alpha"], ["scaled"]),
+        node("Sigmoid", ["scaled"], ["gate"]),
+    ]
+    swish = [
+        one,
+        *gate,
+        node("Sub", ["one", "gate"], ["rest"]),
+        node("Mul", ["scaled", "rest"], ["rise"]),
+        node("Add", ["one", "rise"], ["factor"]),
+        node("Mul", ["gate", "factor"], ["slope"]),
+    ]
+    share = [
+        one,
+        half,
+        root,
+        node("Mul", ["x", "root"], ["scaled"]),
+        node("Erf", ["scaled"], ["error"]),
+        node("Add", ["one", "error"], ["twice"]),
+        node("Mul", ["half", "twice"], ["share"]),
+    ]
+    bell = [node("Mul", ["x", "x"], ["square"]), node("Neg", ["square"], ["falling"])]
+    gelu = [
+        *share,
+        *bell,
+        density,
+        node("Mul", ["half", "falling"], ["exponent"]),
+        node("Exp", ["exponent"], ["bell"]),
+        node("Mul", ["density", "bell"], ["normal"]),
+        node("Mul", ["x", "normal"], ["change"]),
+        node("Add", ["share", "change"], ["slope"]),
+    ]
+    error = [
+        *bell,
+        steepest,
+        node("Exp", ["falling"], ["bell"]),
+        node("Mul", ["steepest", "bell"], ["slope"]),
+    ]
+    softplus = [node("Sigmoid", ["x"], ["slope"])]
+    product = node("Mul", ["dy", "slope"], ["y"])
+    return [
+        _function(PIECEWISE_GRADIENT, ["dy", "v"], [*pieces, product], _PIECES),
+        _function(SWISH, ["x"], [*gate, node("Mul", ["x", "gate"], ["y"])], ["alpha"]),
+        _function(GELU, ["x"], [*share, node("Mul", ["x", "share"], ["y"])], []),
+        _function(SWISH_GRADIENT, ["dy", "x"], [*swish, product], ["alpha"]),
+        _function(GELU_GRADIENT, ["dy", "x"], [*gelu, product], []),
+        _function(ERF_GRADIENT, ["dy", "x"], [*error, product], []),
+        _function(SOFTPLUS_GRADIENT, ["dy", "x"], [*softplus, product], []),
     ]
 
 

@@ -1,0 +1,23 @@
+"""Images among the values of a training step: their tensors, channels last, and their sizes."""
+
+from __future__ import annotations
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.values import image_positions
+from mcudeploy.ir.graph import Shape
+
+
+def image_tensor(builder: Builder, name: str) -> str:
+    """The tensor of an image, channels last."""
+    value = builder.real(name)
+    return builder.arranged(value.tensor, image_positions(value.index))
+
+
+def stated_shape(builder: Builder, name: str) -> Shape:
+    """The rows, columns and channels that the file states for a value [1, C, H, W]."""
+    info = builder.model.infos.get(name)
+    if info is None or info.shape is None or len(info.shape) != 4:
+        raise Unsupported("the size of its result is not known")
+    _, channels, rows, cols = info.shape
+    return rows, cols, channels

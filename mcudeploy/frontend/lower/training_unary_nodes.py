@@ -1,0 +1,41 @@
+"""Gradients of functions of one value in training steps."""
+
+from __future__ import annotations
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.training_images import image_tensor
+from mcudeploy.frontend.onnx import training_functions as functions
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index
+from mcudeploy.ir.graph import DType
+from mcudeploy.ops.training_unary import PiecewiseGradient, Slope, SmoothFunction, SmoothGradient
+
+_SMOOTH: dict[str, SmoothFunction] = {
+    functions.SWISH_GRADIENT: "swish",
+    functions.GELU_GRADIENT: "gelu",
+    functions.ERF_GRADIENT: "erf",
+    functions.SOFTPLUS_GRADIENT: "softplus",
+}
+
+
+def piecewise_gradient(builder: Builder, node: Node) -> None:
+    """PiecewiseGradient, of images."""
+    numbers = {}
+    for name in Slope().numbers:
+        value = node.attributes.get(name)
+        if not isinstance(value, int | float):
+            raise Unsupported(f"attribute {name} is not a number")
+        numbers[name] = float(value)
+    _emit(builder, node, PiecewiseGradient(Slope.of_numbers(numbers)))
+
+
+def smooth_gradient(builder: Builder, node: Node) -> None:
+    """SwishGradient and others, of images."""
+    _emit(builder, node, SmoothGradient(_SMOOTH[node.op], node.number("alpha", 1.0)))
+
+
+def _emit(builder: Builder, node: Node, op: PiecewiseGradient | SmoothGradient) -> None:
+    gradient, values = (image_tensor(builder, name) for name in node.inputs)
+    shape = builder.shape_of(gradient)
+    tensor = builder.emit(op, (gradient, values), shape, DType.FLOAT32, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))

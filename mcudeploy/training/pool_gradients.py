@@ -1,0 +1,83 @@
+"""Gradients of pools, means and sums, as ONNX nodes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mcudeploy.frontend.onnx import training_functions as functions
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.training_pools import MOST_TAPS
+from mcudeploy.training.forward import NotTrainable, image_shape, pool_window
+
+if TYPE_CHECKING:
+    from mcudeploy.training.gradients import Backward
+
+
+def max_pool(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient of a value is the sum over the windows in which it is the first largest."""
+    op, forward, nodes = operator.op, to.forward, to.forward.nodes
+    assert isinstance(op, MaxPool)
+    if prod(op.kernel_shape) > MOST_TAPS:
+        rows, cols = op.kernel_shape
+        raise NotTrainable(f"its window of {rows} x {cols} is too large: gradients pass {MOST_TAPS} taps")
+    (source,) = operator.inputs
+    tensor = forward.graph.tensors[source]
+    attributes = pool_window(op, tensor.shape)
+    taps = nodes.add_taps(forward.images[source], nodes.shapes[gradient], **attributes)
+    shape, name = image_shape(tensor.shape), f"{source}_gradient"
+    inputs = [gradient, taps]
+    to.add(source, nodes.add(functions.MAX_POOL_GRADIENT, inputs, shape, name, sizes=list(shape)))
+
+
+def average_pool(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient of a value is the sum over its windows, each divided by the values that it counts."""
+    op, forward, nodes = operator.op, to.forward, to.forward.nodes
+    assert isinstance(op, AveragePool)
+    (source,) = operator.inputs
+    rows, cols, channels = forward.graph.tensors[source].shape
+    shape, name = image_shape((rows, cols, channels)), f"{source}_gradient"
+    if op.out_size == (1, 1) and op.pads == (0, 0, 0, 0) and op.kernel_shape == (rows, cols):
+        _spread(to, source, gradient, 1 / (rows * cols))
+        return
+    window = pool_window(op, (rows, cols, channels))
+    kernel, pads = op.kernel_shape, window["pads"]
+    left = [
+        (size + pads[at] + pads[at + 2] - kernel[at]) % op.stride[at] for at, size in enumerate((rows, cols))
+    ]
+    shares = 1 / np.outer(op.taps_counted(0, rows), op.taps_counted(1, cols))
+    factor = float(shares[0, 0])
+    if np.any(shares != factor):
+        factors = nodes.reals(shares[np.newaxis, np.newaxis])
+        gradient, factor = nodes.add("Mul", [gradient, factors], nodes.shapes[gradient]), 1.0
+    attributes = {
+        **{each: window[each] for each in ("strides", "dilations", "pads")},
+        "group": channels,
+        "output_padding": left,
+        "factor": factor,
+        "sizes": [channels, 1, *kernel],
+    }
+    to.add(source, nodes.add(functions.AVERAGE_POOL_GRADIENT, [gradient], shape, name, **attributes))
+
+
+def reduction(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient of a sum is that of each of its terms."""
+    op, shapes = operator.op, to.forward.graph.tensors
+    assert isinstance(op, Reduce)
+    if op.function not in ("mean", "sum"):
+        raise NotTrainable(f"its {op.function} has no gradient here; sums and means have")
+    (source,) = operator.inputs
+    count = shapes[source].elements // shapes[operator.output].elements
+    _spread(to, source, gradient, 1 / count if op.function == "mean" else 1.0)
+
+
+def _spread(to: Backward, source: str, gradient: str, factor: float) -> None:
+    """Give all values of a tensor the gradient of the sum that they are in, times a factor."""
+    nodes, shape = to.forward.nodes, image_shape(to.forward.graph.tensors[source].shape)
+    sizes = [1 if size == own else size for size, own in zip(shape, nodes.shapes[gradient], strict=True)]
+    share = nodes.reals(np.full(sizes, factor))
+    to.add(source, nodes.add("Mul", [gradient, share], shape, f"{source}_gradient"))

@@ -1,0 +1,90 @@
+"""Gradients of functions of one value, as ONNX nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING
+
+from mcudeploy.frontend.onnx import training_functions as functions
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ops.training_unary import Slope
+from mcudeploy.ops.unary import Unary
+from mcudeploy.training.forward import NotTrainable
+
+if TYPE_CHECKING:
+    from mcudeploy.training.gradients import Backward
+
+
+def unary(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient times the slope, which depends on the result, or else on the argument."""
+    op, nodes = operator.op, to.forward.nodes
+    assert isinstance(op, Unary)
+    (source,) = operator.inputs
+    shape, name = nodes.shapes[gradient], f"{source}_gradient"
+    bounds = _bounds(op)
+    if bounds is not None:
+        to.add(source, to.through_clip(operator, gradient, bounds))
+    elif op.function == "neg":
+        to.add(source, nodes.add("Neg", [gradient], shape, name))
+    elif op.function in _SLOPES:
+        slope = _SLOPES[op.function](op)
+        inputs = [gradient, to.tensors.image(operator.output if slope.of_result else source)]
+        to.add(source, nodes.add(functions.PIECEWISE_GRADIENT, inputs, shape, name, **slope.numbers))
+    elif op.function in _SMOOTH:
+        attributes = {"alpha": op.alpha} if op.function == "swish" else {}
+        inputs = [gradient, to.tensors.image(source)]
+        to.add(source, nodes.add(_SMOOTH[op.function], inputs, shape, name, **attributes))
+    else:
+        raise NotTrainable(f"{op.function} is between the loss and a trained parameter, and has no gradient")
+
+
+def reads_argument(op: Unary) -> bool:
+    """Whether the gradient reads the argument of the function."""
+    if op.function in _SLOPES and _bounds(op) is None:
+        return not _SLOPES[op.function](op).of_result
+    return op.function in _SMOOTH
+
+
+def _bounds(op: Unary) -> tuple[float, float] | None:
+    """The bounds of a function that is a clip."""
+    if op.function == "clip":
+        return op.alpha, op.beta
+    if op.function == "relu" or (op.function in ("leaky_relu", "elu") and op.alpha == 0):
+        return 0.0, inf
+    return None
+
+
+def _bent(op: Unary, lower: tuple[float, float], upper: float = 1.0) -> Slope:
+    """The slope of a function that rises on both sides of 0, by its result."""
+    if op.alpha < 0:
+        raise NotTrainable(
+            f"{op.function} with an alpha of {op.alpha:g} does not rise: it has no gradient here"
+        )
+    return Slope(0.0, 0.0, lower, upper=upper)
+
+
+_SLOPES: dict[str, Callable[[Unary], Slope]] = {
+    "abs": lambda op: Slope(0.0, 0.0, (-1.0, 0.0), upper=1.0, of_result=False),
+    "celu": lambda op: _bent(op, (1.0, 1.0 / op.alpha)),
+    "elu": lambda op: _bent(op, (op.alpha, 1.0)),
+    "exp": lambda op: Slope(middle=(0.0, 1.0, 0.0)),
+    "hard_sigmoid": lambda op: Slope(0.0, 1.0, middle=(op.alpha, 0.0, 0.0)),
+    "hard_swish": lambda op: Slope(
+        -op.beta / op.alpha,
+        (1.0 - op.beta) / op.alpha,
+        middle=(op.beta, 2.0 * op.alpha, 0.0),
+        upper=1.0,
+        of_result=False,
+    ),
+    "leaky_relu": lambda op: _bent(op, (op.alpha, 0.0)),
+    "selu": lambda op: _bent(op, (op.alpha * op.beta, 1.0), op.beta),
+    "sigmoid": lambda op: Slope(middle=(0.0, 1.0, -1.0)),
+    "tanh": lambda op: Slope(middle=(1.0, 0.0, -1.0)),
+}
+_SMOOTH = {
+    "erf": functions.ERF_GRADIENT,
+    "gelu": functions.GELU_GRADIENT,
+    "softplus": functions.SOFTPLUS_GRADIENT,
+    "swish": functions.SWISH_GRADIENT,
+}

@@ -1,0 +1,108 @@
+"""Gradients of functions of one value: slopes of the loss in float64, and programs against float64."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
+from test_pool_gradients import largest_error
+from test_training_programs import CORTEX_M4, ran
+from training_models import Network, saved
+
+from mcudeploy.common.errors import ModelError
+
+FUNCTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Abs": ("Abs", {}),
+    "Celu": ("Celu", {"alpha": 0.5}),
+    "Elu": ("Elu", {}),
+    "Elu2": ("Elu", {"alpha": 2.0}),
+    "Erf": ("Erf", {}),
+    "Exp": ("Exp", {}),
+    "Gelu": ("Gelu", {}),
+    "HardSigmoid": ("HardSigmoid", {}),
+    "HardSwish": ("HardSwish", {}),
+    "LeakyRelu": ("LeakyRelu", {"alpha": 0.125}),
+    "LeakyRelu0": ("LeakyRelu", {"alpha": 0.0}),
+    "Neg": ("Neg", {}),
+    "Selu": ("Selu", {}),
+    "Sigmoid": ("Sigmoid", {}),
+    "Softplus": ("Softplus", {}),
+    "Swish": ("Swish", {"alpha": 1.5}),
+    "Tanh": ("Tanh", {}),
+}
+
+
+def network(op: str, **attributes: Any) -> Network:
+    """Two convolutions with a function of one value between them."""
+    net = Network(11, (3, 7, 6))
+    net.conv(6, 3)
+    net.node(op, [net.value], **attributes)
+    net.conv(5, 1)
+    net.node("GlobalAveragePool", [net.value])
+    net.size = (5, 1, 1)
+    net.dense(4)
+    return net
+
+
+def of_newest_opset(model: ModelProto) -> ModelProto:
+    """The model with the operators of ONNX's version 24, such as Gelu and Swish."""
+    model.opset_import[0].version = 24
+    model.ir_version = 11
+    return model
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_are_slopes_of_the_loss(name: str, tmp_path: Path) -> None:
+    op, attributes = FUNCTIONS[name]
+    model = of_newest_opset(network(op, **attributes).model())
+    step = step_of(saved(model, tmp_path), "cross-entropy")
+    assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_of_the_program(name: str, tmp_path: Path) -> None:
+    op, attributes = FUNCTIONS[name]
+    model = of_newest_opset(network(op, **attributes).model())
+    assert largest_error(model, tmp_path, split=False) <= 1e-5
+
+
+@pytest.mark.parametrize("op", ["HardSwish", "Elu"])
+def test_a_board_has_the_bits_of_the_host(op: str, tmp_path: Path) -> None:
+    step = step_of(saved(network(op).model(), tmp_path), "cross-entropy", rate=0.05)
+    runs = [drawn(step, "cross-entropy", number) for number in range(2)]
+    result = ran(step, tmp_path, CORTEX_M4, runs, split=False)
+    assert result.verdict.reasons == ()
+    for observed, host in zip(result.measured.ran.observed.outputs, result.verdict.host, strict=True):
+        for name, array in host.items():
+            np.testing.assert_array_equal(observed[name], array, name)
+
+
+@pytest.mark.parametrize(("op", "kind"), [("HardSwish", "ClipGradient"), ("Elu", "ClipMask")])
+def test_a_clip_before_keeps_what_the_slope_reads(op: str, kind: str, tmp_path: Path) -> None:
+    """HardSwish reads its argument again, and Elu does not."""
+    net = Network(11, (3, 7, 6))
+    net.conv(6, 3)
+    net.activation("Clip1")
+    net.node(op, [net.value])
+    net.dense(4)
+    step = step_of(saved(net.model(), tmp_path), "cross-entropy")
+    kinds = Counter(node.op_type for node in step.proto.graph.node)
+    assert kinds["ClipMask"] + kinds["ClipGradient"] == kinds[kind] == 1
+    assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
+
+
+def test_a_function_that_falls_is_refused(tmp_path: Path) -> None:
+    path = saved(network("LeakyRelu", alpha=-0.5).model(), tmp_path)
+    with pytest.raises(ModelError, match=r"leaky_relu with an alpha of -0.5 does not rise"):
+        step_of(path, "cross-entropy")
+
+
+def test_a_function_without_gradient_is_refused(tmp_path: Path) -> None:
+    path = saved(network("Floor").model(), tmp_path)
+    with pytest.raises(ModelError, match="floor has no gradient here"):
+        step_of(path, "cross-entropy")
