@@ -137,11 +137,13 @@ def padded() -> Network:
 
 
 def shuffled() -> Network:
-    """Channels of two groups in turn, as ShuffleNet has them."""
+    """Channels of two groups in turn, as ShuffleNet has them, added to those in order."""
     net = base()
+    start = net.value
     net.node("Reshape", [net.value, constant(net, 1, 2, 3, 8, 6)])
     net.node("Transpose", [net.value], perm=[0, 2, 1, 3, 4])
     net.node("Reshape", [net.value, constant(net, 1, 6, 8, 6)])
+    net.node("Add", [net.value, start])
     return ended(net, 6)
 
 
