@@ -1,0 +1,22 @@
+"""Random networks of all supported operators: gradients in float64, and programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from branching_models import branching_network
+from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
+from test_pool_gradients import largest_error
+from training_models import saved
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
+    step = step_of(saved(branching_network(seed), tmp_path), "cross-entropy", "bias" if seed % 3 else "full")
+    assert worst_slope(step, drawn(step, "cross-entropy", seed)) < SLOPE_TOLERANCE
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
+    assert largest_error(branching_network(seed), tmp_path, split=seed % 2 == 0) <= 1e-5
