@@ -31,7 +31,7 @@ from mcudeploy.training.recipe import Trained
 
 Array = NDArray[Any]
 
-_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
+_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "prelu": "PRelu"}
 _UNARY = {
     "abs": "Abs",
     "celu": "Celu",
@@ -275,6 +275,8 @@ def _unary(to: Forward, operator: Operator) -> str:
     x = to.images[operator.inputs[0]]
     if op.function == "clip":
         return to.clipped(x, op.alpha, op.beta)
+    if op.function == "square":
+        return to.nodes.add("Mul", [x, x], shape, operator.name)
     if op.function not in _UNARY:
         raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
     attributes = dict(zip(_ATTRIBUTES.get(op.function, ()), (op.alpha, op.beta), strict=False))

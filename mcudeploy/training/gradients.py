@@ -18,6 +18,7 @@ from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize
+from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
@@ -33,7 +34,7 @@ from mcudeploy.training.move_gradients import concat, pad, part, resize, transpo
 from mcudeploy.training.node_list import OnnxShape
 from mcudeploy.training.pool_gradients import average_pool, max_pool, reduction
 from mcudeploy.training.recomputing import KeptTensors
-from mcudeploy.training.unary_gradients import reads_argument, unary
+from mcudeploy.training.unary_gradients import prelu, reads_argument, softmax, unary
 from mcudeploy.training.updates import Updates
 
 
@@ -160,6 +161,9 @@ def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str
 def _binary(to: Backward, operator: Operator, gradient: str) -> None:
     op, forward, nodes = operator.op, to.forward, to.forward.nodes
     assert isinstance(op, Binary)
+    if op.function == "prelu":
+        prelu(to, operator, gradient)
+        return
     shape = nodes.shapes[gradient]
     inputs = list(operator.inputs)
     for at, source in enumerate(inputs):
@@ -212,6 +216,7 @@ _RULES: dict[str, Callable[[Backward, Operator, str], None]] = {
     Reshape.kind: _view,
     Resize.kind: resize,
     Slice.kind: part,
+    Softmax.kind: softmax,
     Transpose.kind: transpose,
     Unary.kind: unary,
 }

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 
 def max_pool(to: Backward, operator: Operator, gradient: str) -> None:
     """The gradient of a value is the sum over the windows in which it is the first largest."""
-    op, forward, nodes = operator.op, to.forward, to.forward.nodes
+    op = operator.op
     assert isinstance(op, MaxPool)
+    _to_largest(to, operator, gradient, op)
+
+
+def _to_largest(to: Backward, operator: Operator, gradient: str, op: MaxPool) -> None:
+    forward, nodes = to.forward, to.forward.nodes
     if prod(op.kernel_shape) > MOST_TAPS:
         rows, cols = op.kernel_shape
         raise NotTrainable(f"its window of {rows} x {cols} is too large: gradients pass {MOST_TAPS} taps")
@@ -65,12 +70,19 @@ def average_pool(to: Backward, operator: Operator, gradient: str) -> None:
 
 
 def reduction(to: Backward, operator: Operator, gradient: str) -> None:
-    """The gradient of a sum is that of each of its terms."""
+    """The gradient of a sum is that of each of its terms, that of a maximum over pixels that of its value."""
     op, shapes = operator.op, to.forward.graph.tensors
     assert isinstance(op, Reduce)
-    if op.function not in ("mean", "sum"):
-        raise NotTrainable(f"its {op.function} has no gradient here; sums and means have")
     (source,) = operator.inputs
+    if op.function == "max" and op.axes == (0, 1):
+        rows, cols, _ = shapes[source].shape
+        whole = MaxPool((rows, cols), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
+        _to_largest(to, operator, gradient, whole)
+        return
+    if op.function not in ("mean", "sum"):
+        raise NotTrainable(
+            f"its {op.function} has no gradient here; means and sums have, and maxima of images"
+        )
     count = shapes[source].elements // shapes[operator.output].elements
     _spread(to, source, gradient, 1 / count if op.function == "mean" else 1.0)
 

@@ -1,4 +1,4 @@
-"""Gradients of functions of one value, as ONNX nodes."""
+"""Gradients of functions of one value, PRelu and Softmax, as ONNX nodes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.ir.graph import Operator
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.training_unary import Slope
 from mcudeploy.ops.unary import Unary
-from mcudeploy.training.forward import NotTrainable
+from mcudeploy.training.forward import ONNX_AXES, NotTrainable
 
 if TYPE_CHECKING:
     from mcudeploy.training.gradients import Backward
@@ -37,6 +41,34 @@ def unary(to: Backward, operator: Operator, gradient: str) -> None:
         to.add(source, nodes.add(_SMOOTH[op.function], inputs, shape, name, **attributes))
     else:
         raise NotTrainable(f"{op.function} is between the loss and a trained parameter, and has no gradient")
+
+
+def softmax(to: Backward, operator: Operator, gradient: str) -> None:
+    """The result times the gradient without its mean, weighted by the result."""
+    op, nodes = operator.op, to.forward.nodes
+    assert isinstance(op, Softmax)
+    (source,) = operator.inputs
+    y, shape, axis = to.tensors.image(operator.output), nodes.shapes[gradient], ONNX_AXES[op.axis]
+    products = nodes.add("Mul", [gradient, y], shape)
+    axes = nodes.constant(np.array([axis], np.int64), "axes")
+    mean = nodes.add("ReduceSum", [products, axes], (*shape[:axis], 1, *shape[axis + 1 :]), keepdims=1)
+    rest = nodes.add("Sub", [gradient, mean], shape)
+    to.add(source, nodes.add("Mul", [rest, y], shape, f"{source}_gradient"))
+
+
+def prelu(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient where the argument is above 0, else times the slope; bits of the argument are kept."""
+    op, nodes = operator.op, to.forward.nodes
+    assert isinstance(op, Binary)
+    source, *others = operator.inputs
+    shape = nodes.shapes[gradient]
+    if others or op.constant_operand != 1 or nodes.shapes[to.forward.images[source]] != shape:
+        raise NotTrainable("gradients pass a prelu with a constant slope, and no other")
+    slope = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
+    mask = nodes.add_mask(to.forward.images[source], 0.0, inf)
+    above = nodes.add(functions.MASKED_GRADIENT, [gradient, mask], shape)
+    below = nodes.add("Mul", [nodes.add("Sub", [gradient, above], shape), slope], shape)
+    to.add(source, nodes.add("Add", [above, below], shape, f"{source}_gradient"))
 
 
 def reads_argument(op: Unary) -> bool:
@@ -80,6 +112,7 @@ _SLOPES: dict[str, Callable[[Unary], Slope]] = {
     "leaky_relu": lambda op: _bent(op, (op.alpha, 0.0)),
     "selu": lambda op: _bent(op, (op.alpha * op.beta, 1.0), op.beta),
     "sigmoid": lambda op: Slope(middle=(0.0, 1.0, -1.0)),
+    "square": lambda op: Slope(middle=(0.0, 2.0, 0.0), of_result=False),
     "tanh": lambda op: Slope(middle=(1.0, 0.0, -1.0)),
 }
 _SMOOTH = {

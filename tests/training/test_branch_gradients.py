@@ -147,8 +147,32 @@ def shuffled() -> Network:
     return ended(net, 6)
 
 
+def sloped() -> Network:
+    """Slopes of both signs below 0, by channel, and a square."""
+    net = Network(5, (3, 8, 6))
+    net.conv(6, 3)
+    slope = constant(net, *np.linspace(-0.5, 1, 6), dtype="float32")
+    net.constants[slope] = net.constants[slope].reshape(6, 1, 1)
+    net.node("PRelu", [net.value, slope])
+    net.node("Pow", [net.value, constant(net, 2, dtype="float32")])
+    return ended(net, 6)
+
+
+def weighted() -> Network:
+    """Softmaxes over the channels and over the columns, and the largest value of each channel."""
+    net = base()
+    start = net.value
+    net.node("Softmax", [start], axis=1)
+    net.node("Softmax", [net.value], axis=3)
+    total = net.node("Mul", [net.value, start])
+    net.node("ReduceMax", [start], axes=[2, 3], keepdims=1)
+    net.node("Add", [net.value, total])
+    return ended(net, 6)
+
+
 NETWORKS: list[Callable[[], Network]] = [
     concatenated, concatenated_rows, excited, shifted, summed, divided, enlarged, sliced, padded, shuffled,
+    sloped, weighted,
 ]  # fmt: skip
 
 
