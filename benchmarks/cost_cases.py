@@ -14,7 +14,12 @@ import numpy as np
 from int16_cases import int16_cases
 from one_operator import one_operator
 from signal_cases import signal_cases
-from training_cases import pool_gradient_cases, training_cases, unary_gradient_cases
+from training_cases import (
+    grouped_gradient_cases,
+    pool_gradient_cases,
+    training_cases,
+    unary_gradient_cases,
+)
 
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.opdef import ConstantArray
@@ -86,6 +91,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     if dtype is DType.FLOAT32:
         yield from _recurrent()
         yield from training_cases()
+        yield from grouped_gradient_cases()
         yield from pool_gradient_cases()
         yield from unary_gradient_cases()
     yield from _svdf(dtype)

@@ -68,6 +68,21 @@ def constant_gradients() -> Iterator[Graph]:
             yield one_operator(Conv2dInputGradient(conv, shape), (output,), DType.FLOAT32, constants)
 
 
+def grouped_gradient_cases() -> Iterator[Graph]:
+    """Yield graphs of one gradient of the input of a convolution in groups."""
+    rng = np.random.default_rng(5)
+    for groups, inputs, outputs in ((2, 4, 4), (4, 4, 2), (3, 5, 3), (8, 8, 8), (2, 16, 8), (5, 3, 6)):
+        for kernel, stride, size in ((1, 1, (6, 5)), (3, 1, (7, 8)), (3, 2, (9, 7))):
+            pads = (kernel // 2,) * 4
+            channels = groups * outputs
+            conv = Conv2d(channels, (kernel, kernel), (stride, stride), pads=pads, groups=groups)
+            shape = (*size, groups * inputs)
+            output = conv.loops((shape,)).output_shape()
+            weights = rng.normal(0, 0.2, channels * kernel**2 * inputs).astype(np.float32)
+            op = Conv2dInputGradient(conv, shape)
+            yield one_operator(op, (output,), DType.FLOAT32, {"weights": weights})
+
+
 def pool_gradient_cases() -> Iterator[Graph]:
     """Yield graphs of one gradient of a pool, or of what it keeps."""
     for pool, shape in _pools():

@@ -99,6 +99,7 @@ class Conv2dInputGradient(PlainOperator):
     """The gradient of the input (H, W, C) of `conv` from the gradient (OH, OW, K) of its output, float32.
 
     The weights are a second input, stored as TrainedConv2d does, or constants["weights"] of the same order.
+    A convolution in several groups that is not depthwise has constants, in the order of dense weights.
     """
 
     kind: ClassVar[str] = "Conv2dInputGradient"
@@ -123,7 +124,9 @@ class Conv2dInputGradient(PlainOperator):
             reduced_axis("r", taps[0]),
             reduced_axis("s", taps[1]),
         )
-        of_channel = Index.of(k=1) if self.conv.groups == 1 else Index.of(ch=outputs, k=1)
+        of_channel = (
+            Index.of(k=1) if self.conv.groups == 1 else _of_group(channels, outputs, self.conv.groups)
+        )
         reads: list[Access] = [
             (
                 reaching(self.conv, 0, "row", rows, gradient[0]),
@@ -137,7 +140,7 @@ class Conv2dInputGradient(PlainOperator):
         return LoopNest(axes, tuple(reads), ELEMENTWISE, multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """The kernel of dense or depthwise weights; dense constants have conv2d_f32_packed_gradient.
+        """The kernel of dense, depthwise or grouped weights; dense constants have conv2d_f32_packed_gradient.
 
         Constants are packed as for the forward kernels, so that both read one array.
         """
@@ -146,9 +149,10 @@ class Conv2dInputGradient(PlainOperator):
         weights = operator.constants.get("weights")
         if self.conv.groups != 1:
             arrays: dict[str, ParamValue] = {"weights": weights}
-            fields |= _multiplier(self.conv, output.shape)
-            counts = input_gradient_counts(fields)
-            return KernelCall("dwconv2d_f32_input_gradient", arrays | fields, counts=counts)
+            depthwise = self.conv.groups == self.input_shape[2]
+            fields |= _multiplier(self.conv, output.shape) if depthwise else {"groups": self.conv.groups}
+            kernel = f"{'dwconv2d' if depthwise else 'grouped_conv2d'}_f32_input_gradient"
+            return KernelCall(kernel, arrays | fields, counts=input_gradient_counts(fields))
         if weights is None:
             counts = input_gradient_counts(fields)
             return KernelCall("conv2d_f32_input_gradient", fields, counts=counts)
@@ -552,6 +556,12 @@ def reaching(
     first = [min(max(-(-(at + pad - reach) // stride), 0), outputs - 1) for at in range(size)]
     end = [min((at + pad) // stride + 1, outputs) for at in range(size)]
     return TableIndex(axis, tuple(first), tuple(max(lo + 1, hi) for lo, hi in zip(first, end, strict=True)))
+
+
+def _of_group(channels: int, outputs: int, groups: int) -> TableIndex:
+    """The output channels of the group of each input channel, `outputs` for each group."""
+    first = tuple(at * groups // channels * outputs for at in range(channels))
+    return TableIndex("ch", first, tuple(lo + outputs for lo in first))
 
 
 def _every(shape: Shape) -> Access:

@@ -79,10 +79,10 @@ def _values(fields: Mapping[str, Any], taps: int) -> tuple[int, int]:
 
 
 def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Counts of conv2d_f32_input_gradient and dwconv2d_f32_input_gradient."""
-    dense = "multiplier" not in fields
-    inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
-    blocks, single = divmod(inputs, _LINES)
+    """Counts of conv2d_f32_input_gradient, and of the same kernel for groups and for depthwise ones."""
+    dense, groups = "multiplier" not in fields, fields.get("groups", 1)
+    inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"] // groups
+    blocks, single = (groups * count for count in divmod(inputs // groups, _LINES))
 
     def products(pixels: int, pairs: int) -> Counts:
         if not dense and inputs == outputs:
@@ -97,7 +97,7 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
             "fours": alone * blocks * outputs,
             "single": pixels * single,
             "single_products": pixels * single * outputs,
-        }
+        } | ({"groups": pixels * groups} if groups > 1 else {})
 
     return _gradient_counts(fields, products)
 

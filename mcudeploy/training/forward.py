@@ -204,7 +204,10 @@ def _conv(to: Forward, operator: Operator) -> str:
     x = to.images[operator.inputs[0]]
     trained = operator.name in to.trained.weights
     if trained and op.groups not in (1, to.nodes.shapes[x][1]):
-        raise NotTrainable(f"it has {op.groups} groups: weights of 1 group, or depthwise ones, are trained")
+        raise NotTrainable(
+            f"its weights are in {op.groups} groups: those of 1 group, or depthwise ones, are trained. Take "
+            "--update bias, or last:K for the layers after it"
+        )
     weights = to.parameter(operator, "weights", onnx_weights(operator), parameter_axes(op))
     bias = to.parameter(operator, "bias", operator.constants["bias"], (0,))
     if trained:

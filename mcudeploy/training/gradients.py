@@ -145,8 +145,6 @@ def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str
     op = operator.op
     assert isinstance(op, Conv2d)
     shape = to.forward.graph.tensors[operator.inputs[0]].shape
-    if op.groups not in (1, shape[2]):
-        raise NotTrainable(f"it has {op.groups} groups: gradients pass 1 group, or depthwise convolutions")
     left = [
         (shape[at] + op.pads[at] + op.pads[at + 2] - op.dilation[at] * (op.kernel_shape[at] - 1) - 1)
         % op.stride[at]

@@ -59,7 +59,12 @@ from mcudeploy.ops.unary import Unary, UnaryFunction
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from int16_cases import int16_cases
 from signal_cases import signal_cases
-from training_cases import pool_gradient_cases, training_cases, unary_gradient_cases
+from training_cases import (
+    grouped_gradient_cases,
+    pool_gradient_cases,
+    training_cases,
+    unary_gradient_cases,
+)
 
 IMAGE: Shape = (6, 6, 4)
 GROUPS = "mcud_params.h"
@@ -285,7 +290,7 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
     calls += [_call(op, (IMAGE,), DType.INT8) for op in (Copy(), Clean(), Invalidate())]
-    gradients = (*pool_gradient_cases(), *unary_gradient_cases())
+    gradients = (*grouped_gradient_cases(), *pool_gradient_cases(), *unary_gradient_cases())
     graphs = (*signal_cases(), *int16_cases(), *training_cases(), *gradients)
     calls += map(_call_of, graphs)
     return calls + [other for call in calls for other in call.others]

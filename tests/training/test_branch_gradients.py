@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
 from test_pool_gradients import largest_error
+from test_training_programs import HOST, ran
 from training_models import Network, saved
 
 from mcudeploy.common.errors import ModelError
@@ -190,6 +191,25 @@ def test_gradients_of_the_program(network: Callable[[], Network], tmp_path: Path
 @pytest.mark.parametrize("network", [concatenated, excited], ids=lambda it: it.__name__)
 def test_gradients_by_rows(network: Callable[[], Network], tmp_path: Path) -> None:
     assert largest_error(network().model(), tmp_path, split=True) <= 1e-5
+
+
+def grouped() -> Network:
+    """A convolution in two groups, as in ResNeXt and ShuffleNet."""
+    net = base()
+    net.conv(4, 3, stride=2, group=2)
+    net.activation("Relu")
+    return ended(net, 4)
+
+
+def test_gradients_pass_groups(tmp_path: Path) -> None:
+    """Its bias is trained, and the layers before and after it, but not the weights in groups."""
+    path = saved(grouped().model(), tmp_path)
+    step = step_of(path, "cross-entropy", "bias")
+    assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
+    inputs = drawn(step, "cross-entropy", 0)
+    assert ran(step, tmp_path, HOST, [inputs], split=True).verdict.reasons == ()
+    with pytest.raises(ModelError, match="its weights are in 2 groups: those of 1 group, or depthwise"):
+        step_of(path, "cross-entropy")
 
 
 def test_a_division_by_a_tensor_is_refused(tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ def input_gradient(builder: Builder, node: Node) -> None:
         constants: dict[str, ConstantArray] = {}
     else:
         op = Conv2dInputGradient(_conv(node, constant.shape), shape)
-        stored = constant.reals().transpose(parameter_axes(op.conv)).reshape(-1)
+        depthwise = op.conv.groups == shape[2]
+        axes = parameter_axes(op.conv) if depthwise else (0, 2, 3, 1)
+        stored = constant.reals().transpose(axes).reshape(-1)
         inputs, constants = (gradient,), {"weights": np.ascontiguousarray(stored, np.float32)}
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
