@@ -17,6 +17,7 @@ from signal_cases import signal_cases
 from training_cases import (
     grouped_gradient_cases,
     pool_gradient_cases,
+    resize_gradient_cases,
     training_cases,
     unary_gradient_cases,
 )
@@ -93,6 +94,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
         yield from training_cases()
         yield from grouped_gradient_cases()
         yield from pool_gradient_cases()
+        yield from resize_gradient_cases()
         yield from unary_gradient_cases()
     yield from _svdf(dtype)
     if dtype is DType.INT8:

@@ -11,6 +11,7 @@ from one_operator import mixed_operator, one_operator
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.resize import resize_samples
 from mcudeploy.ops.training import (
     BiasGradientSum,
     BiasUpdate,
@@ -25,7 +26,14 @@ from mcudeploy.ops.training import (
     mask_bytes,
 )
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
-from mcudeploy.ops.training_unary import PiecewiseGradient, Slope, SmoothFunction, SmoothGradient
+from mcudeploy.ops.training_resize import ResizeGradient
+from mcudeploy.ops.training_unary import (
+    PiecewiseGradient,
+    Slope,
+    SlopedGradient,
+    SmoothFunction,
+    SmoothGradient,
+)
 
 VALUE_SHAPES = (
     (1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3), (7, 3, 6), (9, 2, 33),
@@ -106,6 +114,24 @@ def unary_gradient_cases() -> Iterator[Graph]:
             yield one_operator(PiecewiseGradient(slope), (shape, shape), DType.FLOAT32)
         for function in get_args(SmoothFunction):
             yield one_operator(SmoothGradient(function), (shape, shape), DType.FLOAT32)
+        inputs = [(shape, DType.FLOAT32), ((shape[0], 1, mask_bytes(shape)), DType.INT8)]
+        slopes = {"slopes": np.linspace(-0.5, 1, shape[2], dtype=np.float32)}
+        yield mixed_operator(SlopedGradient(), inputs, DType.FLOAT32, slopes)
+
+
+def resize_gradient_cases() -> Iterator[Graph]:
+    """Yield graphs of one gradient of a resize."""
+    for mode in ("nearest", "linear"):
+        for shape, out in (
+            ((4, 4, 8), (8, 8)), ((6, 5, 16), (12, 15)), ((3, 7, 33), (6, 14)), ((9, 9, 4), (5, 6)),
+            ((8, 1, 12), (16, 1)), ((2, 2, 64), (10, 8)), ((5, 6, 3), (7, 13)),
+        ):  # fmt: skip
+            rows, cols = (
+                resize_samples(size, count, count / size, mode=mode)
+                for size, count in zip(shape[:2], out, strict=True)
+            )
+            op = ResizeGradient(rows, cols, shape)
+            yield one_operator(op, ((*out, shape[2]),), DType.FLOAT32)
 
 
 def _pools() -> Iterator[tuple[MaxPool, Shape]]:

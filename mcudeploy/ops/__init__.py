@@ -68,7 +68,8 @@ from mcudeploy.ops.training import (
     TrainedConv2d,
 )
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
-from mcudeploy.ops.training_unary import PiecewiseGradient, SmoothGradient
+from mcudeploy.ops.training_resize import ResizeGradient
+from mcudeploy.ops.training_unary import PiecewiseGradient, SlopedGradient, SmoothGradient
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.trees import TreeSums
@@ -139,6 +140,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     RescaleInt16,
     Reshape,
     Resize,
+    ResizeGradient,
     ResizeInt16,
     RoiAlign,
     RunCount,
@@ -150,6 +152,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     SignalStack,
     SignalWindow,
     Slice,
+    SlopedGradient,
     SmoothGradient,
     Softmax,
     SoftmaxInt16,

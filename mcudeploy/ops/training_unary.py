@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import numpy as np
+
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
-from mcudeploy.ops.training import require_floats
+from mcudeploy.ops.training import MaskedGradient, require_floats
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -111,6 +113,49 @@ class SmoothGradient(PlainOperator):
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return both inputs."""
         return (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SlopedGradient(PlainOperator):
+    """The first input, a gradient (H, W, C), where the second, the ClipMask of its tensor, is 1.
+
+    Else it is the gradient times constants["slopes"], float32 [C].
+    """
+
+    kind: ClassVar[str] = "SlopedGradient"
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """The loop nest of MaskedGradient."""
+        return MaskedGradient().loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `sloped_gradient_f32`.
+
+        Raises ValueError for a mask of another type than int8, and for another number of slopes.
+        """
+        require_floats(inputs[0], output)
+        if inputs[1].dtype != "int8":
+            raise ValueError("bits are stored as int8")
+        slopes = operator.constants["slopes"]
+        _, cols, channels = output.shape
+        if slopes.shape != (channels,) or slopes.dtype != np.float32:
+            raise ValueError(f"{slopes.dtype} slopes {slopes.shape} are not those of {channels} channels")
+        params: dict[str, ParamValue] = {"slopes": slopes, "cols": cols, "channels": channels}
+        elements = cols * channels
+        return KernelCall(
+            "sloped_gradient_f32",
+            params,
+            counts=lambda rows: {
+                "calls": 1,
+                "rows": len(rows),
+                "pixels": len(rows) * cols,
+                "values": len(rows) * elements,
+            },
+        )
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Return the gradient."""
+        return (0,)
 
 
 def _loops(inputs: tuple[Shape, ...]) -> LoopNest:

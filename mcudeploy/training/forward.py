@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import inf
 from typing import Any
 
@@ -20,7 +21,7 @@ from mcudeploy.ops.host_io import stored_axes
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce import Reduce
-from mcudeploy.ops.resize import Resize
+from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.training import parameter_axes
 from mcudeploy.ops.transpose import Transpose
@@ -344,29 +345,29 @@ def _transpose(to: Forward, operator: Operator) -> str:
 
 
 def _resize(to: Forward, operator: Operator) -> str:
-    op = operator.op
+    op, tensors = operator.op, to.graph.tensors
     assert isinstance(op, Resize)
-    rows, cols = repetitions(op)
-    scales = to.nodes.constant(np.array([1, 1, rows, cols], np.float32), "scales")
-    inputs, shape = (
-        [to.images[operator.inputs[0]], "", scales],
-        image_shape(to.graph.tensors[operator.output].shape),
-    )
-    attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    shape = image_shape(tensors[operator.output].shape)
+    attributes = _resize_attributes(op, tensors[operator.inputs[0]].shape)
+    sizes = to.nodes.constant(np.array(shape, np.int64), "sizes")
+    inputs = [to.images[operator.inputs[0]], "", "", sizes]
     return to.nodes.add("Resize", inputs, shape, operator.name, **attributes)
 
 
-def repetitions(op: Resize) -> tuple[int, int]:
-    """The numbers of rows and of columns that a resize makes of one. Raises NotTrainable if it does not
-    repeat values.
-    """
-    counts = []
-    for samples in (op.rows, op.cols):
-        count = len(samples.first) // (samples.first[-1] + 1)
-        if samples.first != tuple(at // count for at in range(len(samples.first))) or any(samples.fraction):
-            raise NotTrainable("it does not repeat each value a whole number of times")
-        counts.append(count)
-    return counts[0], counts[1]
+def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
+    """The attributes of a Resize by sizes with these samples. Raises NotTrainable if there are none."""
+    roundings = NEAREST_MODES if op.mode == "nearest" else NEAREST_MODES[:1]
+    for coordinates, rounding in product(COORDINATE_MODES, roundings):
+        rows, cols = (
+            resize_samples(
+                size, out, out / size, mode=op.mode, coordinates=coordinates, nearest_mode=rounding
+            )
+            for size, out in zip(source[:2], op.out_size, strict=True)
+        )
+        if (rows, cols) == (op.rows, op.cols):
+            names = {"mode": op.mode, "coordinate_transformation_mode": coordinates}
+            return names | ({"nearest_mode": rounding} if op.mode == "nearest" else {})
+    raise NotTrainable("its scales are not the quotients of its sizes")
 
 
 _RULES: dict[str, Callable[[Forward, Operator], str]] = {

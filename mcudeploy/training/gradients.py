@@ -83,20 +83,20 @@ class Backward:
             return gradient
         nodes = self.forward.nodes
         name = f"{operator.name}_clip_gradient"
-        if not self._is_read(operator.output):
+        if not self.is_read(operator.output):
             mask = nodes.add_mask(self.forward.images[operator.output], low, high)
             return nodes.add(functions.MASKED_GRADIENT, [gradient, mask], nodes.shapes[gradient], name)
         inputs = [gradient, self.tensors.image(operator.output)]
         return nodes.add(functions.CLIP_GRADIENT, inputs, nodes.shapes[gradient], name, low=low, high=high)
 
-    def _is_read(self, tensor: str) -> bool:
+    def is_read(self, tensor: str) -> bool:
         """Whether the backward part reads a tensor for other reasons than a clip. A mask would be a second
         copy of it.
         """
         return any(
             operator.name in self.forward.trained.weights
             or _reads_inputs(operator)
-            or (isinstance(operator.op, Reshape) and self._is_read(operator.output))
+            or (isinstance(operator.op, Reshape) and self.is_read(operator.output))
             for operator in self.forward.graph.operators
             if tensor in operator.inputs
         )

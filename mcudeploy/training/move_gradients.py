@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.resize import Resize
+from mcudeploy.ops.resize import Resize, ResizeSamples
 from mcudeploy.ops.transpose import Transpose
-from mcudeploy.training.forward import image_shape, repetitions
+from mcudeploy.training.forward import image_shape
 
 if TYPE_CHECKING:
     from mcudeploy.training.gradients import Backward
@@ -66,12 +68,22 @@ def transpose(to: Backward, operator: Operator, gradient: str) -> None:
 
 
 def resize(to: Backward, operator: Operator, gradient: str) -> None:
-    """The gradient of a value is the sum over its repetitions."""
+    """The gradient of a value is the sum over the results, times its share of each."""
     op, nodes = operator.op, to.forward.nodes
     assert isinstance(op, Resize)
     (source,) = operator.inputs
-    window = repetitions(op)
-    shape = image_shape(to.forward.graph.tensors[source].shape)
-    mean = nodes.add("AveragePool", [gradient], shape, kernel_shape=window, strides=window)
-    count = nodes.reals(float(window[0] * window[1]))
-    to.add(source, nodes.add("Mul", [mean, count], shape, f"{source}_gradient"))
+    shape = to.forward.graph.tensors[source].shape
+    rows, cols = nodes.reals(_shares(op.rows, shape[0]).T), nodes.reals(_shares(op.cols, shape[1]))
+    name = f"{source}_gradient"
+    inputs = [gradient, rows, cols]
+    to.add(source, nodes.add(functions.RESIZE_GRADIENT, inputs, image_shape(shape), name))
+
+
+def _shares(samples: ResizeSamples, size: int) -> NDArray[np.float32]:
+    """[results, positions]: the share of each result that each position of the input has."""
+    shares = np.zeros((len(samples.first), size), np.float32)
+    for row, first, fraction in zip(shares, samples.first, samples.fraction, strict=True):
+        row[first] = 1 - fraction
+        if fraction:
+            row[first + 1] = fraction
+    return shares

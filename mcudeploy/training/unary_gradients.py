@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.ir.graph import Operator
@@ -31,6 +33,8 @@ def unary(to: Backward, operator: Operator, gradient: str) -> None:
         to.add(source, to.through_clip(operator, gradient, bounds))
     elif op.function == "neg":
         to.add(source, nodes.add("Neg", [gradient], shape, name))
+    elif op.function == "leaky_relu" and op.alpha > 0 and not to.is_read(operator.output):
+        _sloped(to, source, gradient, _Bits(to.forward.images[operator.output], np.array([op.alpha])))
     elif op.function in _SLOPES:
         slope = _SLOPES[op.function](op)
         inputs = [gradient, to.tensors.image(operator.output if slope.of_result else source)]
@@ -58,17 +62,29 @@ def softmax(to: Backward, operator: Operator, gradient: str) -> None:
 
 def prelu(to: Backward, operator: Operator, gradient: str) -> None:
     """The gradient where the argument is above 0, else times the slope; bits of the argument are kept."""
-    op, nodes = operator.op, to.forward.nodes
+    op = operator.op
     assert isinstance(op, Binary)
     source, *others = operator.inputs
-    shape = nodes.shapes[gradient]
-    if others or op.constant_operand != 1 or nodes.shapes[to.forward.images[source]] != shape:
-        raise NotTrainable("gradients pass a prelu with a constant slope, and no other")
-    slope = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
-    mask = nodes.add_mask(to.forward.images[source], 0.0, inf)
-    above = nodes.add(functions.MASKED_GRADIENT, [gradient, mask], shape)
-    below = nodes.add("Mul", [nodes.add("Sub", [gradient, above], shape), slope], shape)
-    to.add(source, nodes.add("Add", [above, below], shape, f"{source}_gradient"))
+    x = to.forward.images[source]
+    slopes = operator.constants.get("constant")
+    if others or op.constant_operand != 1 or slopes is None or slopes.shape[:2] != (1, 1):
+        raise NotTrainable("gradients pass a prelu with constant slopes of the channels, and no other")
+    _sloped(to, source, gradient, _Bits(x, slopes.reshape(-1)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """A value, of which the bits that say where it is above 0 are kept, and the slopes where it is not."""
+
+    value: str
+    slopes: NDArray[Any]
+
+
+def _sloped(to: Backward, source: str, gradient: str, bits: _Bits) -> None:
+    nodes, shape = to.forward.nodes, to.forward.nodes.shapes[gradient]
+    slopes = nodes.reals(np.broadcast_to(bits.slopes, shape[1:2]).reshape(1, -1, 1, 1))
+    inputs = [gradient, nodes.add_mask(bits.value, 0.0, inf), slopes]
+    to.add(source, nodes.add(functions.SLOPED_GRADIENT, inputs, shape, f"{source}_gradient"))
 
 
 def reads_argument(op: Unary) -> bool:

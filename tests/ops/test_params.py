@@ -62,6 +62,7 @@ from signal_cases import signal_cases
 from training_cases import (
     grouped_gradient_cases,
     pool_gradient_cases,
+    resize_gradient_cases,
     training_cases,
     unary_gradient_cases,
 )
@@ -290,7 +291,8 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
     calls += [_call(op, (IMAGE,), DType.INT8) for op in (Copy(), Clean(), Invalidate())]
-    gradients = (*grouped_gradient_cases(), *pool_gradient_cases(), *unary_gradient_cases())
+    sets = grouped_gradient_cases, pool_gradient_cases, resize_gradient_cases, unary_gradient_cases
+    gradients = [graph for cases in sets for graph in cases()]
     graphs = (*signal_cases(), *int16_cases(), *training_cases(), *gradients)
     calls += map(_call_of, graphs)
     return calls + [other for call in calls for other in call.others]

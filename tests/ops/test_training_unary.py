@@ -13,11 +13,17 @@ import pytest
 from harness import check_graph
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import DType
-from mcudeploy.ops.training_unary import PiecewiseGradient, Slope, SmoothFunction, SmoothGradient
+from mcudeploy.ir.graph import DType, Shape
+from mcudeploy.ops.training_unary import (
+    PiecewiseGradient,
+    Slope,
+    SlopedGradient,
+    SmoothFunction,
+    SmoothGradient,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from one_operator import one_operator
+from one_operator import mixed_operator, one_operator
 
 Array = NDArray[Any]
 SHAPE = (5, 3, 7)
@@ -70,6 +76,26 @@ def test_pieces(slope: Slope) -> None:
     other = np.where(values >= slope.high, slope.upper, p + q * values + r * values**2)
     wanted = np.where(values <= slope.low, a + b * values, other)
     np.testing.assert_allclose(gradient_of(PiecewiseGradient(slope), values), wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 7), (1, 1, 10), (4, 2, 8)])
+def test_two_slopes(shape: Shape) -> None:
+    rng = np.random.default_rng(0)
+    inside = rng.random((shape[0], shape[1] * shape[2])) < 0.5
+    mask = np.packbits(inside, axis=1, bitorder="little").view(np.int8)[:, np.newaxis]
+    gradient, slopes = (rng.normal(0, 1, size).astype(np.float32) for size in (shape, shape[2]))
+    inputs = [(shape, DType.FLOAT32), (mask.shape, DType.INT8)]
+    graph = mixed_operator(SlopedGradient(), inputs, DType.FLOAT32, {"slopes": slopes})
+    result = check_graph(graph, {"x0": gradient, "x1": mask})["y"]
+    np.testing.assert_array_equal(result, np.where(inside.reshape(shape), gradient, slopes * gradient))
+
+
+def test_slopes_of_other_channels_are_refused() -> None:
+    inputs = [(SHAPE, DType.FLOAT32), ((5, 1, 3), DType.INT8)]
+    graph = mixed_operator(SlopedGradient(), inputs, DType.FLOAT32, {"slopes": np.zeros(3, np.float32)})
+    (operator,) = graph.operators
+    with pytest.raises(ValueError, match="are not those of 7 channels"):
+        operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
 
 
 def test_two_shapes_are_refused() -> None:

@@ -108,8 +108,9 @@ def _pad(x: Any, pads: Array, value: Any = None) -> Any:
     return jnp.pad(x, list(zip(before, after, strict=True)), constant_values=0 if value is None else value)
 
 
-def _resize(x: Any, _: Any, scales: Any, **attributes: Any) -> Any:
-    assert attributes["mode"] == b"nearest"
+def _resize(x: Any, _: Any, scales: Any, sizes: Any = None, **attributes: Any) -> Any:
+    if attributes["mode"] == b"linear":
+        return jax.image.resize(x, sizes.tolist(), "linear", antialias=False)
     for axis, scale in enumerate(np.asarray(scales).tolist()):
         x = jnp.repeat(x, int(scale), axis=axis)
     return x

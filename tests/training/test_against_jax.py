@@ -11,7 +11,7 @@ import onnx
 import pytest
 from jax_network import loss_and_gradients
 from onnx import ModelProto, numpy_helper
-from test_branch_gradients import NETWORKS, shuffled
+from test_branch_gradients import NETWORKS, RESIZES, resized, shuffled
 from test_gradients import drawn, step_of
 from test_pool_gradients import POOLS, pooled
 from test_training_programs import HOST, LARGE_RATE, ran, values_of
@@ -29,6 +29,7 @@ RULES: dict[str, Callable[[], ModelProto]] = {
         name: lambda op=op, attributes=attributes: of_newest_opset(network(op, **attributes).model())
         for name, (op, attributes) in FUNCTIONS.items()
     },
+    "linear": lambda: resized((16, 15), RESIZES[0]).model(),
     **{it.__name__: lambda it=it: it().model() for it in NETWORKS if it is not shuffled},
 }
 """The networks of the tests of single rules. JAX has no gradient of dilated maxima. The program of `shuffled`

@@ -221,8 +221,39 @@ def test_a_division_by_a_tensor_is_refused(tmp_path: Path) -> None:
         step_of(saved(ended(net, 6).model(), tmp_path), "cross-entropy")
 
 
-def test_a_linear_resize_is_refused(tmp_path: Path) -> None:
+RESIZES = [
+    {"mode": "linear"},
+    {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+    {"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
+    {"mode": "nearest"},
+    {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "ceil"},
+]
+
+
+def resized(size: tuple[int, int], attributes: dict[str, str]) -> Network:
     net = base()
-    net.node("Resize", [net.value, "", constant(net, 1, 1, 2, 2, dtype="float32")], mode="linear")
-    with pytest.raises(ModelError, match="does not repeat each value a whole number of times"):
-        step_of(saved(ended(net, 6).model(), tmp_path), "cross-entropy")
+    net.node("Resize", [net.value, "", "", constant(net, 1, 6, *size)], **attributes)
+    net.node("Conv", [net.value, net.weights(6, 6, 3, 3), net.weights(6)])
+    net.activation("Relu")
+    return ended(net, 6)
+
+
+@pytest.mark.parametrize("attributes", RESIZES, ids=lambda it: "-".join(it.values()))
+@pytest.mark.parametrize("size", [(16, 12), (5, 9)])
+def test_gradients_of_resizes(attributes: dict[str, str], size: tuple[int, int], tmp_path: Path) -> None:
+    step = step_of(saved(resized(size, attributes).model(), tmp_path), "cross-entropy")
+    assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
+
+
+@pytest.mark.parametrize("attributes", [RESIZES[0], RESIZES[3]], ids=lambda it: it["mode"])
+def test_programs_of_resizes(attributes: dict[str, str], tmp_path: Path) -> None:
+    assert largest_error(resized((13, 12), attributes).model(), tmp_path, split=True) <= 1e-5
+
+
+def test_other_resizes_are_refused(tmp_path: Path) -> None:
+    """Cubic ones, and those with a scale that is not the quotient of the sizes."""
+    for scale, mode in ((2.0, "cubic"), (1.3, "linear")):
+        net = base()
+        net.node("Resize", [net.value, "", constant(net, 1, 1, scale, scale, dtype="float32")], mode=mode)
+        with pytest.raises(ModelError, match=r"does not support it|not the quotients of its sizes"):
+            step_of(saved(ended(net, 6).model(), tmp_path), "cross-entropy")

@@ -72,9 +72,22 @@ def largest_error(model: ModelProto, folder: Path, *, split: bool) -> float:
     return max(errors)
 
 
-@pytest.mark.parametrize("name", POOLS)
-def test_gradients_of_the_program(name: str, tmp_path: Path) -> None:
-    assert largest_error(pooled(name).model(), tmp_path, split=False) <= 1e-5
+@pytest.mark.parametrize("kinds", [("MaxPool", "GlobalMaxPool"), ("AveragePool",)])
+def test_gradients_of_the_program(kinds: tuple[str, ...], tmp_path: Path) -> None:
+    """All maxima, or all averages, side by side, each before a layer and a mean."""
+    net = Network(7, (3, 10, 9))
+    net.conv(6, 3)
+    start = net.node("Relu", [net.value])
+    results = []
+    for op, attributes in [it for it in POOLS.values() if it[0] in kinds]:
+        net.node(op, [start], **attributes)
+        net.node("Conv", [net.value, net.weights(2, 6, 1, 1), net.weights(2)])
+        net.activation("Tanh")
+        results.append(net.node("GlobalAveragePool", [net.value]))
+    net.node("Concat", results, axis=1)
+    net.size = (2 * len(results), 1, 1)
+    net.dense(4)
+    assert largest_error(net.model(), tmp_path, split=False) <= 1e-5
 
 
 @pytest.mark.parametrize("name", ["overlapping", "mean-inside"])

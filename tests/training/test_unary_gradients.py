@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto
 from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
 from test_pool_gradients import largest_error
-from test_training_programs import CORTEX_M4, ran
+from test_training_programs import CORTEX_M4, HOST, ran
 from training_models import Network, saved
 
 from mcudeploy.common.errors import ModelError
@@ -64,11 +64,20 @@ def test_gradients_are_slopes_of_the_loss(name: str, tmp_path: Path) -> None:
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradients_of_the_program(name: str, tmp_path: Path) -> None:
-    op, attributes = FUNCTIONS[name]
-    model = of_newest_opset(network(op, **attributes).model())
-    assert largest_error(model, tmp_path, split=False) <= 1e-5
+@pytest.mark.parametrize("first", range(3))
+def test_gradients_of_the_program(first: int, tmp_path: Path) -> None:
+    """A third of the functions, side by side."""
+    net = Network(11, (3, 7, 6))
+    net.conv(6, 3)
+    start, chosen = net.value, list(FUNCTIONS.values())[first::3]
+    results = [net.node(op, [start], **attributes) for op, attributes in chosen]
+    net.node("Concat", results, axis=1)
+    net.size = (6 * len(results), 7, 6)
+    net.conv(5, 1)
+    net.node("GlobalAveragePool", [net.value])
+    net.size = (5, 1, 1)
+    net.dense(4)
+    assert largest_error(of_newest_opset(net.model()), tmp_path, split=False) <= 1e-5
 
 
 @pytest.mark.parametrize("op", ["HardSwish", "Elu"])
@@ -94,6 +103,17 @@ def test_a_clip_before_keeps_what_the_slope_reads(op: str, kind: str, tmp_path: 
     kinds = Counter(node.op_type for node in step.proto.graph.node)
     assert kinds["ClipMask"] + kinds["ClipGradient"] == kinds[kind] == 1
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
+
+
+@pytest.mark.parametrize(("update", "kind"), [("full", "PiecewiseGradient"), ("bias", "SlopedGradient")])
+def test_leaky_relu_keeps_bits_unless_values_are_read(update: str, kind: str, tmp_path: Path) -> None:
+    path = saved(network("LeakyRelu", alpha=0.125).model(), tmp_path)
+    step = step_of(path, "cross-entropy", update)
+    kinds = Counter(node.op_type for node in step.proto.graph.node)
+    assert kinds["PiecewiseGradient"] + kinds["SlopedGradient"] == kinds[kind] == 1
+    inputs = drawn(step, "cross-entropy", 0)
+    assert worst_slope(step, inputs) < SLOPE_TOLERANCE
+    assert ran(step, tmp_path, HOST, [inputs], split=False).verdict.reasons == ()
 
 
 def test_a_function_that_falls_is_refused(tmp_path: Path) -> None:

@@ -419,9 +419,11 @@ _STEMS = {
     "PoolInt16": "pool",
     "QuantizeInt16": "quantize",
     "RescaleInt16": "rescale",
+    "ResizeGradient": "resize_gradient",
     "ResizeInt16": "resize",
     "SigmoidInt16": "sigmoid",
     "SoftmaxInt16": "softmax",
+    "SlopedGradient": "unary_gradient",
     "SmoothGradient": "unary_gradient",
     "TrainedConv2d": "conv",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.training_functions import CLIP_MASK
 from mcudeploy.frontend.onnx.values import image_positions
 from mcudeploy.ir.graph import Shape
 
@@ -12,6 +13,14 @@ def image_tensor(builder: Builder, name: str) -> str:
     """The tensor of an image, channels last."""
     value = builder.real(name)
     return builder.arranged(value.tensor, image_positions(value.index))
+
+
+def mask_tensor(builder: Builder, name: str) -> str:
+    """The tensor of a mask, which ClipMask makes."""
+    producer = builder.producers.get(name)
+    if producer is None or producer.op != CLIP_MASK:
+        raise Unsupported("its mask is not made by ClipMask")
+    return builder.values[name].tensor
 
 
 def stated_shape(builder: Builder, name: str) -> Shape:

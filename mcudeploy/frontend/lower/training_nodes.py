@@ -11,13 +11,18 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.elementwise import unary
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.lower.state_nodes import replace_state
-from mcudeploy.frontend.lower.training_images import image_tensor, stated_shape
+from mcudeploy.frontend.lower.training_images import image_tensor, mask_tensor, stated_shape
 from mcudeploy.frontend.lower.training_pool_nodes import (
     average_pool_gradient,
     max_pool_gradient,
     max_pool_taps,
+    resize_gradient,
 )
-from mcudeploy.frontend.lower.training_unary_nodes import piecewise_gradient, smooth_gradient
+from mcudeploy.frontend.lower.training_unary_nodes import (
+    piecewise_gradient,
+    sloped_gradient,
+    smooth_gradient,
+)
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, positions
@@ -143,10 +148,7 @@ def clip_mask(builder: Builder, node: Node) -> None:
 
 def masked_gradient(builder: Builder, node: Node) -> None:
     """MaskedGradient, by the bits of a ClipMask."""
-    producer = builder.producers.get(node.inputs[1])
-    if producer is None or producer.op != functions.CLIP_MASK:
-        raise Unsupported("its mask is not made by ClipMask")
-    gradient, mask = image_tensor(builder, node.inputs[0]), builder.values[node.inputs[1]].tensor
+    gradient, mask = image_tensor(builder, node.inputs[0]), mask_tensor(builder, node.inputs[1])
     shape = builder.shape_of(gradient)
     tensor = builder.emit(MaskedGradient(), (gradient, mask), shape, DType.FLOAT32, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
@@ -169,7 +171,9 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.MAX_POOL_TAPS: max_pool_taps,
     functions.MAX_POOL_GRADIENT: max_pool_gradient,
     functions.AVERAGE_POOL_GRADIENT: average_pool_gradient,
+    functions.RESIZE_GRADIENT: resize_gradient,
     functions.PIECEWISE_GRADIENT: piecewise_gradient,
+    functions.SLOPED_GRADIENT: sloped_gradient,
     functions.SWISH: unary,
     functions.GELU: unary,
     functions.SWISH_GRADIENT: smooth_gradient,

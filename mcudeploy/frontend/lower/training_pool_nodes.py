@@ -1,6 +1,11 @@
-"""Gradients of pools in training steps."""
+"""Gradients of pools and resizes in training steps."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.training_images import image_tensor, stated_shape
@@ -9,7 +14,9 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, positions
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.resize import ResizeSamples
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
+from mcudeploy.ops.training_resize import ResizeGradient
 
 
 def max_pool_taps(builder: Builder, node: Node) -> None:
@@ -48,6 +55,29 @@ def average_pool_gradient(builder: Builder, node: Node) -> None:
     op = AveragePoolGradient(pool, shape, node.number("factor", 1.0))
     tensor = builder.emit(op, (gradient,), shape, DType.FLOAT32, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
+def resize_gradient(builder: Builder, node: Node) -> None:
+    """ResizeGradient, by constant shares."""
+    rows, cols = (builder.constants.get(name) for name in node.inputs[1:])
+    if rows is None or cols is None:
+        raise Unsupported("its shares are no constants")
+    gradient, shape = image_tensor(builder, node.inputs[0]), stated_shape(builder, node.output)
+    op = ResizeGradient(_samples(rows.reals().T), _samples(cols.reals()), shape)
+    tensor = builder.emit(op, (gradient,), shape, DType.FLOAT32, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
+def _samples(shares: NDArray[Any]) -> ResizeSamples:
+    """The samples of an axis, from the shares that each of its results has of the input's positions."""
+    first, fractions = [], []
+    for row in np.asarray(shares, np.float32):
+        places = np.flatnonzero(row)
+        if places.size not in (1, 2) or places[-1] - places[0] > 1:
+            raise Unsupported("a result has shares of other values than two neighbours")
+        first.append(int(places[0]))
+        fractions.append(float(row[places[1]]) if places.size == 2 else 0.0)
+    return ResizeSamples(tuple(first), tuple(fractions))
 
 
 def _max_pool(node: Node, out_size: tuple[int, int], kernel: tuple[int, ...] | None = None) -> MaxPool:

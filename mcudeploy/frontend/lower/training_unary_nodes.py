@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.training_images import image_tensor
+from mcudeploy.frontend.lower.training_images import image_tensor, mask_tensor
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index
 from mcudeploy.ir.graph import DType
-from mcudeploy.ops.training_unary import PiecewiseGradient, Slope, SmoothFunction, SmoothGradient
+from mcudeploy.ops.training_unary import (
+    PiecewiseGradient,
+    Slope,
+    SlopedGradient,
+    SmoothFunction,
+    SmoothGradient,
+)
 
 _SMOOTH: dict[str, SmoothFunction] = {
     functions.SWISH_GRADIENT: "swish",
@@ -32,6 +40,18 @@ def piecewise_gradient(builder: Builder, node: Node) -> None:
 def smooth_gradient(builder: Builder, node: Node) -> None:
     """SwishGradient and others, of images."""
     _emit(builder, node, SmoothGradient(_SMOOTH[node.op], node.number("alpha", 1.0)))
+
+
+def sloped_gradient(builder: Builder, node: Node) -> None:
+    """SlopedGradient, by the bits of a ClipMask and constant slopes for each channel."""
+    gradient, mask = image_tensor(builder, node.inputs[0]), mask_tensor(builder, node.inputs[1])
+    shape, constant = builder.shape_of(gradient), builder.constants.get(node.inputs[2])
+    if constant is None or constant.shape != (1, shape[2], 1, 1):
+        raise Unsupported("its slopes are no constants of the channels")
+    slopes = {"slopes": np.ascontiguousarray(constant.reals().reshape(-1), np.float32)}
+    op, inputs = SlopedGradient(), (gradient, mask)
+    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=slopes, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
 
 
 def _emit(builder: Builder, node: Node, op: PiecewiseGradient | SmoothGradient) -> None:

@@ -47,10 +47,16 @@ MAX_POOL_GRADIENT = "MaxPoolGradient"
 AVERAGE_POOL_GRADIENT = "AveragePoolGradient"
 """Gradient of a mean over windows -> gradient of its input: the sum over the windows, times factor."""
 
+RESIZE_GRADIENT = "ResizeGradient"
+"""Gradient of a resized image, shares [rows, resized rows] and [resized columns, columns] -> gradient of the
+image, the product of the three.
+"""
 PIECEWISE_GRADIENT = "PiecewiseGradient"
 """Gradient, v -> the gradient times lower_0 + lower_1 * v where v <= low, else times upper where v >= high,
 else times middle_0 + middle_1 * v + middle_2 * v^2.
 """
+SLOPED_GRADIENT = "SlopedGradient"
+"""Gradient, mask, slopes -> the gradient where the mask is true, else the gradient times the slope."""
 SWISH, GELU = "Swish", "Gelu"
 """The operators of later versions of ONNX; alpha is that of Swish."""
 SWISH_GRADIENT = "SwishGradient"
@@ -59,10 +65,11 @@ GELU_GRADIENT, ERF_GRADIENT, SOFTPLUS_GRADIENT = "GeluGradient", "ErfGradient", 
 """The same of Gelu, Erf, and Softplus."""
 
 _CLIPS = (CLIP_GRADIENT, CLIP_MASK, MASKED_GRADIENT)
-_POOLS = (MAX_POOL_TAPS, MAX_POOL_GRADIENT, AVERAGE_POOL_GRADIENT)
+_POOLS = (MAX_POOL_TAPS, MAX_POOL_GRADIENT, AVERAGE_POOL_GRADIENT, RESIZE_GRADIENT)
 _PIECES = ("low", "high", "lower_0", "lower_1", "middle_0", "middle_1", "middle_2", "upper")
 _UNARIES = (
     PIECEWISE_GRADIENT,
+    SLOPED_GRADIENT,
     SWISH,
     GELU,
     SWISH_GRADIENT,
@@ -175,7 +182,7 @@ def training_functions() -> list[FunctionProto]:
 
 
 def _pool_functions() -> list[FunctionProto]:
-    """The definitions of the gradients of pools."""
+    """The definitions of the gradients of pools and resizes."""
     window = ["kernel_shape", "strides", "dilations", "pads"]
     largest = helper.make_node("MaxPool", ["x"], ["largest", "y"])
     everything = helper.make_node("Constant", [], ["everything"], value_ints=[-1])
@@ -201,7 +208,12 @@ def _pool_functions() -> list[FunctionProto]:
         helper.make_node("Expand", ["factor", "sizes"], ["weights"]),
         _referring(transposed, _same_names(backward)),
     ]
+    products = [
+        helper.make_node("MatMul", ["rows", "dy"], ["by_rows"]),
+        helper.make_node("MatMul", ["by_rows", "cols"], ["y"]),
+    ]
     return [
+        _function(RESIZE_GRADIENT, ["dy", "rows", "cols"], products, []),
         _function(MAX_POOL_TAPS, ["x"], [_referring(largest, _same_names(window))], window),
         _function(MAX_POOL_GRADIENT, ["dy", "taps"], to_taps, ["sizes"]),
         _function(AVERAGE_POOL_GRADIENT, ["dy"], to_windows, ["factor", "sizes", *backward]),
@@ -275,8 +287,10 @@ def _unary_functions() -> list[FunctionProto]:
     ]
     softplus = [node("Sigmoid", ["x"], ["slope"])]
     product = node("Mul", ["dy", "slope"], ["y"])
+    sloped = [node("Mul", ["dy", "slopes"], ["scaled"]), node("Where", ["inside", "dy", "scaled"], ["y"])]
     return [
         _function(PIECEWISE_GRADIENT, ["dy", "v"], [*pieces, product], _PIECES),
+        _function(SLOPED_GRADIENT, ["dy", "inside", "slopes"], sloped, []),
         _function(SWISH, ["x"], [*gate, node("Mul", ["x", "gate"], ["y"])], ["alpha"]),
         _function(GELU, ["x"], [*share, node("Mul", ["x", "share"], ["y"])], []),
         _function(SWISH_GRADIENT, ["dy", "x"], [*swish, product], ["alpha"]),
