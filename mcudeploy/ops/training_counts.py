@@ -179,10 +179,11 @@ def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> Counts
     def counts(rows: Interval) -> Counts:
         step = rows if by_rows else every
         tap_rows = [reach.rows_in(tap, step) for tap in range(fields["window.kernel_rows"])]
-        at_border = step.lo == 0 or step.hi == every.hi
-        taps = kernel_cols * (len(tap_rows) if at_border else sum(1 for each in tap_rows if each))
+        has_sums = bool(fields["in_place"]) or len(step) < len(every)
+        taps = kernel_cols * (sum(1 for each in tap_rows if each) if has_sums else len(tap_rows))
         rows_of_taps, pixels = sum(tap_rows) * kernel_cols, sum(tap_rows) * reach.col_pixels
         sizes: Counts = {"calls": 1, "taps": taps, "tap_rows": rows_of_taps}
+        sizes |= _sum_counts(fields, count * kernel_cols * len(tap_rows), (step, every))
         if dense and one_pixel:
             alone = pixels * outputs  # lines of taps with one product for each weight
             sizes |= {
@@ -191,15 +192,25 @@ def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> Counts
                 "pixel_single": alone * (inputs % _LINES),
             }
             taps, rows_of_taps, pixels = taps - pixels, rows_of_taps - pixels, 0
-        is_result = step.hi == every.hi and not fields["in_place"]
         return sizes | {
-            "results": taps * count * int(is_result),
+            "results": taps * count * int(not has_sums),
             **{name: taps * number for name, number in parts.items()},
             **{f"{name}_rows": rows_of_taps * number for name, number in parts.items()},
             **{f"{name}_pixels": pixels * number for name, number in parts.items()},
         }
 
     return counts
+
+
+def _sum_counts(fields: Mapping[str, Any], count: int, rows: tuple[Interval, Interval]) -> Counts:
+    """Counts of sums that a step begins and ends, of `count`; `rows`: of the step, and all."""
+    step, every = rows
+    kept = fields["in_place"] == 0
+    return {
+        "cleared": count * int(kept and step.lo == 0 and step.hi < every.hi),
+        "decayed": count * int(not kept and step.lo == 0),
+        "ended": count * int(kept and step.hi == every.hi and step.lo > 0),
+    }
 
 
 def _blocks(outputs: int, inputs: int) -> dict[str, int]:
@@ -222,10 +233,14 @@ def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
     blocks, single = divmod(channels, _LINES)
 
     def counts(step: Interval) -> Counts:
-        is_result = step.hi == rows and not fields["in_place"]
+        has_sums = bool(fields["in_place"]) or rows > 1
+        kept = fields["in_place"] == 0
         return {
             "calls": 1,
-            "results": channels * int(is_result),
+            "cleared": channels * int(has_sums and kept and step.lo == 0),
+            "decayed": channels * int(not kept and step.lo == 0),
+            "ended": channels * int(has_sums and kept and step.hi == rows),
+            "results": channels * int(not has_sums),
             "blocks": blocks,
             "block_rows": len(step) * blocks,
             "fours": len(step) * cols * blocks,

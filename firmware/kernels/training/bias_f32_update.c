@@ -53,15 +53,22 @@ void mcud_bias_f32_update(const mcud_op *op, int32_t first_row, int32_t end_row)
         .is_last = (uint32_t)end_row == op->rows,
         .in_place = params->in_place,
     };
-    to.sums = to.in_place || op->rows == 1 ? to.out : mcud_row(op->scratch, first_row);
+    to.sums = to.in_place ? to.out : op->rows == 1 ? NULL : mcud_row(op->scratch, first_row);
+    mcud_begin_sums_f32(&to, params->channels);
     int32_t c = 0;
     for (; c + 4 <= params->channels; c += 4) {
-        float sums[4];
-        mcud_sums_before_f32(&to, c, sums);
-        add_4(op, &rows, c, sums);
-        mcud_store_sums_f32(&to, c, sums);
+        float sums[4] = {0.0f}; /* if there is no memory of all sums */
+        add_4(op, &rows, c, to.sums != NULL ? to.sums + c : sums);
+        for (int32_t i = 0; to.sums == NULL && i < 4; i++) {
+            mcud_store_result_f32(&to, c + i, sums[i]);
+        }
     }
     for (; c < params->channels; c++) {
-        mcud_store_sum_f32(&to, c, add_1(op, &rows, c, mcud_sum_before_f32(&to, c)));
+        if (to.sums != NULL) {
+            to.sums[c] = add_1(op, &rows, c, to.sums[c]);
+        } else {
+            mcud_store_result_f32(&to, c, add_1(op, &rows, c, 0.0f));
+        }
     }
+    mcud_end_sums_f32(&to, params->channels);
 }

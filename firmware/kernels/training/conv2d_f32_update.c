@@ -3,7 +3,8 @@
 #include "mcud_tap_pixels_f32.h"
 #include "mcud_updates_f32.h"
 
-/* Weights of `outputs` output channels from k on, by `inputs` input channels from c on; both are 1 or 4. */
+/* Weights of `outputs` output channels from k on, which are 1 or 4, by `inputs` input channels from c on, which are 1
+ * or 4, or with four output channels any multiple of 4. */
 typedef struct {
     int32_t k;
     int32_t outputs;
@@ -11,87 +12,97 @@ typedef struct {
     int32_t inputs;
 } block;
 
-/* Adds the products of four output channels with four input channels, at all pixels of a tap. */
-static void add_4x4(const mcud_tap_pixels_f32 *from, const block *of, float sums[4][4])
+/* Adds the products of four output channels with input channels, four at a time, at all pixels of a tap. The sums
+ * of output channels lie `pitch` apart. */
+static void add_4x4(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t pitch)
 {
-    float a0 = sums[0][0], a1 = sums[0][1], a2 = sums[0][2], a3 = sums[0][3];
-    float b0 = sums[1][0], b1 = sums[1][1], b2 = sums[1][2], b3 = sums[1][3];
-    float c0 = sums[2][0], c1 = sums[2][1], c2 = sums[2][2], c3 = sums[2][3];
-    float d0 = sums[3][0], d1 = sums[3][1], d2 = sums[3][2], d3 = sums[3][3];
-    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-        const float *x = mcud_tap_input_f32(from, row) + of->c;
-        const float *g = mcud_tap_gradient_f32(from, row) + of->k;
-        for (int32_t col = 0; col < from->cols.count; col++) {
-            const float x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-            const float g0 = g[0], g1 = g[1], g2 = g[2], g3 = g[3];
-            a0 = mcud_fused_f32(g0, x0, a0);
-            a1 = mcud_fused_f32(g0, x1, a1);
-            a2 = mcud_fused_f32(g0, x2, a2);
-            a3 = mcud_fused_f32(g0, x3, a3);
-            b0 = mcud_fused_f32(g1, x0, b0);
-            b1 = mcud_fused_f32(g1, x1, b1);
-            b2 = mcud_fused_f32(g1, x2, b2);
-            b3 = mcud_fused_f32(g1, x3, b3);
-            c0 = mcud_fused_f32(g2, x0, c0);
-            c1 = mcud_fused_f32(g2, x1, c1);
-            c2 = mcud_fused_f32(g2, x2, c2);
-            c3 = mcud_fused_f32(g2, x3, c3);
-            d0 = mcud_fused_f32(g3, x0, d0);
-            d1 = mcud_fused_f32(g3, x1, d1);
-            d2 = mcud_fused_f32(g3, x2, d2);
-            d3 = mcud_fused_f32(g3, x3, d3);
-            x += from->cols.w_pitch;
-            g += from->cols.x_pitch;
+    for (int32_t c = of->c; c < of->c + of->inputs; c += 4, sums += 4) {
+        float *const line1 = sums + pitch;
+        float *const line2 = line1 + pitch;
+        float *const line3 = line2 + pitch;
+        float a0 = sums[0], a1 = sums[1], a2 = sums[2], a3 = sums[3];
+        float b0 = line1[0], b1 = line1[1], b2 = line1[2], b3 = line1[3];
+        float c0 = line2[0], c1 = line2[1], c2 = line2[2], c3 = line2[3];
+        float d0 = line3[0], d1 = line3[1], d2 = line3[2], d3 = line3[3];
+        for (int32_t row = from->rows.first; row < from->rows.end; row++) {
+            const float *x = mcud_tap_input_f32(from, row) + c;
+            const float *g = mcud_tap_gradient_f32(from, row) + of->k;
+            for (int32_t col = 0; col < from->cols.count; col++) {
+                const float x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+                const float g0 = g[0], g1 = g[1], g2 = g[2], g3 = g[3];
+                a0 = mcud_fused_f32(g0, x0, a0);
+                a1 = mcud_fused_f32(g0, x1, a1);
+                a2 = mcud_fused_f32(g0, x2, a2);
+                a3 = mcud_fused_f32(g0, x3, a3);
+                b0 = mcud_fused_f32(g1, x0, b0);
+                b1 = mcud_fused_f32(g1, x1, b1);
+                b2 = mcud_fused_f32(g1, x2, b2);
+                b3 = mcud_fused_f32(g1, x3, b3);
+                c0 = mcud_fused_f32(g2, x0, c0);
+                c1 = mcud_fused_f32(g2, x1, c1);
+                c2 = mcud_fused_f32(g2, x2, c2);
+                c3 = mcud_fused_f32(g2, x3, c3);
+                d0 = mcud_fused_f32(g3, x0, d0);
+                d1 = mcud_fused_f32(g3, x1, d1);
+                d2 = mcud_fused_f32(g3, x2, d2);
+                d3 = mcud_fused_f32(g3, x3, d3);
+                x += from->cols.w_pitch;
+                g += from->cols.x_pitch;
+            }
         }
+        sums[0] = a0, sums[1] = a1, sums[2] = a2, sums[3] = a3;
+        line1[0] = b0, line1[1] = b1, line1[2] = b2, line1[3] = b3;
+        line2[0] = c0, line2[1] = c1, line2[2] = c2, line2[3] = c3;
+        line3[0] = d0, line3[1] = d1, line3[2] = d2, line3[3] = d3;
     }
-    sums[0][0] = a0, sums[0][1] = a1, sums[0][2] = a2, sums[0][3] = a3;
-    sums[1][0] = b0, sums[1][1] = b1, sums[1][2] = b2, sums[1][3] = b3;
-    sums[2][0] = c0, sums[2][1] = c1, sums[2][2] = c2, sums[2][3] = c3;
-    sums[3][0] = d0, sums[3][1] = d1, sums[3][2] = d2, sums[3][3] = d3;
 }
 
-/* Updates the weights of a block of four by four at a tap; `line`: the place of its first weight, `pitch`:
- * between output channels. */
-static void update_4x4(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of,
-                       int32_t line, int32_t pitch)
-{
-    float sums[4][4];
-    mcud_sums_before_f32(to, line, sums[0]);
-    mcud_sums_before_f32(to, line + pitch, sums[1]);
-    mcud_sums_before_f32(to, line + 2 * pitch, sums[2]);
-    mcud_sums_before_f32(to, line + 3 * pitch, sums[3]);
-    add_4x4(from, of, sums);
-    mcud_store_sums_f32(to, line, sums[0]);
-    mcud_store_sums_f32(to, line + pitch, sums[1]);
-    mcud_store_sums_f32(to, line + 2 * pitch, sums[2]);
-    mcud_store_sums_f32(to, line + 3 * pitch, sums[3]);
-}
-
-/* The same for a block with one output channel, or one input channel, or both. */
-static void update_line(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of,
-                        int32_t line, int32_t pitch)
+/* The same for one output channel, or one input channel, or both: up to four sums, `apart` from each other. */
+static void add_line(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t apart)
 {
     const mcud_terms_f32 *const cols = &from->cols;
     const mcud_terms_f32 crossed = {cols->count, cols->w_pitch, cols->x_pitch};
     const int32_t count = of->outputs * of->inputs;
-    const int32_t apart = of->inputs == 4 ? 1 : pitch;
-    float sums[4] = {0.0f};
+    float line[4] = {0.0f};
     for (int32_t i = 0; i < count; i++) {
-        sums[i] = mcud_sum_before_f32(to, line + i * apart);
+        line[i] = sums[i * apart];
     }
     for (int32_t row = from->rows.first; row < from->rows.end; row++) {
         const float *x = mcud_tap_input_f32(from, row) + of->c;
         const float *g = mcud_tap_gradient_f32(from, row) + of->k;
         if (of->inputs == 4) {
-            mcud_add_terms_4_f32(g, x, cols, sums);
+            mcud_add_terms_4_f32(g, x, cols, line);
         } else if (of->outputs == 4) {
-            mcud_add_terms_4_f32(x, g, &crossed, sums);
+            mcud_add_terms_4_f32(x, g, &crossed, line);
         } else {
-            sums[0] = mcud_add_terms_f32(g, x, cols, sums[0]);
+            line[0] = mcud_add_terms_f32(g, x, cols, line[0]);
         }
     }
     for (int32_t i = 0; i < count; i++) {
-        mcud_store_sum_f32(to, line + i * apart, sums[i]);
+        sums[i * apart] = line[i];
+    }
+}
+
+/* Adds the products of a block to its sums, where output channels lie `pitch` apart. */
+static void add_block(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t pitch)
+{
+    if (of->outputs == 4 && of->inputs >= 4) {
+        add_4x4(from, of, sums, pitch);
+    } else {
+        add_line(from, of, sums, of->inputs == 4 ? 1 : pitch);
+    }
+}
+
+/* Stores the results of a block whose sums are in no memory; `line`: the place of its first weight. */
+static void store_block(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of, int32_t line,
+                        int32_t pitch)
+{
+    float sums[16] = {0.0f};
+    add_block(from, of, sums, 4);
+    for (int32_t i = 0; i < of->outputs; i++) {
+        for (int32_t j = 0; j < of->inputs; j++) {
+            mcud_store_result_f32(to, line + i * pitch + j, sums[4 * i + j]);
+        }
     }
 }
 
@@ -99,9 +110,9 @@ static void update_line(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *
 static void update_line_by_pixel(const mcud_update_f32 *to, int32_t line, int32_t inputs, const float *x,
                                  float g)
 {
-    const float *weights = to->before + line;
+    const float *weights = (to->in_place ? to->out : to->before) + line; /* a sum in place is decayed already */
     float *out = to->out + line;
-    const float decay = to->decay;
+    const float decay = to->in_place ? 1.0f : to->decay;
     const float factor = to->step * g;
     int32_t c = 0;
     for (; c + 4 <= inputs; c += 4) { /* reads four weights before it writes, as out may be their memory */
@@ -128,7 +139,7 @@ static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *t
     const int32_t pitch = params->window.kernel_rows * params->window.kernel_cols * inputs;
     int32_t line = tap * inputs;
     const int32_t inside = from->rows.first < from->rows.end && from->cols.count > 0;
-    if (!inside && !to->is_first && !to->is_last) {
+    if (!inside && to->sums != NULL) {
         return;
     }
     if (inside && params->output_rows == 1 && params->dims.output_cols == 1) {
@@ -144,10 +155,13 @@ static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *t
         of.outputs = outputs - of.k < 4 ? 1 : 4;
         for (of.c = 0; of.c < inputs; of.c += of.inputs) {
             of.inputs = inputs - of.c < 4 ? 1 : 4;
-            if (of.outputs == 4 && of.inputs == 4) {
-                update_4x4(from, to, &of, line + of.c, pitch);
+            if (of.inputs == 4 && of.outputs == 4 && to->sums != NULL) {
+                of.inputs = inputs & ~3;
+            }
+            if (to->sums != NULL) {
+                add_block(from, &of, to->sums + line + of.c, pitch);
             } else {
-                update_line(from, to, &of, line + of.c, pitch);
+                store_block(from, to, &of, line + of.c, pitch);
             }
         }
     }
@@ -170,8 +184,11 @@ void mcud_conv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_ro
         .is_last = from.step.end == params->output_rows,
         .in_place = params->in_place,
     };
-    to.sums = mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row), params->output_rows);
-    to.sums = to.in_place ? to.out : to.sums;
+    const int32_t count = params->dims.output_channels * params->window.kernel_rows * params->window.kernel_cols *
+                          params->dims.input_channels;
+    float *const sums = mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row), params->output_rows);
+    to.sums = to.in_place ? to.out : to.is_first && to.is_last ? NULL : sums;
+    mcud_begin_sums_f32(&to, count);
     for (int32_t r = 0; r < params->window.kernel_rows; r++) {
         mcud_tap_row_f32(&from, r);
         for (int32_t s = 0; s < params->window.kernel_cols; s++) {
@@ -179,4 +196,5 @@ void mcud_conv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_ro
             update_tap(&from, &to, r * params->window.kernel_cols + s);
         }
     }
+    mcud_end_sums_f32(&to, count);
 }

@@ -38,20 +38,24 @@ static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *t
     const mcud_dwconv2d_f32_update_params *params = from->op->params;
     const int32_t outputs = params->dims.output_channels;
     const int32_t inside = from->rows.first < from->rows.end && from->cols.count > 0;
-    if (!inside && !to->is_first && !to->is_last) {
+    if (!inside && to->sums != NULL) {
         return;
     }
     int32_t k = 0;
     for (; params->multiplier == 1 && k + 4 <= outputs; k += 4) {
-        float sums[4];
-        mcud_sums_before_f32(to, line + k, sums);
-        add_4(from, k, sums);
-        mcud_store_sums_f32(to, line + k, sums);
+        float sums[4] = {0.0f}; /* if there is no memory of all sums */
+        add_4(from, k, to->sums != NULL ? to->sums + line + k : sums);
+        for (int32_t i = 0; to->sums == NULL && i < 4; i++) {
+            mcud_store_result_f32(to, line + k + i, sums[i]);
+        }
     }
     for (int32_t c = k / params->multiplier; k < outputs; c++) {
         for (int32_t m = 0; m < params->multiplier; m++, k++) {
-            const float sum = add_1(from, k, c, mcud_sum_before_f32(to, line + k));
-            mcud_store_sum_f32(to, line + k, sum);
+            if (to->sums != NULL) {
+                to->sums[line + k] = add_1(from, k, c, to->sums[line + k]);
+            } else {
+                mcud_store_result_f32(to, line + k, add_1(from, k, c, 0.0f));
+            }
         }
     }
 }
@@ -74,8 +78,10 @@ void mcud_dwconv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_
         .is_last = from.step.end == params->output_rows,
         .in_place = params->in_place,
     };
-    to.sums = mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row), params->output_rows);
-    to.sums = to.in_place ? to.out : to.sums;
+    const int32_t count = outputs * params->window.kernel_rows * params->window.kernel_cols;
+    float *const sums = mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row), params->output_rows);
+    to.sums = to.in_place ? to.out : to.is_first && to.is_last ? NULL : sums;
+    mcud_begin_sums_f32(&to, count);
     for (int32_t r = 0, line = 0; r < params->window.kernel_rows; r++) {
         mcud_tap_row_f32(&from, r);
         for (int32_t s = 0; s < params->window.kernel_cols; s++, line += outputs) {
@@ -83,4 +89,5 @@ void mcud_dwconv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_
             update_tap(&from, &to, line);
         }
     }
+    mcud_end_sums_f32(&to, count);
 }
