@@ -59,12 +59,16 @@ from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.training import (
+    BiasGradientSum,
     BiasUpdate,
     ClipGradient,
     ClipMask,
+    Conv2dGradientSum,
     Conv2dInputGradient,
     Conv2dWeightUpdate,
+    Conv2dWeightUpdateByRows,
     MaskedGradient,
+    ParameterStep,
     TrainedConv2d,
 )
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
@@ -83,6 +87,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     AveragePool,
     AveragePoolByRows,
     AveragePoolGradient,
+    BiasGradientSum,
     BiasUpdate,
     Binary,
     BinaryInt16,
@@ -94,10 +99,12 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     ConcatChannels,
     Conv2d,
     Conv2dByRows,
+    Conv2dGradientSum,
     Conv2dInputGradient,
     Conv2dInt16,
     Conv2dToRows,
     Conv2dWeightUpdate,
+    Conv2dWeightUpdateByRows,
     Copy,
     DepthToSpace,
     Dequantize,
@@ -127,6 +134,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     NonMaxSuppression,
     OverlapAdd,
     Pad,
+    ParameterStep,
     Pcan,
     PiecewiseGradient,
     PoolInt16,
