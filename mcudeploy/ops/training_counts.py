@@ -89,15 +89,18 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
             return {"eights": pixels * (inputs // 8), "ones": pixels * (inputs % 8)}
         if not dense:
             return {"tap_inputs": pixels * inputs, "products": pixels * outputs}
-        alone = pixels - 2 * pairs
+        if groups > 1:  # which are taken pixel by pixel
+            by_pairs, alone = {"groups": pixels * groups}, pixels
+        else:
+            by_pairs = {"pair_blocks": pairs * blocks, "eights": pairs * blocks * outputs}
+            alone = pixels - 2 * pairs
         return {
-            "pair_blocks": pairs * blocks,
-            "eights": pairs * blocks * outputs,
+            **by_pairs,
             "blocks": alone * blocks,
             "fours": alone * blocks * outputs,
             "single": pixels * single,
             "single_products": pixels * single * outputs,
-        } | ({"groups": pixels * groups} if groups > 1 else {})
+        }
 
     return _gradient_counts(fields, products)
 
