@@ -374,7 +374,8 @@ def _parameter_facts(report: Values) -> list[tuple[str, str]]:
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:
     flash = _bytes(report, "flash_bytes")
-    sizes = ((name, _bytes(report, f"{name}_bytes")) for name in ("code", "weights", "tables"))
+    names = ("code", "weights", "tables", "initial_parameters")
+    sizes = ((name.replace("_", " "), _bytes(report, f"{name}_bytes")) for name in names)
     parts = ", ".join(f"{name} {size}" for name, size in sizes if size)
     if "flash_bytes" not in report:
         return [("constants", parts)]

@@ -120,7 +120,7 @@ def check(
     options: Options,
     output: Output,
 ) -> None:
-    """Compare updates: the RAM of a training step, and the boards with room for it."""
+    """Compare updates: RAM and flash of a training step, and the boards with room for both."""
     from mcudeploy.commands.train import check_training
 
     with output.progress() as progress:
@@ -152,9 +152,22 @@ def _checked(console: Console, report: Values) -> None:
             )
     console.print(rows)
     console.print(
-        cell("RAM: arena with the trained parameters, data and stack of the firmware. Flash: without code."),
+        cell(
+            "RAM: arena with the trained parameters, data and stack of the firmware. Flash: weights, tables "
+            "and the initial parameters, without code."
+        ),
         soft_wrap=True,
     )
+    room = table_of("update", "trained>", "parameters>", "boards with room for RAM and flash")
+    for update in report["updates"]:
+        parameters = f"{update['parameter_bytes']:,} B"
+        room.add_row(
+            cell(update["update"]),
+            cell(f"{update['parameters']:,}"),
+            cell(parameters),
+            cell(", ".join(update["fits_on"]) or "none", "green" if update["fits_on"] else "red"),
+        )
+    console.print(room)
 
 
 def _shortage(board: Values) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
 from mcudeploy.commands.training_steps import WrittenStep, smallest_step, written_step
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
@@ -45,7 +46,8 @@ def check_training(
         progress.stage(f"update {text}")
         with written_step(path, options, replace(recipe, update=update)) as written:
             fits = as_json(fit_model(written.path, boards, written.options, progress))
-            rows.append({"update": text, **_parameters(written.step), **fits})
+            room = [board["board"] for board in fits["boards"] if board["fits"]]
+            rows.append({"update": text, **_parameters(written.step), "fits_on": room, **fits})
     rows.sort(key=lambda it: (-int(it["parameter_bytes"]), it["update"]))
     return {"loss": recipe.loss, "updates": rows}
 
@@ -78,7 +80,8 @@ def build_training(
         )
         training = training_report(written, recipe)
         training["inference_steps"] = inference_steps(built.models[0].made.plan)
-        return {**as_json(built), "training": training}
+        report = with_initial_values(as_json(built), built.models[0].made)
+        return {**report, "training": training}
 
 
 def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
@@ -113,6 +116,17 @@ def inference_steps(plan: Plan) -> int | None:
 def _parameters(step: TrainingStep) -> dict[str, int]:
     count = sum(origin.elements for origin in step.origins.values())
     return {"parameters": count, "parameter_bytes": 4 * count}
+
+
+def with_initial_values(report: Mapping[str, Any], made: Deployment) -> dict[str, Any]:
+    """Return a report whose tables are without the parameters' initial values, `initial_parameters_bytes`.
+
+    These are null in firmware whose constants count as code.
+    """
+    initial, tables = made.program.initial_bytes, report["tables_bytes"]
+    if tables < initial:
+        return {**report, "initial_parameters_bytes": None}
+    return {**report, "tables_bytes": tables - initial, "initial_parameters_bytes": initial}
 
 
 def training_report(written: WrittenStep, recipe: Recipe) -> dict[str, Any]:

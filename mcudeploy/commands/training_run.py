@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.continued import continue_run
-from mcudeploy.commands.train import training_report
+from mcudeploy.commands.train import training_report, with_initial_values
 from mcudeploy.commands.training_steps import smallest_step
 from mcudeploy.common.errors import DivergedError, UsageError
 from mcudeploy.common.files import write_file
@@ -71,11 +71,9 @@ class TrainedRun:
     @property
     def report(self) -> dict[str, Any]:
         """The object of `run`, and `training`."""
+        report = with_initial_values(as_json(self.result), self.result.measured.ran.made)
         saved = None if self.saved is None else str(self.saved)
-        return {
-            **as_json(self.result),
-            "training": {**self.training, "losses": self.losses, "saved_model": saved},
-        }
+        return {**report, "training": {**self.training, "losses": self.losses, "saved_model": saved}}
 
 
 def run_training(

@@ -361,8 +361,21 @@ def test_check_compares_updates(folder: Path) -> None:
     assert list(counts) == ["full", "last:3", "last:2", "bias", "last:1"]
     assert counts["full"] == counts["last:3"] > counts["last:2"] > counts["bias"] > counts["last:1"]
     assert {it["board"] for it in checked["updates"][0]["boards"]} == {"stm32f405", "microbit"}
+    assert all(it["fits_on"] for it in checked["updates"])
     shown = invoked("train check net.onnx --boards stm32f405")
     assert "last:1" in shown.output and "stm32f405" in shown.output
+
+
+def test_initial_parameters_are_no_tables(folder: Path) -> None:
+    """They are beside the tables: the parts of the flash add up."""
+    built = report("train build net.onnx --update full --board stm32f405 --no-split -o lib")
+    initial = built["initial_parameters_bytes"]
+    assert initial == built["training"]["parameter_bytes"] > 0
+    parts = ("code", "weights", "tables", "initial_parameters")
+    rest = built["flash_bytes"] - sum(built[f"{name}_bytes"] for name in parts)
+    assert 0 <= rest < 64  # initialised variables
+    shown = invoked("train build net.onnx --update full --board stm32f405 --no-split -o lib")
+    assert f"initial parameters {initial:,} B" in " ".join(shown.output.split())
 
 
 def test_check_states_the_shortage_of_each_memory(folder: Path) -> None:
@@ -377,6 +390,7 @@ def test_check_states_the_shortage_of_each_memory(folder: Path) -> None:
     assert flash > 0
     text = " ".join(invoked(line).output.split())
     assert f"RAM {board['excess_bytes'] - flash:,} B short, flash {flash:,} B short" in text, text
+    assert " B none" in text
 
 
 def refused(line: str, *messages: str, code: int = 2) -> None:
