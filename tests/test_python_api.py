@@ -132,6 +132,10 @@ def test_a_model_is_trained_on_a_board(model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x=images, y=labels)
     again = md.train(model, data=tmp_path / "data.npz", update="full", rate=0.1, steps=30, split=False)
     assert again.losses == trained.losses
+    faster = md.train(model, data=tmp_path / "data.npz", update="full", rate=0.1, momentum=0.5, split=False)
+    assert faster.verified and faster.report["training"]["momentum"] == 0.5
+    assert faster.losses[:2] == trained.losses[:2] and faster.losses[2] != trained.losses[2]
+    assert set(faster.parameters) == set(trained.parameters)
     by_name = md.train(
         model, data={"x": images}, labels=labels.tolist(), update="full", rate=0.1, split=False
     )
@@ -164,6 +168,7 @@ def test_an_unverified_training_is_not_saved(model: Path, tmp_path: Path) -> Non
         ("^update='last'", {"update": "last"}),
         ("^rate=0", {"rate": 0}),
         ("^weight_decay=-1", {"weight_decay": -1}),
+        ("^momentum=1", {"momentum": 1}),
         ("^steps=0", {"steps": 0}),
         ("^labels has 2 labels for 3 samples", {"labels": [0, 1]}),
         ("needs labels", {"labels": None}),
