@@ -13,15 +13,10 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import resize_samples
 from mcudeploy.ops.training import (
-    BiasGradientSum,
-    BiasUpdate,
     ClipGradient,
     ClipMask,
-    Conv2dGradientSum,
     Conv2dInputGradient,
-    Conv2dWeightUpdate,
     MaskedGradient,
-    ParameterStep,
     TrainedConv2d,
     mask_bytes,
 )
@@ -33,6 +28,13 @@ from mcudeploy.ops.training_unary import (
     SlopedGradient,
     SmoothFunction,
     SmoothGradient,
+)
+from mcudeploy.ops.training_updates import (
+    BiasGradientSum,
+    BiasUpdate,
+    Conv2dGradientSum,
+    Conv2dWeightUpdate,
+    ParameterStep,
 )
 
 VALUE_SHAPES = (

@@ -59,21 +59,23 @@ from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.training import (
-    BiasGradientSum,
-    BiasUpdate,
     ClipGradient,
     ClipMask,
-    Conv2dGradientSum,
     Conv2dInputGradient,
-    Conv2dWeightUpdate,
-    Conv2dWeightUpdateByRows,
     MaskedGradient,
-    ParameterStep,
     TrainedConv2d,
 )
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
 from mcudeploy.ops.training_resize import ResizeGradient
 from mcudeploy.ops.training_unary import PiecewiseGradient, SlopedGradient, SmoothGradient
+from mcudeploy.ops.training_updates import (
+    BiasGradientSum,
+    BiasUpdate,
+    Conv2dGradientSum,
+    Conv2dWeightUpdate,
+    Conv2dWeightUpdateByRows,
+    ParameterStep,
+)
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.trees import TreeSums

@@ -16,17 +16,19 @@ from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
-    BiasGradientSum,
-    BiasUpdate,
     ClipGradient,
     ClipMask,
-    Conv2dGradientSum,
     Conv2dInputGradient,
+    MaskedGradient,
+    TrainedConv2d,
+)
+from mcudeploy.ops.training_updates import (
+    BiasGradientSum,
+    BiasUpdate,
+    Conv2dGradientSum,
     Conv2dWeightUpdate,
     Conv2dWeightUpdateByRows,
-    MaskedGradient,
     ParameterStep,
-    TrainedConv2d,
 )
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -30,18 +30,20 @@ from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
-    BiasGradientSum,
-    BiasUpdate,
     ClipGradient,
     ClipMask,
-    Conv2dGradientSum,
     Conv2dInputGradient,
-    Conv2dWeightUpdate,
     MaskedGradient,
-    ParameterStep,
     TrainedConv2d,
     mask_bytes,
     parameter_axes,
+)
+from mcudeploy.ops.training_updates import (
+    BiasGradientSum,
+    BiasUpdate,
+    Conv2dGradientSum,
+    Conv2dWeightUpdate,
+    ParameterStep,
 )
 
 
