@@ -285,7 +285,12 @@ def _training(console: Console, report: Values) -> None:
     training = report["training"]
     losses = training.get("losses", ())
     sizes = f"{training['parameters']:,} parameters, {training['parameter_bytes']:,} B"
+    if training["momentum"]:
+        sizes += f", and momenta of {training['parameter_bytes']:,} B"
     rows = [("trained", f"{plain(training['update'])}: {sizes}")]
+    if training["recomputed_percent"]:
+        longer = f"{training['recomputed_percent']:.1f} %"
+        rows.append(("recomputed", f"tensors of the forward part: unsplit, the step takes {longer} longer"))
     if losses:
         count = count_text(len(losses), "training step")
         rows.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {count}"))
