@@ -31,6 +31,14 @@ def test_every_board_has_costs_of_every_kernel(board: str) -> None:
     assert needed <= kernels
 
 
+def test_a_kernel_has_the_same_loops_on_every_core() -> None:
+    """Otherwise a table is older than the kernel."""
+    loops: dict[str, set[str]] = {}
+    for core in sorted(path.stem for path in COSTS.glob("*.csv")):
+        for variant, costs in load_costs(core).kernels.items():
+            assert loops.setdefault(variant, set(costs)) == set(costs), f"{variant} on {core}"
+
+
 @pytest.mark.parametrize("core", sorted(path.stem for path in COSTS.glob("*.csv")))
 def test_kernels_with_an_int8_activation_have_the_cost_of_clipping(core: str) -> None:
     for variant, loops in load_costs(core).kernels.items():
