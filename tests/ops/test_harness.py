@@ -78,6 +78,7 @@ class _Copy:
     kernel_name: str
     kind: ClassVar[str] = "Copy"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         ((rows, cols, channels),) = inputs

@@ -80,8 +80,9 @@ def test_gradients_of_the_program(first: int, tmp_path: Path) -> None:
     assert largest_error(of_newest_opset(net.model()), tmp_path, split=False) <= 1e-5
 
 
-@pytest.mark.parametrize("op", ["HardSwish", "Elu"])
+@pytest.mark.parametrize("op", ["HardSwish", "LeakyRelu"])
 def test_a_board_has_the_bits_of_the_host(op: str, tmp_path: Path) -> None:
+    """Exponentials, as of Elu, are those of the C library, which may differ in the last bit."""
     step = step_of(saved(network(op).model(), tmp_path), "cross-entropy", rate=0.05)
     runs = [drawn(step, "cross-entropy", number) for number in range(2)]
     result = ran(step, tmp_path, CORTEX_M4, runs, split=False)
