@@ -15,6 +15,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 from mcudeploy.training.step import TrainingStep
 from mcudeploy.verify.samples import NamedArray
 
@@ -119,7 +120,7 @@ def test_a_board_has_the_bits_of_the_host(seed: int, tmp_path: Path) -> None:
     step = step_of(saved(random_network(seed), tmp_path), "mse", rate=0.01)
     runs = [drawn(step, "mse", number) for number in range(3)]
     result = ran(step, tmp_path, CORTEX_M4, runs, split=False)
-    assert result.verdict.reasons == ()
+    assert result.verdict.reasons == () and as_json(result)["stack_bound_bytes"] > 0
     for found, host in zip(result.measured.ran.observed.outputs, result.verdict.host, strict=True):
         for name, array in host.items():
             np.testing.assert_array_equal(found[name], array, name)

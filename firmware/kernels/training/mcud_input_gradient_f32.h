@@ -32,10 +32,15 @@ static inline void mcud_add_gradient_row_f32(const mcud_input_gradient_f32 *of, 
         const int32_t start = s * of->window->dilation_cols - of->window->pad_left;
         const mcud_taps cols = mcud_taps_inside(start, stride, of->dims->output_cols, 0, of->dims->input_cols);
         for (int32_t col = cols.first, count; col < cols.end; col += count) {
+            const float *from = gradient + col * of->dims->output_channels;
+            const float *tap = weights + s * of->tap_values;
+            float *to = out + (start + col * stride) * of->dims->input_channels;
             count = of->add_pair != NULL && cols.end - col >= 2 ? 2 : 1;
-            (count == 2 ? of->add_pair : of->add_pixel)(of->params, gradient + col * of->dims->output_channels,
-                                                        weights + s * of->tap_values,
-                                                        out + (start + col * stride) * of->dims->input_channels);
+            if (count == 2) { /* two calls: each has one target, which the compiler knows */
+                of->add_pair(of->params, from, tap, to);
+            } else {
+                of->add_pixel(of->params, from, tap, to);
+            }
         }
     }
 }
