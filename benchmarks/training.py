@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,12 +23,16 @@ import numpy as np
 
 from mcudeploy.frontend import load
 
+CASE = re.compile(r"(?P<model>.+?\.onnx)(:(?P<update>full|bias|last:\d+))?(:(?P<options>.*))?")
 ROWS = ("model", "update", "options", "arena", "parameters, momenta", "rest", "flash", "cycles", "overhead")
 
 
 def row(case: str, board: str, time_limit: float) -> list[str]:
     """The row of a case. Raises SystemExit if a step is not verified."""
-    model, update, options = [*case.split(":"), "", ""][:3]
+    match = CASE.fullmatch(case)
+    if match is None:
+        raise SystemExit(f"{case} is not MODEL.onnx[:UPDATE[:OPTION,...]]")
+    model, update, options = match["model"], match["update"], match["options"] or ""
     chosen = [it for it in options.split(",") if it]
     named = Path(model).parent.name if Path(model).stem == "model" else Path(model).stem
     report = trained(
