@@ -117,8 +117,8 @@ def dataset_of(data: ArrayData, graph: Graph) -> Dataset:
             raise UsageError(f"{name} has the shape {list(shape)}; input {border.name!r} needs [{needed}]")
     counts = {name: len(arrays[name]) for name in names}
     if len(set(counts.values())) > 1 or not all(counts.values()):
-        found = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
-        raise UsageError(f"each input needs the same number of samples, one at least; there are {found}")
+        numbers = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
+        raise UsageError(f"each input needs the same number of samples, one at least; there are {numbers}")
     count = counts[names[0]]
     _require_labels(data.labels, count, "labels")
     return Dataset(count, lambda number, _: [arrays[name][number] for name in names], data.labels)

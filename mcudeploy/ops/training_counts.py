@@ -208,11 +208,11 @@ def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> Counts
 def _sum_counts(fields: Mapping[str, Any], count: int, rows: tuple[Interval, Interval]) -> Counts:
     """Counts of sums that a step begins and ends, of `count`; `rows`: of the step, and all."""
     step, every = rows
-    kept = fields["in_place"] == 0
+    is_apart = fields["in_place"] == 0
     return {
-        "cleared": count * int(kept and step.lo == 0 and step.hi < every.hi),
-        "decayed": count * int(not kept and step.lo == 0),
-        "ended": count * int(kept and step.hi == every.hi and step.lo > 0),
+        "cleared": count * int(is_apart and step.lo == 0 and step.hi < every.hi),
+        "decayed": count * int(not is_apart and step.lo == 0),
+        "ended": count * int(is_apart and step.hi == every.hi and step.lo > 0),
     }
 
 
@@ -237,12 +237,12 @@ def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
 
     def counts(step: Interval) -> Counts:
         has_sums = bool(fields["in_place"]) or rows > 1
-        kept = fields["in_place"] == 0
+        is_apart = fields["in_place"] == 0
         return {
             "calls": 1,
-            "cleared": channels * int(has_sums and kept and step.lo == 0),
-            "decayed": channels * int(not kept and step.lo == 0),
-            "ended": channels * int(has_sums and kept and step.hi == rows),
+            "cleared": channels * int(has_sums and is_apart and step.lo == 0),
+            "decayed": channels * int(not is_apart and step.lo == 0),
+            "ended": channels * int(has_sums and is_apart and step.hi == rows),
             "results": channels * int(not has_sums),
             "blocks": blocks,
             "block_rows": len(step) * blocks,

@@ -210,12 +210,12 @@ def judge(
 
 def _states_left(graph: Graph, outputs: Outputs) -> tuple[Outputs, dict[str, Array]]:
     """The states that a run left: in stored form by tensor name, and in the model's form by ONNX name."""
-    kept = {it.tensor: outputs[it.after.tensor] for it in graph.states}
+    stored = {it.tensor: outputs[it.after.tensor] for it in graph.states}
     known = {
-        it.before.name: from_device(it.before, graph.tensors[it.tensor], kept[it.tensor])
+        it.before.name: from_device(it.before, graph.tensors[it.tensor], stored[it.tensor])
         for it in graph.states
     }
-    return kept, known
+    return stored, known
 
 
 def in_own_floats(model: Path, outputs: Sequence[str], choices: InputChoices) -> Reference | None:

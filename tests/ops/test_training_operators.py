@@ -172,8 +172,8 @@ def test_one_array_serves_forward_and_gradient(conv: Conv2d, shape: Shape, kerne
     stored = constants["weights"].reshape(-1)
     if conv.groups > 1:
         stored = np.ascontiguousarray(constants["weights"].transpose(1, 2, 0, 3)).reshape(-1)
-    made = conv.loops((shape,)).output_shape()
-    backward = one_operator(Conv2dInputGradient(conv, shape), (made,), DType.FLOAT32, {"weights": stored})
+    output = conv.loops((shape,)).output_shape()
+    backward = one_operator(Conv2dInputGradient(conv, shape), (output,), DType.FLOAT32, {"weights": stored})
     calls = []
     for graph in (forward, backward):
         (operator,) = graph.operators

@@ -1,7 +1,6 @@
 #include "conv2d_f32_update.h"
 
 #include "mcud_tap_pixels_f32.h"
-#include "mcud_updates_f32.h"
 
 /* Weights of `outputs` output channels from k on, which are 1 or 4, by `inputs` input channels from c on, which are 1
  * or 4, or with four output channels any multiple of 4. */
@@ -172,22 +171,10 @@ void mcud_conv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_ro
     const mcud_conv2d_f32_update_params *params = op->params;
     mcud_tap_pixels_f32 from = {
         .op = op, .dims = &params->dims, .window = &params->window, .step = {first_row, end_row}};
-    if (op->rows == 1) {
-        from.step = (mcud_taps){0, params->output_rows};
-    }
-    mcud_update_f32 to = {
-        .before = mcud_row(op->in[2], 0),
-        .out = mcud_row(op->out, 0),
-        .decay = params->decay,
-        .step = params->step,
-        .is_first = from.step.first == 0,
-        .is_last = from.step.end == params->output_rows,
-        .in_place = params->in_place,
-    };
+    mcud_update_f32 to = {.decay = params->decay, .step = params->step, .in_place = params->in_place};
+    mcud_start_update_f32(&from, &to, params->output_rows);
     const int32_t count = params->dims.output_channels * params->window.kernel_rows * params->window.kernel_cols *
                           params->dims.input_channels;
-    float *const sums = mcud_start_taps_f32(&from, mcud_row(op->scratch, first_row), params->output_rows);
-    to.sums = to.in_place ? to.out : to.is_first && to.is_last ? NULL : sums;
     mcud_begin_sums_f32(&to, count);
     for (int32_t r = 0; r < params->window.kernel_rows; r++) {
         mcud_tap_row_f32(&from, r);

@@ -3,6 +3,7 @@
 #define MCUD_TAP_PIXELS_F32_H
 
 #include "mcud_lines_f32.h"
+#include "mcud_updates_f32.h"
 #include "mcud_window.h"
 
 typedef struct {
@@ -69,6 +70,22 @@ static inline const float *mcud_tap_gradient_f32(const mcud_tap_pixels_f32 *of, 
 {
     const void *const gradient = of->gradients + of->gradient_rows[row];
     return gradient;
+}
+
+/* Starts an update by the rows from->step of the gradient, or by all if the operation is whole: looks up these rows,
+ * and finds the parameters and the sums. */
+static inline void mcud_start_update_f32(mcud_tap_pixels_f32 *from, mcud_update_f32 *to, int32_t output_rows)
+{
+    uint32_t *const offsets = mcud_row(from->op->scratch, from->step.first);
+    if (from->op->rows == 1) {
+        from->step = (mcud_taps){0, output_rows};
+    }
+    to->before = mcud_row(from->op->in[2], 0);
+    to->out = mcud_row(from->op->out, 0);
+    to->is_first = from->step.first == 0;
+    to->is_last = from->step.end == output_rows;
+    float *const sums = mcud_start_taps_f32(from, offsets, output_rows);
+    to->sums = to->in_place ? to->out : to->is_first && to->is_last ? NULL : sums;
 }
 
 #endif
