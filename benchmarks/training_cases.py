@@ -34,6 +34,7 @@ from mcudeploy.ops.training_updates import (
     BiasUpdate,
     Conv2dGradientSum,
     Conv2dWeightUpdate,
+    NextSample,
     ParameterStep,
 )
 
@@ -41,6 +42,8 @@ VALUE_SHAPES = (
     (1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3), (7, 3, 6), (9, 2, 33),
 )  # fmt: skip
 """The shapes of gradients for operators without windows."""
+SCHEDULE = (1, 1, 2)
+"""The shape of the learning rate and the number of earlier samples."""
 
 
 def training_cases() -> Iterator[Graph]:
@@ -51,16 +54,18 @@ def training_cases() -> Iterator[Graph]:
         weights, bias = (1, 1, count), (1, 1, conv.out_channels)
         yield one_operator(TrainedConv2d(conv), (shape, weights, bias), DType.FLOAT32)
         yield one_operator(Conv2dInputGradient(conv, shape), (output, weights), DType.FLOAT32)
-        update = Conv2dWeightUpdate(conv, 1.0, -0.01)
+        update = Conv2dWeightUpdate(conv, 0.1)
         by_rows = update.by_rows(output, shape)
         for op in (update, Conv2dGradientSum(conv, 0.9), *(() if by_rows is None else (by_rows,))):
-            yield one_operator(op, (output, shape, weights), DType.FLOAT32)
+            yield one_operator(op, (output, shape, weights, SCHEDULE), DType.FLOAT32)
+    for batch in (1, 4):
+        yield one_operator(NextSample(batch), (SCHEDULE,), DType.FLOAT32)
     yield from constant_gradients()
     for shape in VALUE_SHAPES:
-        for op in (BiasUpdate(1.0, -0.01), BiasGradientSum(0.9)):
-            yield one_operator(op, (shape, (1, 1, shape[2])), DType.FLOAT32)
+        for op in (BiasUpdate(0.1), BiasGradientSum(0.9)):
+            yield one_operator(op, (shape, (1, 1, shape[2]), SCHEDULE), DType.FLOAT32)
         line = (1, 1, shape[0] * shape[2])
-        yield one_operator(ParameterStep(1.0, -0.01), (line, line), DType.FLOAT32)
+        yield one_operator(ParameterStep(0.1, 4), (line, line, SCHEDULE), DType.FLOAT32)
         yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)
         mask = ((shape[0], 1, mask_bytes(shape)), DType.INT8)

@@ -29,7 +29,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.training.recipe import LOSSES, Recipe, Update
+from mcudeploy.training.recipe import LOSSES, MOST_SAMPLES, Recipe, Update
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -69,7 +69,7 @@ def recipe_options(command: Command) -> Command:
         type=Finite(0, 1e6, min_open=True),
         default=0.01,
         show_default=True,
-        help="Learning rate of stochastic gradient descent, one sample a step.",
+        help="Learning rate of stochastic gradient descent. The device may change it.",
     )
     @click.option(
         "--weight-decay",
@@ -86,6 +86,15 @@ def recipe_options(command: Command) -> Command:
         default=0.0,
         show_default=True,
         help="Share of the last step's direction in the next one's. Momenta need as much RAM as parameters.",
+    )
+    @click.option(
+        "--batch",
+        metavar="N",
+        type=click.IntRange(1, MOST_SAMPLES),
+        default=1,
+        show_default=True,
+        help="Training steps of an update, which takes their mean gradient. Above 1, sums of gradients "
+        "need as much RAM as parameters, unless there are momenta.",
     )
     @functools.wraps(command)
     def packed(*args: Any, **rest: Any) -> None:
@@ -287,6 +296,8 @@ def _training(console: Console, report: Values) -> None:
     sizes = f"{training['parameters']:,} parameters, {training['parameter_bytes']:,} B"
     if training["momentum"]:
         sizes += f", and momenta of {training['parameter_bytes']:,} B"
+    elif training["batch"] > 1:
+        sizes += f", and sums of gradients of {training['parameter_bytes']:,} B"
     rows = [("trained", f"{plain(training['update'])}: {sizes}")]
     if training["recomputed_percent"]:
         longer = f"{training['recomputed_percent']:.1f} %"

@@ -12,24 +12,30 @@ from mcudeploy.ir.graph import Graph, GraphIO
 
 @dataclass(frozen=True, slots=True)
 class StepNames:
-    """Names in a training step: its input `target`, its output `loss`, and the nodes of the user's model.
+    """Names in a training step: its input `target`, its output `loss`, its state `schedule`, and the nodes of
+    the user's model.
 
-    `nodes`: by parameter, the nodes of its layer. `has_classes`: the target has a probability for each class.
+    `nodes`: by parameter, or sum of its gradients, the nodes of its layer. `has_classes`: the target has a
+    probability for each class.
     """
 
     target: str
     loss: str
+    schedule: str
     has_classes: bool
     nodes: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingText:
-    """Target, loss and prediction in the C interface; `layers`: by the C name of a state, its nodes."""
+    """Target, loss, prediction and schedule in the C interface; `layers`: by the C name of each other state,
+    its nodes.
+    """
 
     target: str
     loss: str
     prediction: str
+    schedule: str
     has_classes: bool
     layers: Mapping[str, str]
 
@@ -49,11 +55,12 @@ def training_text(graph: Graph, borders: StepBorders, names: StepNames) -> Train
     outputs = _c_names(graph.own_outputs(), borders.outputs)
     loss = outputs.pop(names.loss)
     (prediction,) = outputs.values()
-    layers = {
-        text.border.name: ", ".join(map(comment_text, names.nodes[state.before.name]))
-        for state, text in zip(graph.states, borders.states, strict=True)
+    states = {
+        state.before.name: text.border.name for state, text in zip(graph.states, borders.states, strict=True)
     }
-    return TrainingText(inputs[names.target], loss, prediction, names.has_classes, layers)
+    schedule = states.pop(names.schedule)
+    layers = {text: ", ".join(map(comment_text, names.nodes[name])) for name, text in states.items()}
+    return TrainingText(inputs[names.target], loss, prediction, schedule, names.has_classes, layers)
 
 
 def _c_names(ends: Sequence[GraphIO], texts: Sequence[BorderText]) -> dict[str, str]:

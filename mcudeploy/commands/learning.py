@@ -16,14 +16,14 @@ from mcudeploy.commands.python import BuildResult, Report
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.device.target import Target
-from mcudeploy.training.recipe import Loss, Recipe, Update
+from mcudeploy.training.recipe import MOST_SAMPLES, Loss, Recipe, Update
 
 Array = NDArray[Any]
 Data = str | Path | Array | Mapping[str, Array]
 """Samples: a file or folder, an array, or one for each input by name. The first axis counts samples."""
 Labels = str | Path | Array | Sequence[Any] | None
 """The label of each sample: a file or an array."""
-_RECIPE = ("loss", "update", "rate", "weight_decay", "momentum")
+_RECIPE = ("loss", "update", "rate", "weight_decay", "momentum", "batch")
 _TRAIN = ("data", "labels", *_RECIPE, "steps", "emulate", "port")
 
 
@@ -72,6 +72,7 @@ def train(
     rate: float = 0.01,
     weight_decay: float = 0.0,
     momentum: float = 0.0,
+    batch: int = 1,
     steps: int | None = None,
     emulate: bool = False,
     port: str | None = None,
@@ -82,13 +83,13 @@ def train(
 
     `data`: files as `--data` takes them, or an array whose first axis counts samples; for several inputs a
     dict with one for each. `labels`: class numbers, or with `loss="mse"` the values of the output. `update`:
-    "full", "bias" or "last:K". Without `steps` every sample is one. Raises DivergedError if a loss or a
-    parameter is not finite.
+    "full", "bias" or "last:K". `batch`: the training steps of an update. Without `steps` every sample is one.
+    Raises DivergedError if a loss or a parameter is not finite.
     """
     from mcudeploy.commands.training_run import TrainingRequest, run_training  # noqa: PLC0415 (loads slowly)
     from mcudeploy.evaluation.dataset import ArrayData, DataRequest  # noqa: PLC0415
 
-    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum))
+    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch))
     count = checked("steps", steps, PositiveInt | None)
     source: DataRequest | ArrayData
     if isinstance(data, str | Path):
@@ -127,6 +128,7 @@ def build_training(
     rate: float = 0.01,
     weight_decay: float = 0.0,
     momentum: float = 0.0,
+    batch: int = 1,
     force: bool = False,
     **choices: Unpack[Choices],
 ) -> BuildResult:
@@ -135,7 +137,7 @@ def build_training(
     """
     from mcudeploy.commands import train as building  # noqa: PLC0415 (loads slowly)
 
-    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum))
+    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch))
     options = options_of(choices, (*_RECIPE, "force"))
     report = building.build_training(Path(model), board_of(board), options, Path(folder), recipe, force=force)
     return BuildResult(tuple(map(Path, report["files"])), report["verified"], report)
@@ -148,6 +150,7 @@ class _Factors:
     rate: float
     weight_decay: float
     momentum: float
+    batch: int
 
 
 def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
@@ -164,6 +167,7 @@ def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
         rate=checked("rate", factors.rate, PositiveFloat),
         weight_decay=checked("weight_decay", factors.weight_decay, NonNegativeFloat),
         momentum=checked("momentum", factors.momentum, Annotated[float, Field(ge=0, lt=1)]),
+        batch=checked("batch", factors.batch, Annotated[int, Field(ge=1, le=MOST_SAMPLES)]),
     )
 
 

@@ -69,6 +69,7 @@ class LoadedModel:
         rate: float = 0.01,
         weight_decay: float = 0.0,
         momentum: float = 0.0,
+        batch: int = 1,
         steps: int | None = None,
         device: str | None = None,
         **choices: Unpack[Choices],
@@ -86,6 +87,7 @@ class LoadedModel:
             rate=rate,
             weight_decay=weight_decay,
             momentum=momentum,
+            batch=batch,
             steps=steps,
             emulate=device is None,
             port=device,
@@ -103,6 +105,7 @@ class LoadedModel:
         rate: float = 0.01,
         weight_decay: float = 0.0,
         momentum: float = 0.0,
+        batch: int = 1,
         force: bool = False,
         **choices: Unpack[Choices],
     ) -> python.BuildResult:
@@ -116,6 +119,7 @@ class LoadedModel:
             rate=rate,
             weight_decay=weight_decay,
             momentum=momentum,
+            batch=batch,
             force=force,
             **self._with(choices),
         )

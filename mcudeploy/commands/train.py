@@ -23,7 +23,7 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.training.forward import convolutions, parameter_name
 from mcudeploy.training.recipe import Recipe, Update
 from mcudeploy.training.step import TrainingStep
-from mcudeploy.training.updates import momentum_name
+from mcudeploy.training.updates import SCHEDULE, sum_name
 
 COMPARED = ("full", "bias", "last:2", "last:1")
 """The updates that `train check` compares."""
@@ -91,8 +91,8 @@ def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
         for operator in convolutions(written.graph)
         for kind in ("weights", "bias")
     }
-    nodes |= {momentum_name(name): layer for name, layer in nodes.items()}
-    return StepNames(written.step.target, written.step.loss, recipe.loss == "cross-entropy", nodes)
+    nodes |= {sum_name(name, recipe): layer for name, layer in nodes.items()}
+    return StepNames(written.step.target, written.step.loss, SCHEDULE, recipe.loss == "cross-entropy", nodes)
 
 
 def inference_steps(plan: Plan) -> int | None:
@@ -138,6 +138,7 @@ def training_report(written: WrittenStep, recipe: Recipe) -> dict[str, Any]:
         "rate": recipe.rate,
         "weight_decay": recipe.weight_decay,
         "momentum": recipe.momentum,
+        "batch": recipe.batch,
         "recomputed_percent": round(written.recomputed_percent, 1),
         **_parameters(step),
         "trained": list(step.parameters),

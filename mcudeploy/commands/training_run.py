@@ -131,7 +131,7 @@ def run_training(
 
 def _steps_at_once(graph: Graph, step: TrainingStep) -> int:
     """The training steps of one part, at least one."""
-    parameters = sum(origin.elements for origin in step.origins.values()) * (2 if step.momenta else 1)
+    parameters = sum(origin.elements for origin in step.origins.values()) * (2 if step.sums else 1)
     values = sum(graph.tensors[border.tensor].elements for border in (*graph.inputs, *graph.outputs))
     return max(
         1, PART_BYTES // (_FLOAT_BYTES * (_COPIES_OF_PARAMETERS * parameters + _COPIES_OF_INPUTS * values))

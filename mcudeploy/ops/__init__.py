@@ -74,6 +74,7 @@ from mcudeploy.ops.training_updates import (
     Conv2dGradientSum,
     Conv2dWeightUpdate,
     Conv2dWeightUpdateByRows,
+    NextSample,
     ParameterStep,
 )
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -131,6 +132,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     MaxPoolIndices,
     MaxPoolTaps,
     MeanInt16,
+    NextSample,
     NoiseEstimate,
     NoiseSubtract,
     NonMaxSuppression,

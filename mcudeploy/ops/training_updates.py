@@ -36,6 +36,9 @@ _ONCE = "once"
 """An axis of one value."""
 _AWAITED: Access = (TableIndex(_ONCE, (0,), (0,)),) * 3
 """An operand that is not read, but computed before the last step."""
+_SCHEDULE_SHAPE = (1, 1, 2)
+_SCHEDULE: Access = (Index(), Index(), TableIndex(_ONCE, (0,), (2,)))
+"""The operand that has the learning rate, and the number of earlier samples in the batch."""
 _HELD = 2
 """The operand of a weight update that it overwrites."""
 _VECTOR: Access = (Index(), Index(), Index.of(k=1))
@@ -44,18 +47,17 @@ _VECTOR: Access = (Index(), Index(), Index.of(k=1))
 
 @dataclass(frozen=True, slots=True)
 class Conv2dWeightUpdate(PlainOperator):
-    """Weights of `conv`, in place: decay * weights + step * gradient, float32.
+    """Weights of `conv`, in place: weights - rate * (gradient + weight_decay * weights), float32.
 
     Inputs: the gradient (OH, OW, K) of the convolution's output; its input (H, W, C); the weights, stored as
-    TrainedConv2d does. Further inputs are not read: they are computed from the weights, so they come before
-    these change.
+    TrainedConv2d does; the schedule (1, 1, 2), as NextSample has it. Further inputs are not read: they are
+    computed from the weights, so they come before these change.
     """
 
     kind: ClassVar[str] = "Conv2dWeightUpdate"
 
     conv: Conv2d
-    decay: float
-    step: float
+    weight_decay: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A weight reads itself and all pixels at its tap. Raises ValueError for other shapes."""
@@ -63,8 +65,8 @@ class Conv2dWeightUpdate(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_update or dwconv2d_f32_update."""
-        require_floats(*inputs[:3], output)
-        fields = _update_fields(self, inputs, output)
+        require_floats(*inputs[:4], output)
+        fields = _update_fields(self.conv, inputs) | {"factor": self.weight_decay, "in_place": 0}
         scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=update_counts(fields))
 
@@ -80,7 +82,7 @@ class Conv2dWeightUpdate(PlainOperator):
         sums = self.conv.out_channels * prod(self.conv.kernel_shape) * x[2] // self.conv.groups
         if gradient[0] == 1 or sums > prod(gradient) + prod(x):
             return None
-        return Conv2dWeightUpdateByRows(self.conv, self.decay, self.step)
+        return Conv2dWeightUpdateByRows(self.conv, self.weight_decay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,7 @@ class Conv2dWeightUpdateByRows(PlainOperator):
     accumulates: ClassVar[bool] = True
 
     conv: Conv2d
-    decay: float
-    step: float
+    weight_decay: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The weights are read by the last step. Raises ValueError for other shapes."""
@@ -100,8 +101,8 @@ class Conv2dWeightUpdateByRows(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_update or dwconv2d_f32_update."""
-        require_floats(*inputs[:3], output)
-        fields = _update_fields(self, inputs, output)
+        require_floats(*inputs[:4], output)
+        fields = _update_fields(self.conv, inputs) | {"factor": self.weight_decay, "in_place": 0}
         state = 2 * inputs[0].shape[0] * OFFSET_BYTES + output.size_bytes
         counts = update_counts(fields, by_rows=True)
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, state_bytes=state, counts=counts)
@@ -113,7 +114,8 @@ class Conv2dWeightUpdateByRows(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class Conv2dGradientSum(PlainOperator):
-    """A sum of weight gradients of `conv`, in place: factor * sum + gradient, float32.
+    """A sum of weight gradients of `conv`, in place: sum + gradient, float32; at the first sample of a batch
+    momentum * sum + gradient.
 
     Inputs as those of Conv2dWeightUpdate, with the sum in place of the weights. Each step adds the products
     of a block of rows of the gradient to the sum itself, so nothing else may read it.
@@ -123,19 +125,18 @@ class Conv2dGradientSum(PlainOperator):
     accumulates: ClassVar[bool] = True
 
     conv: Conv2d
-    factor: float
+    momentum: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Every step reads the sum. Raises ValueError for other shapes."""
-        if len(inputs) != _HELD + 1:
+        if len(inputs) != _HELD + 2:
             raise ValueError("another operator reads the sum")
         return _weight_loops(self.conv, inputs, Index())
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_update or dwconv2d_f32_update."""
         require_floats(*inputs, output)
-        update = Conv2dWeightUpdate(self.conv, self.factor, 1.0)
-        fields = _update_fields(update, inputs, output) | {"in_place": 1}
+        fields = _update_fields(self.conv, inputs) | {"factor": self.momentum, "in_place": 1}
         scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
         counts = update_counts(fields, by_rows=True)
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=counts)
@@ -147,17 +148,16 @@ class Conv2dGradientSum(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class BiasUpdate(PlainOperator):
-    """A bias (1, 1, K), in place: decay * bias + step * (sum of a gradient (H, W, K) over its pixels).
+    """A bias (1, 1, K), in place: bias - rate * (gradient + weight_decay * bias), float32.
 
-    Inputs: the gradient, the bias, and further ones as those of Conv2dWeightUpdate. Each step adds a block of
-    rows to sums.
+    Its gradient is the sum of a gradient (H, W, K) over its pixels. Inputs: that gradient, the bias, the
+    schedule, and further ones as those of Conv2dWeightUpdate. Each step adds a block of rows to sums.
     """
 
     kind: ClassVar[str] = "BiasUpdate"
     accumulates: ClassVar[bool] = True
 
-    decay: float
-    step: float
+    weight_decay: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A channel reads itself and all pixels. Raises ValueError for other shapes."""
@@ -165,8 +165,8 @@ class BiasUpdate(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `bias_f32_update`."""
-        require_floats(*inputs[:2], output)
-        fields = _bias_fields(inputs[0], self.decay, self.step) | {"in_place": 0}
+        require_floats(*inputs[:3], output)
+        fields = _bias_fields(inputs[0]) | {"factor": self.weight_decay, "in_place": 0}
         state = output.size_bytes if inputs[0].shape[0] > 1 else 0
         counts = bias_update_counts(fields, inputs[0].shape[0])
         return KernelCall("bias_f32_update", fields, state_bytes=state, counts=counts)
@@ -178,26 +178,27 @@ class BiasUpdate(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class BiasGradientSum(PlainOperator):
-    """A sum of bias gradients (1, 1, K), in place: factor * sum + (sum of a gradient over its pixels).
+    """A sum of bias gradients (1, 1, K), in place: sum + gradient, at the first sample of a batch
+    momentum * sum + gradient.
 
-    Inputs: the gradient (H, W, K), and the sum, which nothing else may read.
+    Inputs as those of BiasUpdate, with the sum in place of the bias; nothing else may read it.
     """
 
     kind: ClassVar[str] = "BiasGradientSum"
     accumulates: ClassVar[bool] = True
 
-    factor: float
+    momentum: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Every step reads the sum. Raises ValueError for other shapes."""
-        if len(inputs) != 2:
+        if len(inputs) != 3:
             raise ValueError("another operator reads the sum")
         return _bias_loops(inputs, Index())
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `bias_f32_update`."""
         require_floats(*inputs, output)
-        fields = _bias_fields(inputs[0], self.factor, 1.0) | {"in_place": 1}
+        fields = _bias_fields(inputs[0]) | {"factor": self.momentum, "in_place": 1}
         return KernelCall("bias_f32_update", fields, counts=bias_update_counts(fields, inputs[0].shape[0]))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
@@ -207,40 +208,76 @@ class BiasGradientSum(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class ParameterStep(PlainOperator):
-    """A parameter (1, 1, N), in place: decay * parameter + step * direction, float32.
+    """A parameter (1, 1, N), in place, which changes after the last sample of a batch, float32:
+    parameter - rate * (sum / batch + weight_decay * parameter).
 
-    Inputs: the parameter, the direction (1, 1, N), and further ones as those of Conv2dWeightUpdate.
+    Inputs: the parameter, the sum of its gradients (1, 1, N), the schedule, and further ones as those of
+    Conv2dWeightUpdate.
     """
 
     kind: ClassVar[str] = "ParameterStep"
 
-    decay: float
-    step: float
+    weight_decay: float
+    batch: int = 1
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the elements at its place. Raises ValueError for two shapes."""
-        parameter, direction, *others = inputs
-        if parameter != direction:
-            raise ValueError(f"a direction {direction} is not of a parameter {parameter}")
+        parameter, total, schedule, *others = inputs
+        if parameter != total:
+            raise ValueError(f"a sum {total} is not of a parameter {parameter}")
+        _require_schedule(schedule)
         axes = (*spatial_axes(parameter), reduced_axis(_ONCE, 1))
-        return LoopNest(axes, (ELEMENTWISE, ELEMENTWISE, *(_AWAITED for _ in others)), ELEMENTWISE)
+        reads = (ELEMENTWISE, ELEMENTWISE, _SCHEDULE, *(_AWAITED for _ in others))
+        return LoopNest(axes, reads, ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `parameter_f32_step`."""
-        require_floats(*inputs[:2], output)
+        require_floats(*inputs[:3], output)
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
-        return KernelCall("parameter_f32_step", size | {"decay": self.decay, "step": self.step})
+        return KernelCall(
+            "parameter_f32_step", size | {"weight_decay": self.weight_decay, "batch": float(self.batch)}
+        )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the parameter."""
         return (0,)
 
 
+@dataclass(frozen=True, slots=True)
+class NextSample(PlainOperator):
+    """The schedule (1, 1, 2), in place, for the next sample: the learning rate, and the number of earlier
+    samples in the batch, which starts again after `batch` samples.
+
+    Further inputs as those of Conv2dWeightUpdate.
+    """
+
+    kind: ClassVar[str] = "NextSample"
+
+    batch: int
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Both elements are read. Raises ValueError for another shape."""
+        schedule, *others = inputs
+        _require_schedule(schedule)
+        axes = (*spatial_axes(schedule), reduced_axis(_ONCE, 1))
+        return LoopNest(axes, (ELEMENTWISE, *(_AWAITED for _ in others)), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `next_sample_f32`."""
+        require_floats(inputs[0], output)
+        return KernelCall("next_sample_f32", {"batch": float(self.batch)})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Return the schedule."""
+        return (0,)
+
+
 def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
     """The loops of an update of weights; `held_rows`: the index of the row of the weights."""
-    gradient, x, weights, *others = inputs
+    gradient, x, weights, schedule, *others = inputs
     plain = conv.loops((x,))
     require_parameters(conv, x, weights)
+    _require_schedule(schedule)
     if plain.output_shape() != gradient:
         raise ValueError(f"a gradient {gradient} is not of the output for {x}")
     dense = conv.groups == 1
@@ -262,6 +299,7 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
         (Index.of(oh=1), Index.of(ow=1), of_output),
         (row, col, of_input),
         (held_rows, Index(), weight),
+        _SCHEDULE,
         *(_AWAITED for _ in others),
     )
     return LoopNest(axes, reads, (Index(), Index(), weight), multiplies=True)
@@ -269,7 +307,8 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
 
 def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
     """The loops of an update of a bias; `held_rows`: the index of the row of the bias."""
-    gradient, bias, *others = inputs
+    gradient, bias, schedule, *others = inputs
+    _require_schedule(schedule)
     if bias != (1, 1, gradient[2]):
         raise ValueError(f"a bias {bias} does not fit a gradient {gradient}")
     axes = (
@@ -279,7 +318,7 @@ def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
         reduced_axis(_ONCE, 1),
     )
     read: Access = (Index.of(oh=1), Index.of(ow=1), Index.of(k=1))
-    reads = (read, (held_rows, Index(), Index.of(k=1)), *(_AWAITED for _ in others))
+    reads = (read, (held_rows, Index(), Index.of(k=1)), _SCHEDULE, *(_AWAITED for _ in others))
     return LoopNest(axes, reads, _VECTOR)
 
 
@@ -288,17 +327,20 @@ def _at_last(rows: int) -> TableIndex:
     return TableIndex("oh", (0,) * rows, (0,) * (rows - 1) + (1,))
 
 
-def _update_fields(
-    op: Conv2dWeightUpdate | Conv2dWeightUpdateByRows, inputs: tuple[Tensor, ...], output: Tensor
-) -> dict[str, ParamValue]:
-    """The parameters of the kernels of weight updates."""
+def _require_schedule(schedule: Shape) -> None:
+    """Raise ValueError for a schedule of another shape."""
+    if schedule != _SCHEDULE_SHAPE:
+        raise ValueError(f"a schedule has the shape {_SCHEDULE_SHAPE}, not {schedule}")
+
+
+def _update_fields(conv: Conv2d, inputs: tuple[Tensor, ...]) -> dict[str, ParamValue]:
+    """The parameters of the kernels of weight updates, without `factor` and `in_place`."""
     gradient, x, *_ = inputs
-    fields = window_fields(op.conv, x, gradient) | {"output_rows": gradient.shape[0]}
-    fields |= multiplier_field(op.conv, x.shape)
-    return fields | {"decay": op.decay, "step": op.step, "in_place": 0}
+    fields = window_fields(conv, x, gradient) | {"output_rows": gradient.shape[0]}
+    return fields | multiplier_field(conv, x.shape)
 
 
-def _bias_fields(gradient: Tensor, decay: float, step: float) -> dict[str, ParamValue]:
-    """The parameters of the kernel of bias updates, without `in_place`."""
+def _bias_fields(gradient: Tensor) -> dict[str, ParamValue]:
+    """The parameters of the kernel of bias updates, without `factor` and `in_place`."""
     _, cols, channels = gradient.shape
-    return {"cols": cols, "channels": channels, "decay": decay, "step": step}
+    return {"cols": cols, "channels": channels}

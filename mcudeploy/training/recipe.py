@@ -17,6 +17,9 @@ errors.
 """
 LOSSES: tuple[Loss, ...] = get_args(Loss)
 
+MOST_SAMPLES = 2**20
+"""The largest batch, which float32 counts exactly."""
+
 _LAST = re.compile(r"last:([1-9][0-9]{0,3})")
 
 
@@ -73,10 +76,11 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A training step: w becomes w - rate * (direction + weight_decay * w).
+    """A training step: after each batch of samples, w becomes w - rate * (direction + weight_decay * w).
 
-    The direction is the gradient, or with momentum the sum of `momentum` times the last direction and the
-    gradient. Decay is not in that sum, as in SGDW (Loshchilov and Hutter, ICLR 2019).
+    The direction is the mean gradient of the batch, or with momentum the sum of `momentum` times the last
+    direction and that gradient. Decay is not in that sum, as in SGDW (Loshchilov and Hutter, ICLR 2019).
+    `rate` is the initial one, which the device may change.
     """
 
     loss: Loss = "cross-entropy"
@@ -84,6 +88,7 @@ class Recipe:
     rate: float = 0.01
     weight_decay: float = 0.0
     momentum: float = 0.0
+    batch: int = 1
 
     def __post_init__(self) -> None:
         if not isfinite(self.rate) or self.rate <= 0:
@@ -92,8 +97,10 @@ class Recipe:
             raise UsageError(f"--weight-decay {self.weight_decay:g}: times the rate it is in [0, 1)")
         if not 0 <= self.momentum < 1:
             raise UsageError(f"--momentum {self.momentum:g}: it is in [0, 1)")
+        if not 1 <= self.batch <= MOST_SAMPLES:
+            raise UsageError(f"--batch {self.batch}: it is from 1 to {MOST_SAMPLES:,}")
 
     @property
-    def decay(self) -> float:
-        """The factor of a weight before the step along the gradient."""
-        return 1.0 - self.rate * self.weight_decay
+    def keeps_sums(self) -> bool:
+        """Whether sums of gradients stay between training steps."""
+        return self.momentum > 0 or self.batch > 1

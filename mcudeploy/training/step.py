@@ -23,7 +23,7 @@ from mcudeploy.training.forward import Forward, convolutions, image_shape, param
 from mcudeploy.training.gradients import Backward, depending
 from mcudeploy.training.recipe import Recipe, Trained
 from mcudeploy.training.recomputing import KeptTensors
-from mcudeploy.training.updates import Updates
+from mcudeploy.training.updates import SCHEDULE, Updates
 
 LOSS = "loss"
 TARGET = "target"
@@ -41,22 +41,24 @@ class ParameterOrigin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingStep:
-    """A training step. `parameters`: the names of parameters before a step, each with that after it;
-    `momenta`: likewise of their momenta; `origins`: by the names of parameters before; `loss` and `target`:
-    names of the output and the input.
+    """A training step. `parameters`: the names of parameters before a step, each with that after it; `sums`:
+    likewise of the sums of their gradients that stay, as momenta do; `schedule`: likewise of the learning
+    rate and the number of samples. `origins`: by the names of parameters before; `loss` and `target`: names
+    of the output and the input.
     """
 
     proto: ModelProto
     parameters: Mapping[str, str]
-    momenta: Mapping[str, str]
+    sums: Mapping[str, str]
+    schedule: Mapping[str, str]
     origins: Mapping[str, ParameterOrigin]
     loss: str
     target: str
 
     @property
     def states(self) -> dict[str, str]:
-        """Return parameters and momenta, by their names before the step."""
-        return {**self.parameters, **self.momenta}
+        """Return all that stays between steps, by the names before the step."""
+        return {**self.parameters, **self.sums, **self.schedule}
 
 
 def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = None) -> TrainingStep:
@@ -81,13 +83,15 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
     else:
         reason = "--loss mse is not for a model that ends in it: take --loss cross-entropy"
         raise ModelError.unsupported((Problem(", ".join(head.onnx_nodes), head.op.kind, reason),))
-    updates, tensors = Updates(forward, recipe), KeptTensors(forward, operators, keep)
+    updates, tensors = Updates.of(forward, recipe), KeptTensors(forward, operators, keep)
     backward = Backward(forward, updates, depending(operators, trained.operators), tensors)
     backward.gradients[end.tensor] = loss.gradient
     backward.run(operators)
-    forward.nodes.outputs += [output.name, loss.value, *updates.next.values(), *updates.momenta.values()]
+    schedule = {SCHEDULE: updates.next_sample()}
+    states = {**updates.next, **updates.sums, **schedule}
+    forward.nodes.outputs += [output.name, loss.value, *states.values()]
     proto, origins = forward.nodes.model(graph.name), _origins(graph, trained)
-    return TrainingStep(proto, updates.next, updates.momenta, origins, loss.value, loss.target)
+    return TrainingStep(proto, updates.next, updates.sums, schedule, origins, loss.value, loss.target)
 
 
 def _origins(graph: Graph, trained: Trained) -> dict[str, ParameterOrigin]:

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import parameter_axes
 from mcudeploy.training.forward import Forward, parameter_name, window
 from mcudeploy.training.recipe import Recipe
+
+SCHEDULE = "schedule"
+"""The name of the state of the learning rate, and of the number of earlier samples in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +34,28 @@ class _Gradient:
 
 @dataclass(slots=True)
 class Updates:
-    """The updates under construction. `next`: by parameter, its value after the step; `momenta`: by momentum,
-    likewise.
+    """The updates under construction. `next`: by parameter, its value after the step; `sums`: likewise of the
+    sums of gradients that stay between steps; `schedule`: the value that the updates read.
     """
 
     forward: Forward
     recipe: Recipe
+    schedule: str
     next: dict[str, str] = field(default_factory=dict)
-    momenta: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, forward: Forward, recipe: Recipe) -> Updates:
+        """Begin the updates, with the state that has the learning rate and counts samples."""
+        initial = forward.nodes.reals(np.array([recipe.rate, 0.0]), f"{SCHEDULE}_initial")
+        return cls(forward, recipe, forward.state(SCHEDULE, initial, (0,)))
+
+    def next_sample(self) -> str:
+        """Add the next content of the schedule."""
+        batch = float(self.recipe.batch)
+        return self.forward.nodes.add(
+            functions.NEXT_SAMPLE, [self.schedule], (2,), f"{SCHEDULE}_next", batch=batch
+        )
 
     def weights(self, operator: Operator, x: str, gradient: str) -> None:
         """Update the weights of a convolution, if they are trained, by the gradient of its output."""
@@ -60,25 +79,27 @@ class Updates:
             return
         nodes, recipe = self.forward.nodes, self.recipe
         shape = nodes.shapes[parameter]
-        move = {"decay": recipe.decay, "step": -recipe.rate}
-        if not recipe.momentum:
-            inputs = [parameter, *gradient.inputs]
-            self.next[name] = nodes.add(
-                gradient.update, inputs, shape, f"{name}_next", **gradient.attributes, **move
-            )
+        if not recipe.keeps_sums:
+            inputs = [parameter, *gradient.inputs, self.schedule]
+            attributes = {**gradient.attributes, "weight_decay": recipe.weight_decay}
+            self.next[name] = nodes.add(gradient.update, inputs, shape, f"{name}_next", **attributes)
             return
-        before = momentum_name(name)
-        momentum = self.forward.state(before, nodes.zeros(shape, f"{before}_initial"), gradient.perm)
-        inputs = [momentum, *gradient.inputs]
-        total = nodes.add(
-            gradient.total, inputs, shape, f"{before}_next", **gradient.attributes, decay=recipe.momentum
-        )
-        self.momenta[before] = total
+        before = sum_name(name, recipe)
+        held = self.forward.state(before, nodes.zeros(shape, f"{before}_initial"), gradient.perm)
+        inputs = [held, *gradient.inputs, self.schedule]
+        attributes = {**gradient.attributes, "momentum": recipe.momentum}
+        total = nodes.add(gradient.total, inputs, shape, f"{before}_next", **attributes)
+        self.sums[before] = total
         self.next[name] = nodes.add(
-            functions.PARAMETER_STEP, [parameter, total], shape, f"{name}_next", **move
+            functions.PARAMETER_STEP,
+            [parameter, total, self.schedule],
+            shape,
+            f"{name}_next",
+            weight_decay=recipe.weight_decay,
+            batch=float(recipe.batch),
         )
 
 
-def momentum_name(parameter: str) -> str:
-    """The name of a parameter's momentum as an input of the training step."""
-    return f"{parameter}_momentum"
+def sum_name(parameter: str, recipe: Recipe) -> str:
+    """The name of the sum of a parameter's gradients, or its momentum, as an input of the training step."""
+    return f"{parameter}_momentum" if recipe.momentum else f"{parameter}_gradient_sum"

@@ -28,6 +28,7 @@ from mcudeploy.ops.training_updates import (
     Conv2dGradientSum,
     Conv2dWeightUpdate,
     Conv2dWeightUpdateByRows,
+    NextSample,
     ParameterStep,
 )
 
@@ -36,6 +37,16 @@ from one_operator import one_operator
 from training_cases import constant_gradients, training_cases
 
 Array = NDArray[np.float64]
+UPDATES = (
+    BiasGradientSum,
+    BiasUpdate,
+    Conv2dGradientSum,
+    Conv2dWeightUpdate,
+    Conv2dWeightUpdateByRows,
+    NextSample,
+    ParameterStep,
+)
+"""Operators whose last input is the schedule."""
 CASES = list(training_cases())
 CONSTANT_CASES = list(constant_gradients())
 
@@ -91,11 +102,16 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
     if isinstance(op, MaskedGradient):
         bits = np.unpackbits(values["x1"].astype(np.int8).view(np.uint8)[:, 0], axis=1, bitorder="little")
         return np.where(bits[:, : inputs[0][0].size].reshape(inputs[0].shape), inputs[0], 0)
+    *inputs, schedule = inputs if isinstance(op, UPDATES) else (*inputs, np.ones(2))
+    rate, samples = schedule.reshape(-1)
+    if isinstance(op, NextSample):
+        return np.array([[[rate, 0 if samples + 1 >= op.batch else samples + 1]]])
     if isinstance(op, ParameterStep):
-        return op.decay * inputs[0] + op.step * inputs[1]
-    decay, step = (
-        (op.factor, 1.0) if hasattr(op, "factor") else (getattr(op, "decay", 1), getattr(op, "step", 1))
-    )
+        direction = inputs[1] / op.batch + op.weight_decay * inputs[0]
+        return inputs[0] if samples + 1 < op.batch else inputs[0] - rate * direction
+    decay, step = (1 - rate * getattr(op, "weight_decay", 0), -rate)
+    if hasattr(op, "momentum"):
+        decay, step = (1 if samples else op.momentum), 1
     if isinstance(op, BiasUpdate | BiasGradientSum):
         return decay * inputs[1] + step * inputs[0].sum((0, 1))
     conv = op.conv
@@ -122,14 +138,16 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
     return total[top : top + rows, left : left + cols]
 
 
-@pytest.mark.parametrize("graph", CASES, ids=kind)
-def test_definition_and_pieces(graph: Graph) -> None:
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda number: kind(CASES[number]))
+def test_definition_and_pieces(number: int) -> None:
+    graph, rng = CASES[number], np.random.default_rng(0)
     values = {}
     for border in graph.inputs:
         tensor = graph.tensors[border.tensor]
         drawn = rng.normal(0, 1, tensor.shape) * (1 if tensor.dtype is DType.FLOAT32 else 40)
         values[tensor.name] = drawn.astype(tensor.dtype.value)
+    if isinstance(graph.operators[0].op, UPDATES):
+        values[graph.operators[0].inputs[-1]][...] = 0.3, number // 2 % 2 * 3
     result = check_graph(graph, values)["y"]
     wanted = expected(graph, values)
     np.testing.assert_allclose(result, wanted, rtol=0, atol=2e-6 * max(1.0, float(np.abs(wanted).max())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,11 +29,11 @@ def step_of(
     update: str = "full",
     rate: float = 1.0,
     *,
-    momentum: float = 0.0,
     keep: tuple[str, ...] | None = None,
+    **choices: Any,
 ) -> TrainingStep:
-    """The training step of a model; `keep`: as in `training_step`."""
-    recipe = Recipe(loss, Update.parse(update), rate, momentum=momentum)
+    """The training step of a model; `keep`: as in `training_step`, `choices`: as in `Recipe`."""
+    recipe = Recipe(loss, Update.parse(update), rate, **choices)
     return training_step(load(model, keep_constant=True), recipe, keep)
 
 

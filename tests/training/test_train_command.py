@@ -14,7 +14,8 @@ import onnx
 import onnxruntime
 import pytest
 from click.testing import CliRunner, Result
-from training_models import Array, Network, saved
+from test_gradients import step_of
+from training_models import Array, Descent, Network, one_hot, saved
 
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
@@ -76,7 +77,7 @@ def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
     assert np.mean(training["losses"][-5:]) < 0.6 * np.mean(training["losses"][:5])
     count = 6 * 2 * 9 + 6 + 6 * 9 + 6 + CLASSES * 6 + CLASSES
     assert (training["parameters"], training["parameter_bytes"]) == (count, 4 * count)
-    assert training_run["state_bytes"] == 4 * count
+    assert training_run["state_bytes"] == 4 * count + 8  # and the schedule
     dense = next(it.name for it in onnx.load("net.onnx").graph.node if it.op_type == "Gemm")
     assert training["onnx_nodes"]["conv_2_weights"] == training["onnx_nodes"]["conv_2_bias"] == [dense]
     assert sorted(training["onnx_nodes"]) == sorted(training["trained"])
@@ -219,7 +220,7 @@ def test_the_library_names_the_nodes_of_the_model(folder: Path) -> None:
     nodes = shown.partition("; of ")[2].split(", ")
     (name,) = (node.name for node in model.graph.node if node.op_type == "Gemm")
     assert name in nodes and set(nodes) < {node.name for node in model.graph.node}
-    count = 4 * (CLASSES * 6 + CLASSES)
+    count = 4 * (CLASSES * 6 + CLASSES) + 8  # and the schedule
     assert f"states   {count} B of initial values in flash" in header
     readme = Path("lib/README.md").read_text()
     assert f"| `net_state_1()` | {', '.join(nodes)} | {CLASSES} |" in readme
@@ -302,6 +303,52 @@ int main(void)
     assert probability == pytest.approx(next(it["value"] for it in last["top"] if it["index"] == 0), rel=1e-5)
 
 
+def test_the_library_counts_batches_and_takes_rates(folder: Path) -> None:
+    """A rate that is set before the first run holds, and one that is set later holds for the next update."""
+    choices = {"batch": 2, "momentum": 0.5, "weight_decay": 0.1}
+    options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in choices.items())
+    report(f"train build net.onnx --update last:1 --rate 9 {options} --board host --no-split -o lib")
+    images, labels = np.load("x.npy")[:4], [1, 0, 3, 3]
+    rows = (
+        f"{{ {', '.join(f'{it:.9g}f' for it in image.transpose(1, 2, 0).reshape(-1))} }}" for image in images
+    )
+    Path("main.c").write_text(
+        f"""#include <stdio.h>
+#include <string.h>
+#include "net.h"
+static const float images[4][NET_INPUT_0_COUNT] = {{ {", ".join(rows)} }};
+static const uint32_t labels[] = {{ {", ".join(map(str, labels))} }};
+int main(void)
+{{
+    net_set_rate(0.2f);
+    for (int i = 0; i < 4; i++) {{
+        if (i == 2) {{
+            net_set_rate(0.05f);
+        }}
+        memcpy(net_input_0(), images[i], sizeof images[i]);
+        net_train_step(labels[i]);
+        for (uint32_t k = 0; k < NET_STATE_0_COUNT; k++) {{
+            printf("%.9g ", (double)net_state_0()[k]);
+        }}
+        printf("\\n");
+    }}
+    return 0;
+}}
+"""
+    )
+    lines = printed_by(Path("main.c")).splitlines()
+    step = step_of(Path("net.onnx"), "cross-entropy", "last:1")
+    runs = [
+        {"x": image[np.newaxis], step.target: one_hot(label, CLASSES)}
+        for image, label in zip(images, labels, strict=True)
+    ]
+    wanted = Descent(step, **choices).parameters(runs, [0.2, 0.2, 0.05, 0.05])
+    for line, after in zip(lines, wanted, strict=True):
+        values = np.array([float(value) for value in line.split()])
+        np.testing.assert_allclose(values, after["conv_2_weights"].reshape(-1), rtol=1e-5, atol=1e-6)
+    assert lines[0] != lines[1] == lines[2]
+
+
 def test_the_library_takes_the_values_of_a_target(folder: Path) -> None:
     saved(network("").model(), folder, "net")
     targets = np.random.default_rng(1).normal(0, 1, (5, CLASSES)).astype(np.float32)
@@ -370,7 +417,7 @@ def test_initial_parameters_are_no_tables(folder: Path) -> None:
     """They are beside the tables: the parts of the flash add up."""
     built = report("train build net.onnx --update full --board stm32f405 --no-split -o lib")
     initial = built["initial_parameters_bytes"]
-    assert initial == built["training"]["parameter_bytes"] > 0
+    assert initial == built["training"]["parameter_bytes"] + 8  # and the schedule
     parts = ("code", "weights", "tables", "initial_parameters")
     rest = built["flash_bytes"] - sum(built[f"{name}_bytes"] for name in parts)
     assert 0 <= rest < 64  # initialised variables

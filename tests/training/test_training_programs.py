@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from test_gradients import drawn, step_of
-from training_models import Array, Float64Step, random_network, saved
+from training_models import Array, Descent, Float64Step, random_network, saved
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -82,22 +83,30 @@ def test_steps_in_turn(update: str, tmp_path: Path) -> None:
     assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
 
 
-def test_momentum(tmp_path: Path) -> None:
-    """From the same parameters and momenta, both are within 1e-6 of float64."""
-    step = step_of(saved(random_network(15), tmp_path), "cross-entropy", rate=0.01, momentum=0.9)
-    runs = [drawn(step, "cross-entropy", number % 3) for number in range(12)]
-    result = ran(step, tmp_path, HOST, runs, split=True)
+@pytest.mark.parametrize(
+    ("target", "choices"),
+    [
+        (HOST, {"batch": 3}),
+        (HOST, {"batch": 2, "momentum": 0.9, "weight_decay": 0.1}),
+        (HOST, {"momentum": 0.9, "weight_decay": 0.1}),
+        (CORTEX_M4, {"batch": 2, "weight_decay": 0.1}),
+    ],
+    ids=lambda it: "-".join(it) if isinstance(it, dict) else it.board.name,
+)
+def test_batches(target: Target, choices: dict[str, Any], tmp_path: Path) -> None:
+    """Parameters are those of the formula after each sample; between updates they stay as they are."""
+    path, rate, count = saved(random_network(15), tmp_path), 0.05, 6
+    step = step_of(path, "cross-entropy", rate=rate, **choices)
+    runs = [drawn(step, "cross-entropy", number) for number in range(count)]
+    result = ran(step, tmp_path, target, runs, split=target is HOST)
     assert result.verdict.reasons == ()
-    reference = Float64Step(step)
-    states, losses = reference.initial, []
-    for inputs, values in zip(runs, values_of(result), strict=True):
-        wanted = reference.outputs(inputs, states)
-        losses.append(float(values[step.loss].item()))
-        for following in step.states.values():
-            largest = np.abs(wanted[following]).max()
-            assert np.abs(values[following] - wanted[following]).max() <= 1e-6 * largest, following
-        states = {name: values[following] for name, following in step.states.items()}
-    assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
+    descent = Descent(step_of(path, "cross-entropy"), **choices)
+    wanted = descent.parameters(runs, [rate] * count)
+    initial = Float64Step(step).initial
+    moved = {name: np.abs(wanted[-1][name] - initial[name]).max() for name in step.parameters}
+    for values, after in zip(values_of(result), wanted, strict=True):
+        for name, following in step.parameters.items():
+            assert np.abs(values[following] - after[name]).max() <= 1e-4 * moved[name], name
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])

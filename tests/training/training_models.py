@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import erf
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,40 @@ class Float64Step:
             name: (parameters[name] - after[following]) / rate
             for name, following in self.step.parameters.items()
         }
+
+
+@dataclass
+class Descent:
+    """Gradient descent by the formula of PyTorch's SGD on the mean loss of a batch, in float64, but momenta
+    do not contain the decay. `step` computes the gradients, at any rate, without momenta and batches.
+    """
+
+    step: TrainingStep
+    batch: int = 1
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+
+    def parameters(
+        self, runs: Sequence[Mapping[str, Array]], rates: Sequence[float]
+    ) -> list[dict[str, Array]]:
+        """The parameters after each sample. `rates`: by sample; that of the last one of a batch counts."""
+        reference = Float64Step(self.step)
+        now, result = {name: reference.initial[name] for name in self.step.parameters}, []
+        momenta = dict.fromkeys(now, 0.0)
+        rest = {name: reference.initial[name] for name in self.step.schedule}
+        ((first, _),) = rest.values()
+        for end in range(self.batch, len(runs) + 1, self.batch):
+            batch = [reference.gradients(run, now | rest, first) for run in runs[end - self.batch : end]]
+            result += [now] * (self.batch - 1)
+            for name in now:
+                mean = sum(gradients[name] for gradients in batch) / self.batch
+                momenta[name] = self.momentum * momenta[name] + mean
+            now = {
+                name: value - rates[end - 1] * (momenta[name] + self.weight_decay * value)
+                for name, value in now.items()
+            }
+            result.append(now)
+        return result
 
 
 def one_hot(label: int, classes: int) -> Array:

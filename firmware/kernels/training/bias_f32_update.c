@@ -47,12 +47,11 @@ void mcud_bias_f32_update(const mcud_op *op, int32_t first_row, int32_t end_row)
     mcud_update_f32 to = {
         .before = mcud_row(op->in[1], 0),
         .out = mcud_row(op->out, 0),
-        .decay = params->decay,
-        .step = params->step,
         .is_first = first_row == 0,
         .is_last = (uint32_t)end_row == op->rows,
         .in_place = params->in_place,
     };
+    mcud_scale_update_f32(&to, mcud_row(op->in[2], 0), params->factor);
     to.sums = to.in_place ? to.out : op->rows == 1 ? NULL : mcud_row(op->scratch, first_row);
     mcud_begin_sums_f32(&to, params->channels);
     int32_t c = 0;

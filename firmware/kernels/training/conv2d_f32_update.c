@@ -171,8 +171,8 @@ void mcud_conv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_ro
     const mcud_conv2d_f32_update_params *params = op->params;
     mcud_tap_pixels_f32 from = {
         .op = op, .dims = &params->dims, .window = &params->window, .step = {first_row, end_row}};
-    mcud_update_f32 to = {.decay = params->decay, .step = params->step, .in_place = params->in_place};
-    mcud_start_update_f32(&from, &to, params->output_rows);
+    mcud_update_f32 to = {.in_place = params->in_place};
+    mcud_start_update_f32(&from, &to, params->output_rows, params->factor);
     const int32_t count = params->dims.output_channels * params->window.kernel_rows * params->window.kernel_cols *
                           params->dims.input_channels;
     mcud_begin_sums_f32(&to, count);

@@ -65,8 +65,8 @@ void mcud_dwconv2d_f32_update(const mcud_op *op, int32_t first_row, int32_t end_
     const int32_t outputs = params->dims.output_channels;
     mcud_tap_pixels_f32 from = {
         .op = op, .dims = &params->dims, .window = &params->window, .step = {first_row, end_row}};
-    mcud_update_f32 to = {.decay = params->decay, .step = params->step, .in_place = params->in_place};
-    mcud_start_update_f32(&from, &to, params->output_rows);
+    mcud_update_f32 to = {.in_place = params->in_place};
+    mcud_start_update_f32(&from, &to, params->output_rows, params->factor);
     const int32_t count = outputs * params->window.kernel_rows * params->window.kernel_cols;
     mcud_begin_sums_f32(&to, count);
     for (int32_t r = 0, line = 0; r < params->window.kernel_rows; r++) {

@@ -73,14 +73,16 @@ static inline const float *mcud_tap_gradient_f32(const mcud_tap_pixels_f32 *of, 
 }
 
 /* Starts an update by the rows from->step of the gradient, or by all if the operation is whole: looks up these rows,
- * and finds the parameters and the sums. */
-static inline void mcud_start_update_f32(mcud_tap_pixels_f32 *from, mcud_update_f32 *to, int32_t output_rows)
+ * and finds the parameters, their factors and the sums. */
+static inline void mcud_start_update_f32(mcud_tap_pixels_f32 *from, mcud_update_f32 *to, int32_t output_rows,
+                                         float factor)
 {
     uint32_t *const offsets = mcud_row(from->op->scratch, from->step.first);
     if (from->op->rows == 1) {
         from->step = (mcud_taps){0, output_rows};
     }
     to->before = mcud_row(from->op->in[2], 0);
+    mcud_scale_update_f32(to, mcud_row(from->op->in[3], 0), factor);
     to->out = mcud_row(from->op->out, 0);
     to->is_first = from->step.first == 0;
     to->is_last = from->step.end == output_rows;

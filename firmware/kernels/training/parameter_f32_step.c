@@ -5,12 +5,16 @@
 void mcud_parameter_f32_step(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_parameter_f32_step_params *params = op->params;
+    const float *schedule = mcud_row(op->in[2], 0);
+    const float rate = schedule[1] + 1.0f < params->batch ? 0.0f : schedule[0];
+    const float decay = mcud_fused_f32(-rate, params->weight_decay, 1.0f);
+    const float step = -rate / params->batch;
     for (int32_t row = first_row; row < end_row; row++) {
         const float *parameter = mcud_row(op->in[0], row);
-        const float *direction = mcud_row(op->in[1], row);
+        const float *sum = mcud_row(op->in[1], row);
         float *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->row_elements; i++) {
-            out[i] = mcud_fused_f32(params->step, direction[i], params->decay * parameter[i]);
+            out[i] = mcud_fused_f32(step, sum[i], decay * parameter[i]);
         }
     }
 }

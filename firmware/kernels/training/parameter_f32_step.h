@@ -1,7 +1,9 @@
-/* A parameter, float32, moved along a direction: decay * parameter + step * direction.
+/* A parameter, float32, moved along its gradient after the last sample of a batch:
+ * parameter - rate * (sum / batch + weight_decay * parameter).
  *
  * in[0]    float [row_elements], one row
- * in[1]    as in[0], the direction
+ * in[1]    as in[0], the sum of its gradients
+ * in[2]    float [2], the schedule of mcud_updates_f32.h
  * out      as in[0], and may be its memory
  */
 #ifndef MCUD_PARAMETER_F32_STEP_H
@@ -11,8 +13,8 @@
 
 typedef struct {
     int32_t row_elements;
-    float decay;
-    float step;
+    float weight_decay;
+    float batch;
 } mcud_parameter_f32_step_params;
 
 mcud_kernel mcud_parameter_f32_step;

@@ -43,6 +43,7 @@ from mcudeploy.ops.training_updates import (
     BiasUpdate,
     Conv2dGradientSum,
     Conv2dWeightUpdate,
+    NextSample,
     ParameterStep,
 )
 
@@ -96,37 +97,39 @@ def input_gradient(builder: Builder, node: Node) -> None:
 
 def weight_update(builder: Builder, node: Node) -> None:
     """ConvWeightUpdate or DepthwiseWeightUpdate: the next content of the weights."""
-    op = Conv2dWeightUpdate(_updated_conv(builder, node), *_factors(node))
-    x, gradient = (image_tensor(builder, name) for name in node.inputs[1:])
-    _updated(builder, node, op, (gradient, x, builder.real(node.inputs[0]).tensor))
+    op = Conv2dWeightUpdate(_updated_conv(builder, node), node.number("weight_decay", 0.0))
+    _updated(builder, node, op, _operands(builder, node))
 
 
 def bias_update(builder: Builder, node: Node) -> None:
     """BiasUpdate: the next content of a bias."""
-    gradient = image_tensor(builder, node.inputs[1])
-    _updated(builder, node, BiasUpdate(*_factors(node)), (gradient, builder.real(node.inputs[0]).tensor))
+    _updated(builder, node, BiasUpdate(node.number("weight_decay", 0.0)), _operands(builder, node))
 
 
 def weight_sum(builder: Builder, node: Node) -> None:
     """ConvGradientSum or DepthwiseGradientSum: the next content of a sum of weight gradients."""
-    op = Conv2dGradientSum(_updated_conv(builder, node), node.number("decay", 1.0))
-    x, gradient = (image_tensor(builder, name) for name in node.inputs[1:])
-    _updated(builder, node, op, (gradient, x, builder.real(node.inputs[0]).tensor))
+    op = Conv2dGradientSum(_updated_conv(builder, node), node.number("momentum", 0.0))
+    _updated(builder, node, op, _operands(builder, node))
 
 
 def bias_sum(builder: Builder, node: Node) -> None:
     """BiasGradientSum: the next content of a sum of bias gradients."""
-    gradient = image_tensor(builder, node.inputs[1])
-    op = BiasGradientSum(node.number("decay", 1.0))
-    _updated(builder, node, op, (gradient, builder.real(node.inputs[0]).tensor))
+    _updated(builder, node, BiasGradientSum(node.number("momentum", 0.0)), _operands(builder, node))
 
 
 def parameter_step(builder: Builder, node: Node) -> None:
     """ParameterStep: the next content of a parameter."""
-    parameter, direction = (builder.real(name) for name in node.inputs)
-    if not np.array_equal(parameter.index, direction.index):
-        raise Unsupported("its direction is stored in another order than the parameter")
-    _updated(builder, node, ParameterStep(*_factors(node)), (parameter.tensor, direction.tensor))
+    parameter, total, schedule = (builder.real(name) for name in node.inputs)
+    if not np.array_equal(parameter.index, total.index):
+        raise Unsupported("its gradients are stored in another order than the parameter")
+    op = ParameterStep(node.number("weight_decay", 0.0), int(node.number("batch", 1.0)))
+    _updated(builder, node, op, (parameter.tensor, total.tensor, schedule.tensor))
+
+
+def next_sample(builder: Builder, node: Node) -> None:
+    """NextSample: the next content of the schedule."""
+    op = NextSample(int(node.number("batch", 1.0)))
+    _updated(builder, node, op, (builder.real(node.inputs[0]).tensor,))
 
 
 def clip_gradient(builder: Builder, node: Node) -> None:
@@ -167,6 +170,7 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.DEPTHWISE_SUM: weight_sum,
     functions.BIAS_SUM: bias_sum,
     functions.PARAMETER_STEP: parameter_step,
+    functions.NEXT_SAMPLE: next_sample,
     functions.CLIP_GRADIENT: clip_gradient,
     functions.CLIP_MASK: clip_mask,
     functions.MASKED_GRADIENT: masked_gradient,
@@ -186,7 +190,7 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
 """Lowering functions of the operators of a training step."""
 
 
-_Update = Conv2dWeightUpdate | Conv2dGradientSum | BiasUpdate | BiasGradientSum | ParameterStep
+_Update = Conv2dWeightUpdate | Conv2dGradientSum | BiasUpdate | BiasGradientSum | ParameterStep | NextSample
 
 
 def _updated(builder: Builder, node: Node, op: _Update, inputs: tuple[str, ...]) -> None:
@@ -206,9 +210,14 @@ def _updated_conv(builder: Builder, node: Node) -> Conv2d:
     return conv
 
 
-def _factors(node: Node) -> tuple[float, float]:
-    """Decay and step of an update."""
-    return node.number("decay", 1.0), node.number("step", 0.0)
+def _operands(builder: Builder, node: Node) -> tuple[str, ...]:
+    """Tensors of an update by a gradient: gradient, input of a convolution, parameter, schedule."""
+    held, *images, schedule = node.inputs
+    return (
+        *(image_tensor(builder, name) for name in reversed(images)),
+        builder.real(held).tensor,
+        builder.real(schedule).tensor,
+    )
 
 
 def _conv(node: Node, weights: tuple[int, ...], clip: tuple[float, float] = (-inf, inf)) -> Conv2d:

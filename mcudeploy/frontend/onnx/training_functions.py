@@ -20,19 +20,25 @@ TRAINED_CONV = "TrainedConv"
 INPUT_GRADIENT = "ConvInputGradient"
 """Gradient of a convolution's output, weights -> gradient of its input."""
 WEIGHT_UPDATE = "ConvWeightUpdate"
-"""Weights, x, gradient of the output -> decay * weights + step * (gradient of the weights)."""
+"""Weights, x, gradient of the output, schedule -> weights - rate * (gradient + weight_decay * weights)."""
 DEPTHWISE_UPDATE = "DepthwiseWeightUpdate"
 """As WEIGHT_UPDATE, of a depthwise convolution."""
 BIAS_UPDATE = "BiasUpdate"
-"""A bias, gradient of the output -> decay * bias + step * (sum of the gradient over its pixels)."""
+"""A bias, gradient of the output, schedule -> bias - rate * (its gradient + weight_decay * bias)."""
 GRADIENT_SUM = "ConvGradientSum"
-"""A sum, x, gradient of the output -> decay * sum + gradient of the weights."""
+"""A sum, x, gradient of the output, schedule -> sum + gradient of the weights; at the first sample of a batch
+momentum * sum + gradient.
+"""
 DEPTHWISE_SUM = "DepthwiseGradientSum"
 """As GRADIENT_SUM, of a depthwise convolution."""
 BIAS_SUM = "BiasGradientSum"
-"""A sum, gradient of the output -> decay * sum + (sum of the gradient over its pixels)."""
+"""A sum, gradient of the output, schedule -> sum + gradient of the bias, as GRADIENT_SUM."""
 PARAMETER_STEP = "ParameterStep"
-"""A parameter, direction -> decay * parameter + step * direction."""
+"""A parameter, sum of its gradients, schedule -> at the last sample of a batch
+parameter - rate * (sum / batch + weight_decay * parameter), else the parameter.
+"""
+NEXT_SAMPLE = "NextSample"
+"""The schedule, [rate, earlier samples in the batch] -> that of the next sample."""
 CLIP_GRADIENT = "ClipGradient"
 """Gradient, clipped values -> the gradient where low < value < high, else 0."""
 CLIP_MASK = "ClipMask"
@@ -78,13 +84,12 @@ _UNARIES = (
     SOFTPLUS_GRADIENT,
 )
 _SUMS = (GRADIENT_SUM, DEPTHWISE_SUM, BIAS_SUM)
-_UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE, *_SUMS, PARAMETER_STEP)
+_UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE, *_SUMS, PARAMETER_STEP, NEXT_SAMPLE)
 TRAINING_OPERATORS = frozenset(
     (PARAMETER, TRAINED_CONV, INPUT_GRADIENT, *_CLIPS, *_POOLS, *_UNARIES, *_UPDATES)
 )
 """All operators of the domain."""
 _WINDOW = ("strides", "dilations", "pads", "group")
-_MOVE = ("decay", "step")
 _KINDS = {
     "strides": AttributeProto.INTS,
     "dilations": AttributeProto.INTS,
@@ -96,8 +101,9 @@ _KINDS = {
     "group": AttributeProto.INT,
     **dict.fromkeys(_PIECES, AttributeProto.FLOAT),
     "alpha": AttributeProto.FLOAT,
-    "decay": AttributeProto.FLOAT,
-    "step": AttributeProto.FLOAT,
+    "weight_decay": AttributeProto.FLOAT,
+    "momentum": AttributeProto.FLOAT,
+    "batch": AttributeProto.FLOAT,
     "factor": AttributeProto.FLOAT,
 }
 
@@ -105,15 +111,46 @@ _KINDS = {
 def training_functions() -> list[FunctionProto]:
     """The definitions of all operators of the domain."""
     swap = [1, 0, 2, 3]
+    scheduled = helper.make_node("Split", ["schedule"], ["rate", "samples"])
+    zero, one = (
+        helper.make_node("Constant", [], [name], value_float=number)
+        for name, number in (("zero", 0.0), ("one", 1.0))
+    )
+    counted = [
+        zero,
+        one,
+        *_constants(("batch",)),
+        helper.make_node("Add", ["samples", "one"], ["following"]),
+        helper.make_node("Less", ["following", "batch"], ["inside"]),
+    ]
     moved = [
-        *_constants(_MOVE),
-        helper.make_node("Mul", ["gradient", "step"], ["change"]),
-        helper.make_node("Mul", ["parameter", "decay"], ["decayed"]),
-        helper.make_node("Add", ["decayed", "change"], ["y"]),
+        *_constants(("weight_decay",)),
+        helper.make_node("Mul", ["parameter", "weight_decay"], ["decay"]),
+        helper.make_node("Add", ["gradient", "decay"], ["direction"]),
+        helper.make_node("Mul", ["direction", "rate"], ["change"]),
+        helper.make_node("Sub", ["parameter", "change"], ["y"]),
+    ]
+    after_batch = [
+        helper.make_node("Split", ["schedule"], ["wanted", "samples"]),
+        *counted,
+        helper.make_node("Where", ["inside", "zero", "wanted"], ["rate"]),
+        helper.make_node("Div", ["sum", "batch"], ["gradient"]),
+        *moved,
+    ]
+    next_sample = [
+        scheduled,
+        *counted,
+        helper.make_node("Where", ["inside", "following", "zero"], ["next"]),
+        helper.make_node("Concat", ["rate", "next"], ["y"], axis=0),
     ]
     added = [
-        *_constants(("decay",)),
-        helper.make_node("Mul", ["parameter", "decay"], ["decayed"]),
+        scheduled,
+        zero,
+        one,
+        helper.make_node("Greater", ["samples", "zero"], ["earlier"]),
+        *_constants(("momentum",)),
+        helper.make_node("Where", ["earlier", "one", "momentum"], ["factor"]),
+        helper.make_node("Mul", ["parameter", "factor"], ["decayed"]),
         helper.make_node("Add", ["decayed", "gradient"], ["y"]),
     ]
     of_taps = [  # the gradient of the output is the kernel, whose dilation is the stride
@@ -159,20 +196,21 @@ def training_functions() -> list[FunctionProto]:
         helper.make_node("ConvTranspose", ["dy", "weights"], ["y"]), _same_names(backward)
     )
     same = [helper.make_node("Identity", ["before"], ["y"])]
-    window_of_sum = [*_WINDOW, "kernel_shape", "decay"]
-    window_of_update = [*window_of_sum, "step"]
-    operands = ["parameter", "x", "dy"]
+    window_of_sum = [*_WINDOW, "kernel_shape", "momentum"]
+    window_of_update = [*_WINDOW, "kernel_shape", "weight_decay"]
+    operands, of_bias = ["parameter", "x", "dy", "schedule"], ["parameter", "dy", "schedule"]
     return [
         _function(PARAMETER, ["before", "initial"], same, ["perm"]),
         _function(TRAINED_CONV, ["x", "weights", "bias"], forward, [*_WINDOW, "low", "high"]),
         _function(INPUT_GRADIENT, ["dy", "weights"], [transposed], backward),
-        _function(WEIGHT_UPDATE, operands, [*dense, *of_taps, *moved], window_of_update),
-        _function(DEPTHWISE_UPDATE, operands, [*depthwise, *of_taps, *moved], window_of_update),
-        _function(BIAS_UPDATE, ["parameter", "dy"], [*bias, *moved], list(_MOVE)),
+        _function(WEIGHT_UPDATE, operands, [scheduled, *dense, *of_taps, *moved], window_of_update),
+        _function(DEPTHWISE_UPDATE, operands, [scheduled, *depthwise, *of_taps, *moved], window_of_update),
+        _function(BIAS_UPDATE, of_bias, [scheduled, *bias, *moved], ["weight_decay"]),
         _function(GRADIENT_SUM, operands, [*dense, *of_taps, *added], window_of_sum),
         _function(DEPTHWISE_SUM, operands, [*depthwise, *of_taps, *added], window_of_sum),
-        _function(BIAS_SUM, ["parameter", "dy"], [*bias, *added], ["decay"]),
-        _function(PARAMETER_STEP, ["parameter", "gradient"], moved, list(_MOVE)),
+        _function(BIAS_SUM, of_bias, [*bias, *added], ["momentum"]),
+        _function(PARAMETER_STEP, ["parameter", "sum", "schedule"], after_batch, ["weight_decay", "batch"]),
+        _function(NEXT_SAMPLE, ["schedule"], next_sample, ["batch"]),
         _function(CLIP_GRADIENT, ["dy", "x"], [*inside, *chosen], ["low", "high"]),
         _function(CLIP_MASK, ["x"], [*inside, mask], ["low", "high"]),
         _function(MASKED_GRADIENT, ["dy", "inside"], chosen, []),
