@@ -83,8 +83,8 @@ def train(
 
     `data`: files as `--data` takes them, or an array whose first axis counts samples; for several inputs a
     dict with one for each. `labels`: class numbers, or with `loss="mse"` the values of the output. `update`:
-    "full", "bias" or "last:K". `batch`: the training steps of an update. Without `steps` every sample is one.
-    Raises DivergedError if a loss or a parameter is not finite.
+    "full", "bias", "last:K" or "sparse:FILE". `batch`: the training steps of an update. Without `steps` every
+    sample is one. Raises DivergedError if a loss or a parameter is not finite.
     """
     from mcudeploy.commands.training_run import TrainingRequest, run_training  # noqa: PLC0415 (loads slowly)
     from mcudeploy.evaluation.dataset import ArrayData, DataRequest  # noqa: PLC0415
@@ -159,8 +159,8 @@ def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
     text = checked("update", update, str)
     try:
         parsed = Update.parse(text)
-    except UsageError:
-        raise UsageError(f"update={text!r}: it must be 'full', 'bias', or 'last:K', as in 'last:1'") from None
+    except UsageError as error:
+        raise UsageError(f"update={text!r}: {str(error).removeprefix(f'--update {text!r} ')}") from None
     return Recipe(
         loss=loss,
         update=parsed,

@@ -22,6 +22,7 @@ from mcudeploy.report import as_json
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.training.forward import convolutions, parameter_name
 from mcudeploy.training.recipe import Recipe, Update
+from mcudeploy.training.sparse import labels_of
 from mcudeploy.training.step import TrainingStep
 from mcudeploy.training.updates import SCHEDULE, sum_name
 
@@ -87,7 +88,7 @@ def build_training(
 def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
     """The names that the library explains; a layer without a node in the file has the operator's name."""
     nodes = {
-        parameter_name(operator, kind): operator.onnx_nodes or (operator.name,)
+        parameter_name(operator, kind): labels_of(operator)
         for operator in convolutions(written.graph)
         for kind in ("weights", "bias")
     }

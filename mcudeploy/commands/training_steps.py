@@ -55,7 +55,7 @@ def written_step(
     _require_plain(options)
     graph = read_model(path, replace(options, keep_constant=True)).graph
     step = training_step(graph, recipe, keep)
-    trained = recipe.update.trained([operator.name for operator in convolutions(graph)])
+    trained = recipe.update.trained(convolutions(graph))
     require_separate_constants(
         read(path, InputChoices(dict(options.shapes), dict(options.constants))), graph, trained
     )
@@ -77,7 +77,7 @@ def smallest_step(
     """
     with ExitStack() as folders:
         whole = folders.enter_context(written_step(path, options, recipe))
-        trained = recipe.update.trained([operator.name for operator in convolutions(whole.graph)])
+        trained = recipe.update.trained(convolutions(whole.graph))
         choices = keep_choices(whole.graph, trained) if options.split else ()
         written = [whole, *(folders.enter_context(written_step(path, options, recipe, it)) for it in choices)]
         within = _within(written, board)

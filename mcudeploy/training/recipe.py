@@ -10,6 +10,8 @@ from typing import Literal, get_args
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
+from mcudeploy.ir.graph import Operator
+from mcudeploy.training.sparse import SparseLayers
 
 Loss = Literal["cross-entropy", "mse"]
 """cross-entropy: of a softmax over the classes, against a probability for each; mse: the mean of the squared
@@ -20,6 +22,7 @@ LOSSES: tuple[Loss, ...] = get_args(Loss)
 MOST_SAMPLES = 2**20
 """The largest batch, which float32 counts exactly."""
 
+_SPARSE = "sparse:"
 _LAST = re.compile(r"last:([1-9][0-9]{0,3})")
 
 
@@ -41,15 +44,16 @@ class Update:
     """Choice of the trained parameters among layers: operators with weights.
 
     `kind`: "full" trains all, "last" the weights and biases of the last `count`, "bias" all biases and the
-    weights of the last.
+    weights of the last, "sparse" those that a file names.
     """
 
-    kind: Literal["full", "last", "bias"]
+    kind: Literal["full", "last", "bias", "sparse"]
     count: int = 0
+    sparse: SparseLayers | None = None
 
     @classmethod
     def parse(cls, text: str) -> Update:
-        """Read full, last:K or bias. Raises UsageError for other texts."""
+        """Read full, last:K, bias or sparse:FILE, and the file. Raises UsageError for other texts."""
         last = _LAST.fullmatch(text)
         if last is not None:
             return cls("last", int(last[1]))
@@ -57,20 +61,31 @@ class Update:
             return cls("full")
         if text == "bias":
             return cls("bias")
-        raise UsageError(f"--update {text!r} is none of full, bias and last:K, as in last:1")
+        if text.startswith(_SPARSE):
+            return cls("sparse", sparse=SparseLayers.read(text.removeprefix(_SPARSE)))
+        raise UsageError(f"--update {text!r} is none of full, bias, last:K, as in last:1, and sparse:FILE")
 
     def __str__(self) -> str:
+        if self.sparse is not None:
+            return f"{_SPARSE}{self.sparse.origin}"
         return f"last:{self.count}" if self.kind == "last" else self.kind
 
-    def trained(self, operators: Sequence[str]) -> Trained:
-        """Choose among these operators, in order. Raises UsageError if there are fewer than `count`."""
+    def trained(self, layers: Sequence[Operator]) -> Trained:
+        """Choose among these layers, in order.
+
+        Raises UsageError if there are fewer than `count`, or a file names others.
+        """
+        if self.sparse is not None:
+            whole = self.sparse.chosen(layers, "weights")
+            return Trained(whole, whole | self.sparse.chosen(layers, "biases"))
+        operators = [layer.name for layer in layers]
         if self.kind == "full":
             return Trained(frozenset(operators), frozenset(operators))
         if self.kind == "bias":
             return Trained(frozenset(operators[-1:]), frozenset(operators))
         if self.count > len(operators):
-            layers = count_text(len(operators), "layer")
-            raise UsageError(f"--update last:{self.count}: the model has {layers} with weights")
+            number = count_text(len(operators), "layer")
+            raise UsageError(f"--update last:{self.count}: the model has {number} with weights")
         return Trained(frozenset(operators[-self.count :]), frozenset(operators[-self.count :]))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
@@ -70,9 +70,11 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
     """
     output = _require_trainable(graph)
     operators, head = _without_softmax(graph, output)
-    trained = recipe.update.trained([operator.name for operator in convolutions(graph)])
-    if not trained.operators:
+    trained = recipe.update.trained(convolutions(graph))
+    if not convolutions(graph):
         raise ModelError("the model has no convolution or dense layer: there is nothing to train")
+    if not trained.operators:
+        raise UsageError(f"--update {recipe.update} names no layer: there is nothing to train")
     forward = Forward(graph, trained, {})
     forward.run(operators)
     end = _End(forward, head.inputs[0] if head else output.tensor, output, softmax=head is not None)

@@ -413,6 +413,52 @@ def test_check_compares_updates(folder: Path) -> None:
     assert "last:1" in shown.output and "stm32f405" in shown.output
 
 
+def test_a_file_names_the_layers(folder: Path) -> None:
+    """By nodes of the model's file; also those that are fused with a layer."""
+    model = network().model()
+    for node, name in zip(
+        model.graph.node, ("one", "relu", "two", "clip", "mean", "flat", "dense"), strict=False
+    ):
+        node.name = name
+    saved(model, folder, "net")
+    Path("some.toml").write_text('weights = ["relu"]\nbiases = ["dense"]')
+    trained = report(f"{RUN} --data data.npz --update sparse:some.toml --save-model trained.onnx")
+    assert trained["verified"] and trained["training"]["update"] == "sparse:some.toml"
+    assert sorted(trained["training"]["trained"]) == ["conv_0_bias", "conv_0_weights", "conv_2_bias"]
+    Path("some.json").write_text('{"biases": "all"}')
+    checked = report("train check net.onnx --boards microbit --update sparse:some.json")
+    counts = {it["update"]: it["parameters"] for it in checked["updates"]}
+    assert counts["sparse:some.json"] == 6 + 6 + CLASSES
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'weights = ["Conf_0"]',
+            "weights names 'Conf_0', which is no layer with weights; did you mean 'Conv_0' or ",
+        ),
+        (
+            'biases = ["\\u001b[1m"]',
+            r"biases names '\\x1b[1m', which is no layer with weights; layers are 'Conv_0', ",
+        ),
+        ("biases = []", "--update sparse:some.toml names no layer: there is nothing to train"),
+        ('biases = {"Conv_0" = 0.5}', 'some.toml: biases is "all", or a list of names of nodes'),
+        ("weight = []", "some.toml has neither weights nor biases"),
+        ("weights = []\nbias = []", "some.toml has the key 'bias': it has weights and biases"),
+        ("{", "some.toml is neither TOML nor .json"),
+    ],
+)
+def test_files_of_layers_that_are_refused(text: str, message: str, folder: Path) -> None:
+    model = network().model()
+    for number, node in enumerate(model.graph.node):
+        node.name = f"{node.op_type}_{number}"
+    saved(model, folder, "net")
+    Path("some.toml").write_text(text)
+    refused(f"{RUN} --data data.npz --update sparse:some.toml", message)
+    refused(f"{RUN} --data data.npz --update sparse:none.toml", "none.toml cannot be read: No such file")
+
+
 def test_initial_parameters_are_no_tables(folder: Path) -> None:
     """They are beside the tables: the parts of the flash add up."""
     built = report("train build net.onnx --update full --board stm32f405 --no-split -o lib")
@@ -587,7 +633,7 @@ def test_a_network_of_branches_learns(folder: Path) -> None:
     ("options", "message"),
     [
         ("--update last:9", "the model has 3 layers with weights"),
-        ("--update some", "is none of full, bias and last:K"),
+        ("--update some", "is none of full, bias, last:K, as in last:1, and sparse:FILE"),
         ("--rate 0", "0.0 is not in the range"),
         ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
         ("--stream-input", "--stream-input is not for a training step"),

@@ -1,0 +1,92 @@
+"""Files that name the layers whose weights and biases are trained."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import read_regular
+from mcudeploy.common.text import plain
+from mcudeploy.ir.graph import Operator
+
+_MOST_BYTES = 2**20
+_MOST_SHOWN = 8
+"""Layers that an error lists."""
+_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class SparseLayers:
+    """Nodes of the model's file, by label, whose weights and bias are trained, and those whose bias is; None:
+    all.
+
+    `origin`: the file that names them, as the user wrote it.
+    """
+
+    origin: str
+    weights: frozenset[str] | None
+    biases: frozenset[str] | None
+
+    @classmethod
+    def read(cls, origin: str) -> SparseLayers:
+        """Read a TOML file, or JSON if its name ends so. Raises UsageError that names file and key."""
+        try:
+            text = read_regular(Path(origin), _MOST_BYTES).decode()
+            table = json.loads(text) if origin.lower().endswith(".json") else tomllib.loads(text)
+        except OSError as error:
+            raise UsageError(f"{plain(origin)} cannot be read: {error.strerror or plain(error)}") from None
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{plain(origin)} is neither TOML nor .json: {plain(error)}") from None
+        if not isinstance(table, dict) or not table.keys() & {"weights", "biases"}:
+            raise UsageError(f'{plain(origin)} has neither weights nor biases, as in weights = ["conv_3"]')
+        unknown = sorted(table.keys() - {"weights", "biases"})
+        if unknown:
+            raise UsageError(f"{plain(origin)} has the key {plain(unknown[0])!r}: it has weights and biases")
+        return cls(origin, *(_labels(origin, table, key) for key in ("weights", "biases")))
+
+    def chosen(self, layers: Sequence[Operator], kind: str) -> frozenset[str]:
+        """Return the names of the layers whose "weights" or "biases" are trained.
+
+        Raises UsageError for a label that none of them has.
+        """
+        wanted = self.weights if kind == "weights" else self.biases
+        labels = {label for layer in layers for label in labels_of(layer)}
+        for label in sorted(wanted or ()):
+            if label not in labels:
+                raise UsageError(
+                    f"--update sparse:{plain(self.origin)}: {kind} names {plain(label)!r}, which is no layer "
+                    f"with weights; {_proposal(label, layers)}"
+                )
+        return frozenset(
+            layer.name for layer in layers if wanted is None or not wanted.isdisjoint(labels_of(layer))
+        )
+
+
+def labels_of(layer: Operator) -> tuple[str, ...]:
+    """The nodes of a layer in the model's file; a layer without any has the operator's name."""
+    return layer.onnx_nodes or (layer.name,)
+
+
+def _labels(origin: str, table: Mapping[str, Any], key: str) -> frozenset[str] | None:
+    """The labels of a key, None for all."""
+    value = table.get(key, [])
+    if value == _ALL:
+        return None
+    if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
+        raise UsageError(f'{plain(origin)}: {key} is "all", or a list of names of nodes')
+    return frozenset(value)
+
+
+def _proposal(label: str, layers: Sequence[Operator]) -> str:
+    """Labels that the user may have meant."""
+    near = difflib.get_close_matches(label, [it for layer in layers for it in labels_of(layer)], n=3)
+    if near:
+        return f"did you mean {' or '.join(repr(plain(it)) for it in near)}?"
+    shown = [repr(plain(labels_of(layer)[0])) for layer in layers[:_MOST_SHOWN]]
+    return f"layers are {', '.join(shown)}{' and others' if len(layers) > len(shown) else ''}"
