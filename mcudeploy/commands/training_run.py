@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.continued import continue_run
 from mcudeploy.commands.train import training_report, with_initial_values
-from mcudeploy.commands.training_steps import smallest_step
+from mcudeploy.commands.training_steps import smallest_step, written_step
 from mcudeploy.common.errors import DivergedError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
@@ -90,18 +90,12 @@ def run_training(
     verified. Raises UsageError for data that do not fit the model, and DivergedError if a loss or a parameter
     is not finite; then no further part runs.
     """
+    with written_step(path, options, request.recipe) as whole:  # wrong data end the command before a search
+        data, targets = _open_data(request, whole.graph)
+    steps = request.steps or data.count
     with smallest_step(path, target.board, options, request.recipe, progress) as written:
         graph = written.graph
-        data = (
-            dataset_of(request.data, graph)
-            if isinstance(request.data, ArrayData)
-            else open_dataset(request.data, graph)
-        )
-        steps = request.steps or data.count
         part = min(steps, _steps_at_once(graph, written.step))
-        if part < steps:
-            _require_samples(data, graph, steps)
-        targets = _targets(data, graph, request.recipe)
 
         def inputs_of(first: int) -> list[NamedArray]:
             return _step_inputs(data, graph, targets, range(first, min(first + part, steps)))
@@ -138,10 +132,20 @@ def _steps_at_once(graph: Graph, step: TrainingStep) -> int:
     )
 
 
-def _require_samples(data: Dataset, graph: Graph, steps: int) -> None:
-    """Raise UsageError for the first sample that does not fit the model, before the first part runs."""
-    for number in range(min(steps, data.count)):
+def _open_data(request: TrainingRequest, graph: Graph) -> tuple[Dataset, Array | None]:
+    """Open the data of a model, with the target of each sample.
+
+    Raises UsageError for the first sample of a step, or a target, that does not fit.
+    """
+    asked = request.data
+    if isinstance(asked, ArrayData):
+        data, source = dataset_of(asked, graph), "labels"
+    else:
+        data, source = open_dataset(asked, graph), str(asked.labels or asked.path)
+    targets = _targets(data, source, graph, request.recipe)
+    for number in range(min(request.steps or data.count, data.count)):
         data.sample(number, graph)
+    return data, targets
 
 
 def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe, steps: int) -> None:
@@ -186,8 +190,8 @@ def _step_inputs(data: Dataset, graph: Graph, targets: Array | None, steps: rang
     return [*inputs, NamedArray("the target", targets[numbers])]
 
 
-def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
-    """The target of each sample; None if they are the inputs.
+def _targets(data: Dataset, source: str, graph: Graph, recipe: Recipe) -> Array | None:
+    """The target of each sample, from the labels of `source`; None if they are the inputs.
 
     Raises UsageError if there are no labels, or they do not fit the output.
     """
@@ -196,7 +200,7 @@ def _targets(data: Dataset, graph: Graph, recipe: Recipe) -> Array | None:
         if data.labels is None:
             raise UsageError("--loss cross-entropy needs labels: give --labels, or data that have them")
         classes = graph.tensors[output.tensor].elements
-        numbers = class_numbers(data.labels, data.count, "--labels")
+        numbers = class_numbers(data.labels, data.count, source)
         if numbers.max() >= classes:
             at = int(numbers.argmax())
             raise UsageError(

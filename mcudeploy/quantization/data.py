@@ -302,7 +302,7 @@ def class_numbers(value: Array, count: int, where: str) -> NDArray[np.int64]:
     """Labels as numbers of classes, one for each of `count` samples. Raises UsageError naming `where`."""
     if value.dtype.kind not in "iu" or value.ndim == 0 or value.size != len(value):
         raise UsageError(
-            f"{where} holds {value.dtype.name} of the shape {list(value.shape)}; labels are integers, one "
+            f"{where} has labels of {value.dtype.name} {list(value.shape)}; class numbers are integers, one "
             "for each sample"
         )
     if len(value) != count:

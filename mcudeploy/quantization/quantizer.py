@@ -174,7 +174,7 @@ def _labels(asked: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | Non
     if asked.labels is not None:
         return load_labels(asked.labels, samples.count)
     within = samples.labels
-    return None if within is None else class_numbers(within, samples.count, f"the labels in {asked.data}")
+    return None if within is None else class_numbers(within, samples.count, str(asked.data))
 
 
 def _require_apart(path: Path, destination: Path) -> None:

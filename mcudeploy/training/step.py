@@ -17,6 +17,7 @@ from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.common.text import count_text
+from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.training.forward import Forward, convolutions, image_shape, parameter_name
@@ -188,18 +189,35 @@ class _End:
 
 def _require_trainable(graph: Graph) -> GraphIO:
     """The only output of a float32 model without states. Raises ModelError for others."""
-    types = {tensor.dtype for tensor in graph.tensors.values()}
-    if types != {DType.FLOAT32}:
-        others = ", ".join(sorted(each.value for each in types if each is not DType.FLOAT32))
+    others = [operator for operator in graph.operators if _other_types(graph, operator)]
+    if any(_other_types(graph, layer) for layer in convolutions(graph)):
         raise ModelError(
-            f"{graph.name} computes with {others}: training is in float32. Train the float model, then "
-            "quantise it (mcudeploy quantize)"
+            "the model is quantised, and training is in float32: train the float model, then quantise it "
+            "(mcudeploy quantize)"
         )
+    if others:
+        raise ModelError.unsupported(tuple(_not_float(graph, operator) for operator in others))
     if graph.states:
-        raise ModelError(f"{graph.name} keeps states between runs: such models are not trained")
+        raise ModelError("the model keeps states between runs: such models are not trained")
     if len(graph.outputs) != 1:
-        raise ModelError(f"{graph.name} has {len(graph.outputs)} outputs; a loss is that of one")
+        names = ", ".join(repr(printable(border.name)) for border in graph.outputs)
+        raise ModelError(
+            f"the model has {len(graph.outputs)} outputs, {names}, and the loss is that of one: write a file "
+            "with one output (onnx.utils.extract_model)"
+        )
     return graph.outputs[0]
+
+
+def _other_types(graph: Graph, operator: Operator) -> list[str]:
+    """The types of an operator's tensors other than float32."""
+    types = {graph.tensors[name].dtype for name in (*operator.inputs, operator.output)}
+    return sorted(each.value for each in types if each is not DType.FLOAT32)
+
+
+def _not_float(graph: Graph, operator: Operator) -> Problem:
+    label = ", ".join(operator.onnx_nodes) or operator.name
+    reason = f"it computes with {', '.join(_other_types(graph, operator))}, and training is in float32"
+    return Problem(label, operator.op.kind, reason)
 
 
 def _without_softmax(graph: Graph, output: GraphIO) -> tuple[tuple[Operator, ...], Operator | None]:

@@ -161,12 +161,11 @@ def test_memory_holds_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert runs == [1] * 4
 
 
-def test_bad_samples_are_refused_before_the_first_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_run, "PART_BYTES", 0)
+def test_bad_samples_are_refused_before_the_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images = np.load("x.npy")
     images[3, 0, 0, 0] = np.nan
     np.savez("data.npz", x=images, y=np.array([0, 3, 1, 2, 3]))
-    monkeypatch.setattr(api, "run_model", lambda *_, **__: pytest.fail("a step has run"))
+    monkeypatch.setattr(training_run, "smallest_step", lambda *_, **__: pytest.fail("a search has begun"))
     refused(f"{RUN} --data data.npz", "sample 3", "not finite")
 
 
@@ -494,8 +493,12 @@ def refused(line: str, *messages: str, code: int = 2) -> None:
         assert message in text, text
 
 
-def test_data_that_do_not_fit(folder: Path) -> None:
+def test_data_that_do_not_fit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the search begins."""
+    monkeypatch.setattr(training_run, "smallest_step", lambda *_, **__: pytest.fail("a search has begun"))
     refused(f"{RUN} --data x.npy", "--loss cross-entropy needs labels")
+    np.savez("real.npz", x=np.load("x.npy"), y=np.ones(5))
+    refused(f"{RUN} --data real.npz", "real.npz has labels of float64 [5]; class numbers are integers")
     np.savez("wrong.npz", x=np.load("x.npy"), y=np.array([0, 1, 2, 4, 0]))
     refused(f"{RUN} --data wrong.npz", "sample 3 has the label 4", "4 values, for classes 0 to 3")
     np.save("few.npy", np.load("x.npy")[:, :1])
@@ -559,6 +562,22 @@ def test_models_that_are_not_trained(folder: Path) -> None:
     saved(model, folder, "steps")
     steps = RUN.replace("net.onnx", "steps.onnx")
     refused(f"{steps} --data data.npz --update full", "floor has no gradient here", code=4)
+    (end,) = model.graph.output
+    model.graph.output.append(onnx.helper.make_tensor_value_info(relu.output[0], 1, [1, 6, 4, 4]))
+    saved(model, folder, "two")
+    names = f"has 2 outputs, {end.name!r}, {relu.output[0]!r}, and the loss is that of one: write a file"
+    refused(RUN.replace("net.onnx", "two.onnx") + " --data data.npz", names, code=4)
+
+
+def test_models_with_integers_beside_floats(folder: Path) -> None:
+    """They are not called quantised: the error names the operators."""
+    net = Network(1, (4, 1, 1))
+    net.dense(CLASSES)
+    net.node("Cast", [net.value], to=onnx.TensorProto.INT32)
+    net.node("Cast", [net.value], to=onnx.TensorProto.FLOAT)
+    saved(net.model(), folder, "casts")
+    run = RUN.replace("net.onnx", "casts.onnx")
+    refused(f"{run} --loss mse --data x.npy", "it computes with int32, and training is in float32", code=4)
 
 
 @pytest.mark.parametrize("through", ["", "Transpose", "Constant"])
