@@ -29,6 +29,8 @@ HOST_FLAGS = (
     *("-std=c99", "-O2", "-g", "-fno-pie", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
     *("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
 )
+_HOST_DATA_BYTES = 4096
+"""Data of a frame on this computer: verification reads and writes all tensors of a model, through a pipe."""
 SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 COMPILER_PACKAGES = {
     "arm-none-eabi": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -113,7 +115,8 @@ def _project(
     port_baud: int | None = None,
 ) -> Project:
     compiler = _version(_compiler(board.toolchain))
-    salt = f"{compiler} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
+    flags = f"{' '.join(HOST_FLAGS)} {_HOST_DATA_BYTES}" if board.is_host else ""
+    salt = f"{compiler} {sanitize} {flags}"
     if board.framework is not None:
         salt += f" {board.framework.platform} {board.framework.version}"
     return assemble(
@@ -206,6 +209,7 @@ def _without_registry(board: Board) -> BuildError:
 def _build_host(project: Project, sources: Path, ready: Path, compiler: str, sanitize: bool) -> Sizes:
     flags = [*HOST_FLAGS, *(SANITIZE_FLAGS if sanitize else ())]
     defines = [
+        f"-DMCUD_DATA_BYTES={_HOST_DATA_BYTES}",
         f"-DMCUD_EMULATED={int(project.emulated)}",
         f"-DMCUD_FIRMWARE_HASH={project.firmware_hash:#010x}u",
         f'-DMCUD_BOARD_NAME="{project.board.name}"',

@@ -166,9 +166,9 @@ def test_labels(tmp_path: Path) -> None:
         ("1\n-2\n0\n", "has the label -2: classes are counted from 0"),
         ("1\ncat\n0\n", "line 2: 'cat' is not a class number"),
         (b"\xff\xfe\x00", "is neither a .npy file nor text"),
-        (np.zeros(3, np.float32), "holds float32"),
-        (np.zeros((3, 2), np.int64), r"of the shape \[3, 2\]"),
-        (np.int64(3), r"of the shape \[\]"),
+        (np.zeros(3, np.float32), "has labels of float32"),
+        (np.zeros((3, 2), np.int64), r"of int64 \[3, 2\];"),
+        (np.int64(3), r"of int64 \[\];"),
     ],
 )
 def test_wrong_labels(content: str | bytes | np.ndarray, said: str, tmp_path: Path) -> None:
