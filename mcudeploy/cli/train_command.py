@@ -164,7 +164,8 @@ def _checked(console: Console, report: Values) -> None:
     console.print(
         cell(
             "RAM: arena with the trained parameters, data and stack of the firmware. Flash: weights, tables "
-            "and the initial parameters, without code."
+            "and the initial parameters, without code. All tensors are kept: build and run may compute some "
+            "again, in less RAM and more time."
         ),
         soft_wrap=True,
     )

@@ -222,7 +222,7 @@ def test_the_library_names_the_nodes_of_the_model(folder: Path) -> None:
     count = 4 * (CLASSES * 6 + CLASSES) + 8  # and the schedule
     assert f"states   {count} B of initial values in flash" in header
     readme = Path("lib/README.md").read_text()
-    assert f"| `net_state_1()` | {', '.join(nodes)} | {CLASSES} |" in readme
+    assert f"| `net_state_1()` | {', '.join(nodes)} | {CLASSES} | ONNX conv_2_bias float32 [4] as" in readme
     assert f"{count} B of initial values of the states of `net`" in readme
 
 
@@ -410,6 +410,7 @@ def test_check_compares_updates(folder: Path) -> None:
     assert all(it["fits_on"] for it in checked["updates"])
     shown = invoked("train check net.onnx --boards stm32f405")
     assert "last:1" in shown.output and "stm32f405" in shown.output
+    assert "All tensors are kept: build and run may compute some again" in " ".join(shown.output.split())
 
 
 def test_a_file_names_the_layers(folder: Path) -> None:
