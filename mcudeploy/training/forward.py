@@ -20,6 +20,7 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import stored_axes
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
@@ -28,6 +29,7 @@ from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.training.node_list import NodeList, OnnxShape
+from mcudeploy.training.quantized import constant, real_constant, real_input, stored
 from mcudeploy.training.recipe import Trained
 
 Array = NDArray[Any]
@@ -84,7 +86,7 @@ class Forward:
         self.nodes.reserved |= {border.name for border in (*self.graph.inputs, *self.graph.outputs)}
         for border in self.graph.inputs:
             name = self.nodes.input(self.nodes.claimed(border.name), border.shape)
-            self.images[border.tensor] = self.to_image(name, border)
+            self.images[border.tensor] = self._input_image(name, border)
         self.compute(operators)
 
     def compute(self, operators: Sequence[Operator]) -> None:
@@ -92,7 +94,8 @@ class Forward:
         problems = []
         for operator in operators:
             try:
-                self.images[operator.output] = self._operator(operator)
+                value = self._operator(operator)
+                self.images[operator.output] = stored(self.nodes, self.graph.tensors[operator.output], value)
             except NotTrainable as verdict:
                 label = ", ".join(operator.onnx_nodes) or operator.name
                 problems.append(Problem(label, operator.op.kind, str(verdict)))
@@ -109,6 +112,17 @@ class Forward:
         rows = self.nodes.reshaped(moved, (1, *shape))
         return self.nodes.transposed(rows, (0, 3, 1, 2))
 
+    def _input_image(self, name: str, border: GraphIO) -> str:
+        """The image of an input of the model, whose values may be integers."""
+        tensor = self.graph.tensors[border.tensor]
+        if border.dtype == "float32":
+            return stored(self.nodes, tensor, self.to_image(name, border))
+        if tensor.quantization is None or border.dtype not in ("int8", "uint8"):
+            raise ModelError(
+                f"the input {border.name!r} has values of type {border.dtype}, which have no scale"
+            )
+        return self.to_image(real_input(self.nodes, name, tensor.quantization, border.dtype), border)
+
     def from_image(self, image: str, border: GraphIO) -> str:
         """The value of an output of the model, under its name, from its image."""
         axes = axes_of(border)
@@ -123,11 +137,16 @@ class Forward:
             raise NotTrainable("a training step does not support it")
         return rule(self, operator)
 
-    def parameter(self, operator: Operator, name: str, value: Array, perm: tuple[int, ...]) -> str:
-        """A parameter of an operator: a state if it is trained, else a constant."""
+    def parameter(self, operator: Operator, name: str, perm: tuple[int, ...]) -> str:
+        """The "weights" or "bias" of a convolution: a state if it is trained, else a constant."""
         full = parameter_name(operator, name)
-        value = np.asarray(self.initial.get(full, value), np.float32)
         kinds = {"weights": self.trained.weights, "bias": self.trained.biases}
+        if operator.name not in kinds[name] and full not in self.initial:
+            return constant(self.nodes, self.graph, operator, name)
+        value = self.initial.get(full)
+        if value is None:
+            value = real_constant(self.graph, operator, name)
+        value = np.asarray(value, np.float32)
         if operator.name not in kinds[name]:
             return self.nodes.reals(value, full)
         if full not in self.parameters:
@@ -181,14 +200,6 @@ def parameter_name(operator: Operator, name: str) -> str:
     return f"{operator.name}_{name}"
 
 
-def onnx_weights(operator: Operator) -> Array:
-    """The weights of a convolution as ONNX orders them, [K, C/groups, kh, kw]."""
-    weights = operator.constants["weights"]
-    if weights.dtype != np.float32:
-        raise NotTrainable("its weights are int8: train the float model, then quantise it")
-    return np.ascontiguousarray(weights.transpose(0, 3, 1, 2))
-
-
 def window(op: Conv2d) -> dict[str, Any]:
     """The attributes of the convolution's window."""
     return {
@@ -209,8 +220,8 @@ def _conv(to: Forward, operator: Operator) -> str:
             f"its weights are in {op.groups} groups: those of 1 group, or depthwise ones, are trained. Take "
             "--update bias, or last:K for the layers after it"
         )
-    weights = to.parameter(operator, "weights", onnx_weights(operator), parameter_axes(op))
-    bias = to.parameter(operator, "bias", operator.constants["bias"], (0,))
+    weights = to.parameter(operator, "weights", parameter_axes(op))
+    bias = to.parameter(operator, "bias", (0,))
     if trained:
         bounds = {"low": op.low, "high": op.high}
         inputs = [x, weights, bias]
@@ -267,8 +278,8 @@ def _binary(to: Forward, operator: Operator) -> str:
         raise NotTrainable(f"{op.function} has no gradient here; {', '.join(_BINARY)} have")
     inputs = [to.images[name] for name in operator.inputs]
     if op.constant_operand is not None:
-        constant = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
-        inputs.insert(op.constant_operand, to.nodes.reals(constant))
+        operand = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
+        inputs.insert(op.constant_operand, to.nodes.reals(operand))
     result = to.nodes.add(_BINARY[op.function], inputs, shape, operator.name)
     return to.clipped(result, op.low, op.high)
 
@@ -370,13 +381,19 @@ def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
     raise NotTrainable("its scales are not the quotients of its sizes")
 
 
+def _conversion(to: Forward, operator: Operator) -> str:
+    return to.images[operator.inputs[0]]
+
+
 _RULES: dict[str, Callable[[Forward, Operator], str]] = {
     AveragePool.kind: _pool,
     Binary.kind: _binary,
     Concat.kind: _concat,
     Conv2d.kind: _conv,
+    Dequantize.kind: _conversion,
     MaxPool.kind: _pool,
     Pad.kind: _pad,
+    Quantize.kind: _conversion,
     Reduce.kind: _reduce,
     Reshape.kind: _view,
     Resize.kind: _resize,

@@ -16,6 +16,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.softmax import Softmax
@@ -26,13 +27,13 @@ from mcudeploy.training.forward import (
     Forward,
     NotTrainable,
     image_shape,
-    onnx_weights,
     parameter_name,
     window,
 )
 from mcudeploy.training.move_gradients import concat, pad, part, resize, transpose
 from mcudeploy.training.node_list import OnnxShape
 from mcudeploy.training.pool_gradients import average_pool, max_pool, reduction
+from mcudeploy.training.quantized import bounds, constant
 from mcudeploy.training.recomputing import KeptTensors
 from mcudeploy.training.unary_gradients import prelu, reads_argument, softmax, unary
 from mcudeploy.training.updates import Updates
@@ -73,8 +74,10 @@ class Backward:
         rule = _RULES.get(operator.op.kind)
         if rule is None:
             raise NotTrainable("it is between the loss and a trained parameter, and has no gradient here")
-        low, high = getattr(operator.op, "low", -inf), getattr(operator.op, "high", inf)
-        rule(self, operator, self.through_clip(operator, gradient, (low, high)))
+        clip = getattr(operator.op, "low", -inf), getattr(operator.op, "high", inf)
+        if operator.op.kind not in _KEEP_RANGE:
+            clip = bounds(self.forward.graph.tensors[operator.output], clip)
+        rule(self, operator, self.through_clip(operator, gradient, clip))
 
     def through_clip(self, operator: Operator, gradient: str, bounds: tuple[float, float]) -> str:
         """The gradient before a clip that ends an operator."""
@@ -133,7 +136,7 @@ def _conv(to: Backward, operator: Operator, gradient: str) -> None:
     (source,) = operator.inputs
     if source in to.wanted:
         held = forward.parameters.get(parameter_name(operator, "weights"))
-        weights = held or nodes.reals(onnx_weights(operator))
+        weights = held or constant(nodes, forward.graph, operator, "weights")
         to.add(source, input_gradient(to, operator, gradient, weights))
     if operator.name in forward.trained.weights:
         to.updates.weights(operator, to.tensors.image(source), gradient)
@@ -195,6 +198,10 @@ def _summed(to: Backward, gradient: str, shape: OnnxShape) -> str:
     return nodes.add("Mul", [mean, nodes.reals(float(prod(nodes.shapes[gradient][2:])))], shape)
 
 
+def _conversion(to: Backward, operator: Operator, gradient: str) -> None:
+    to.add(operator.inputs[0], gradient)
+
+
 def _view(to: Backward, operator: Operator, gradient: str) -> None:
     nodes = to.forward.nodes
     (source,) = operator.inputs
@@ -208,8 +215,10 @@ _RULES: dict[str, Callable[[Backward, Operator, str], None]] = {
     Binary.kind: _binary,
     Concat.kind: concat,
     Conv2d.kind: _conv,
+    Dequantize.kind: _conversion,
     MaxPool.kind: max_pool,
     Pad.kind: pad,
+    Quantize.kind: _conversion,
     Reduce.kind: reduction,
     Reshape.kind: _view,
     Resize.kind: resize,
@@ -218,3 +227,7 @@ _RULES: dict[str, Callable[[Backward, Operator, str], None]] = {
     Transpose.kind: transpose,
     Unary.kind: unary,
 }
+_KEEP_RANGE = frozenset(
+    it.kind for it in (AveragePool, Concat, Dequantize, MaxPool, Reshape, Resize, Slice, Transpose)
+)
+"""Operators whose results lie between values of their inputs, and saturate where these do."""

@@ -188,15 +188,10 @@ class _End:
 
 
 def _require_trainable(graph: Graph) -> GraphIO:
-    """The only output of a float32 model without states. Raises ModelError for others."""
+    """The only output of a float32 or int8 model without states. Raises ModelError for others."""
     others = [operator for operator in graph.operators if _other_types(graph, operator)]
-    if any(_other_types(graph, layer) for layer in convolutions(graph)):
-        raise ModelError(
-            "the model is quantised, and training is in float32: train the float model, then quantise it "
-            "(mcudeploy quantize)"
-        )
     if others:
-        raise ModelError.unsupported(tuple(_not_float(graph, operator) for operator in others))
+        raise ModelError.unsupported(tuple(_other_problem(graph, operator) for operator in others))
     if graph.states:
         raise ModelError("the model keeps states between runs: such models are not trained")
     if len(graph.outputs) != 1:
@@ -209,14 +204,14 @@ def _require_trainable(graph: Graph) -> GraphIO:
 
 
 def _other_types(graph: Graph, operator: Operator) -> list[str]:
-    """The types of an operator's tensors other than float32."""
-    types = {graph.tensors[name].dtype for name in (*operator.inputs, operator.output)}
-    return sorted(each.value for each in types if each is not DType.FLOAT32)
+    """The types of an operator's tensors other than float32 and quantised int8."""
+    tensors = [graph.tensors[name] for name in (*operator.inputs, operator.output)]
+    return sorted({it.dtype.value for it in tensors if it.dtype is not DType.FLOAT32 and not is_int8(it)})
 
 
-def _not_float(graph: Graph, operator: Operator) -> Problem:
+def _other_problem(graph: Graph, operator: Operator) -> Problem:
     label = ", ".join(operator.onnx_nodes) or operator.name
-    reason = f"it computes with {', '.join(_other_types(graph, operator))}, and training is in float32"
+    reason = f"it computes with {', '.join(_other_types(graph, operator))}; training takes float32 and int8"
     return Problem(label, operator.op.kind, reason)
 
 

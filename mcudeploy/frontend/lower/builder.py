@@ -248,16 +248,24 @@ class Builder:
             self._reals[name] = self._computed(name)
         return self._reals[name]
 
+    def converted(self, name: str) -> OnnxValue:
+        """Store a float value as `real` does, but an int8 tensor as a float32 tensor of its own."""
+        pure = self.pure(name) if self.value(name).table is not None else None
+        return self.real(name) if pure is None else self._dequantized(name, pure)
+
+    def _dequantized(self, name: str, pure: OnnxValue) -> OnnxValue:
+        shape = self.shape_of(pure.tensor)
+        nodes = self.nodes_of(name)
+        tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=nodes)
+        return OnnxValue(tensor, pure.index, real=True)
+
     def _computed(self, name: str) -> OnnxValue:
         pure = self.pure(name)
         if pure is not None:
             key = ("dequantize", pure.tensor)
             tensor = self._made.get(key)
             if tensor is None:
-                shape = self.shape_of(pure.tensor)
-                nodes = self.nodes_of(name)
-                tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=nodes)
-                self._made[key] = tensor
+                tensor = self._made[key] = self._dequantized(name, pure).tensor
             return OnnxValue(tensor, pure.index, real=True)
         node = self.producers.get(name)
         lowering = None if node is None else self._real_lowerings.get(node.op)

@@ -10,8 +10,11 @@ from mcudeploy.ir.graph import Shape
 
 
 def image_tensor(builder: Builder, name: str) -> str:
-    """The tensor of an image, channels last."""
-    value = builder.real(name)
+    """The tensor of an image, channels last.
+
+    An int8 image becomes float32 for this reader alone, so that nothing keeps a float32 copy of it.
+    """
+    value = builder.converted(name)
     return builder.arranged(value.tensor, image_positions(value.index))
 
 

@@ -1,0 +1,92 @@
+"""int8 tensors and constants in a training step: real values of their quantisation, by ONNX nodes.
+
+Gradients pass a quantisation as if it did not round, where it does not saturate: the straight-through
+estimator (Bengio et al., arXiv:1308.3432).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto
+
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ops.requantize import clamp_bounds
+from mcudeploy.training.node_list import NodeList
+
+Array = NDArray[Any]
+
+
+def stored(nodes: NodeList, tensor: Tensor, value: str) -> str:
+    """Return a real value as an int8 tensor stores it; itself if the tensor is float32."""
+    if tensor.dtype is not DType.INT8:
+        return value
+    assert tensor.quantization is not None
+    scale, zero = _parameters(nodes, tensor.quantization)
+    shape = nodes.shapes[value]
+    integers = nodes.add("QuantizeLinear", [value, scale, zero], shape, f"{tensor.name}_stored")
+    nodes.types[integers] = TensorProto.INT8
+    return nodes.add("DequantizeLinear", [integers, scale, zero], shape, f"{tensor.name}_real")
+
+
+def real_input(nodes: NodeList, name: str, quantization: Quantization, dtype: str) -> str:
+    """Return the real values of an int8 or uint8 input of the model."""
+    nodes.types[name] = TensorProto.INT8 if dtype == "int8" else TensorProto.UINT8
+    offset = 0 if dtype == "int8" else UNSIGNED_OFFSET
+    zero = nodes.constant(np.array(quantization.zero_point + offset, dtype), "zero_point")
+    inputs = [name, nodes.reals(quantization.scale, "scale"), zero]
+    return nodes.add("DequantizeLinear", inputs, nodes.shapes[name], f"{name}_real")
+
+
+def _parameters(nodes: NodeList, quantization: Quantization) -> tuple[str, str]:
+    zero = np.array(quantization.zero_point, np.int8)
+    return nodes.reals(quantization.scale, "scale"), nodes.constant(zero, "zero_point")
+
+
+def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
+    """Return the values at which a tensor saturates, whose operator ends in this clip."""
+    if tensor.dtype is not DType.INT8:
+        return clip
+    quantization = tensor.quantization
+    assert quantization is not None
+    low, high = clamp_bounds(quantization, *clip)
+    scale = np.float32(quantization.scale)
+    return float(scale * (low - quantization.zero_point)), float(scale * (high - quantization.zero_point))
+
+
+def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
+    """Return the real "weights", ordered as in ONNX, or the real "bias" of a convolution, as float32."""
+    constants = operator.constants
+    value = constants[name].astype(np.float64)
+    if name == "weights":
+        if "weight_scale" in constants:
+            value = value * constants["weight_scale"].astype(np.float64)[:, None, None, None]
+        value = value.transpose(0, 3, 1, 2)
+    elif constants[name].dtype != np.float32:
+        rounding: Array = constants.get("bias_rounding", np.zeros(1))
+        value = (value + rounding) * _units(graph, operator)
+    return np.ascontiguousarray(value, np.float32)
+
+
+def constant(nodes: NodeList, graph: Graph, operator: Operator, name: str) -> str:
+    """Add the "weights" or "bias" of a convolution, as the graph stores them."""
+    value: Array = operator.constants[name]
+    if value.dtype == np.float32 or (name == "bias" and "bias_rounding" in operator.constants):
+        return nodes.reals(real_constant(graph, operator, name), f"{operator.name}_{name}")
+    scale = operator.constants["weight_scale"]
+    if name == "weights":
+        value = np.ascontiguousarray(value.transpose(0, 3, 1, 2))
+    else:
+        scale = _units(graph, operator).astype(np.float32)
+    integers = nodes.constant(value, f"{operator.name}_{name}")
+    inputs = [integers, nodes.reals(scale, "scale")]
+    return nodes.add("DequantizeLinear", inputs, value.shape, f"{operator.name}_{name}_real", axis=0)
+
+
+def _units(graph: Graph, operator: Operator) -> Array:
+    """The real value of one unit of each channel's sums, as float64."""
+    source = graph.tensors[operator.inputs[0]].quantization
+    assert source is not None
+    return operator.constants["weight_scale"].astype(np.float64) * source.scale
