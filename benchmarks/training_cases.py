@@ -9,6 +9,7 @@ import numpy as np
 from one_operator import mixed_operator, one_operator
 
 from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import resize_samples
@@ -21,6 +22,7 @@ from mcudeploy.ops.training import (
     mask_bytes,
 )
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
+from mcudeploy.ops.training_quantized import BiasedConv2d
 from mcudeploy.ops.training_resize import ResizeGradient
 from mcudeploy.ops.training_unary import (
     PiecewiseGradient,
@@ -61,6 +63,7 @@ def training_cases() -> Iterator[Graph]:
     for batch in (1, 4):
         yield one_operator(NextSample(batch), (SCHEDULE,), DType.FLOAT32)
     yield from constant_gradients()
+    yield from biased_cases()
     for shape in VALUE_SHAPES:
         for op in (BiasUpdate(0.1), BiasGradientSum(0.9)):
             yield one_operator(op, (shape, (1, 1, shape[2]), SCHEDULE), DType.FLOAT32)
@@ -68,8 +71,25 @@ def training_cases() -> Iterator[Graph]:
         yield one_operator(ParameterStep(0.1, 4), (line, line, SCHEDULE), DType.FLOAT32)
         yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)
+        yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.INT8)], DType.INT8)
+        clipped = [(shape, DType.FLOAT32), (shape, DType.INT8)]
+        yield mixed_operator(ClipGradient(0.0, 0.5), clipped, DType.FLOAT32)
         mask = ((shape[0], 1, mask_bytes(shape)), DType.INT8)
         yield mixed_operator(MaskedGradient(), [(shape, DType.FLOAT32), mask], DType.FLOAT32)
+
+
+def biased_cases() -> Iterator[Graph]:
+    """Yield graphs of one convolution of int8 by a float32 bias."""
+    rng = np.random.default_rng(5)
+    grouped = (Conv2d(12, (3, 3), groups=3), (7, 6, 6)), (Conv2d(20, (2, 1), groups=2), (5, 8, 12))
+    for conv, (rows, cols, channels) in (*_convolutions(), *grouped):
+        size = (conv.out_channels, *conv.kernel_shape, channels // conv.groups)
+        constants: dict[str, ConstantArray] = {
+            "weights": rng.integers(-127, 128, size, np.int8),
+            "weight_scale": rng.uniform(0.001, 0.01, conv.out_channels).astype(np.float32),
+        }
+        inputs = [((rows, cols, channels), DType.INT8), ((1, 1, conv.out_channels), DType.FLOAT32)]
+        yield mixed_operator(BiasedConv2d(conv), inputs, DType.INT8, constants, scale=0.05)
 
 
 def constant_gradients() -> Iterator[Graph]:

@@ -66,6 +66,7 @@ from mcudeploy.ops.training import (
     TrainedConv2d,
 )
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
+from mcudeploy.ops.training_quantized import BiasedConv2d
 from mcudeploy.ops.training_resize import ResizeGradient
 from mcudeploy.ops.training_unary import PiecewiseGradient, SlopedGradient, SmoothGradient
 from mcudeploy.ops.training_updates import (
@@ -92,6 +93,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     AveragePoolGradient,
     BiasGradientSum,
     BiasUpdate,
+    BiasedConv2d,
     Binary,
     BinaryInt16,
     Cast,

@@ -21,6 +21,7 @@ from mcudeploy.ir.opdef import (
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     OFFSET_BYTES,
+    is_int8,
     reduced_axis,
     require_same_dtype,
     spatial_axes,
@@ -30,6 +31,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_kernels import is_plain
 from mcudeploy.ops.packing import pack_fours
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.requantize import STORED, dequantize_table, quantization_of
 from mcudeploy.ops.training_counts import (
     forward_counts,
     input_gradient_counts,
@@ -169,15 +171,16 @@ class ClipGradient(PlainOperator):
         return LoopNest(spatial_axes(gradient), (ELEMENTWISE, ELEMENTWISE), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Return the kernel `clip_f32_gradient`."""
-        require_floats(*inputs, output)
-        bounds: dict[str, ParamValue] = {"min": self.low, "max": self.high}
+        """clip_f32_gradient or clip_s8_gradient, by the type of the clipped tensor."""
+        gradient, clipped = inputs
+        require_floats(gradient, output)
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
-        return KernelCall("clip_f32_gradient", size | within("act", bounds))
+        kernel = "clip_s8_gradient" if is_int8(clipped) else "clip_f32_gradient"
+        return KernelCall(kernel, size | _bounds(self, clipped))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return both inputs."""
-        return (0, 1)
+        """Return the inputs of the output's type."""
+        return (0,) if is_int8(inputs[1]) else (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +209,13 @@ class ClipMask(PlainOperator):
         return LoopNest(axes, (read,), (Index.of(row=1), Index(), Index.of(byte=1)))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Return the kernel `clip_mask_f32`. Raises ValueError for a result of another type than int8."""
-        require_floats(*inputs)
+        """clip_mask_f32 or clip_mask_s8. Raises ValueError for a result of another type than int8."""
+        (clipped,) = inputs
         if output.dtype != "int8":
             raise ValueError("bits are stored as int8")
-        (_, cols, channels) = inputs[0].shape
-        bounds: dict[str, ParamValue] = {"min": self.low, "max": self.high}
-        return KernelCall("clip_mask_f32", {"row_elements": cols * channels} | within("act", bounds))
+        size: dict[str, ParamValue] = {"row_elements": clipped.shape[1] * clipped.shape[2]}
+        kernel = "clip_mask_s8" if is_int8(clipped) else "clip_mask_f32"
+        return KernelCall(kernel, size | _bounds(self, clipped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +244,17 @@ class MaskedGradient(PlainOperator):
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the gradient."""
         return (0,)
+
+
+def _bounds(op: ClipGradient | ClipMask, clipped: Tensor) -> dict[str, ParamValue]:
+    """The `act` of a kernel: of floats the bounds, of integers the first and the last between them."""
+    if not is_int8(clipped):
+        require_floats(clipped)
+        return within("act", {"min": op.low, "max": op.high})
+    reals = dequantize_table(quantization_of(clipped))
+    inside = STORED[(reals > np.float32(op.low)) & (reals < np.float32(op.high))]
+    first, last = (int(inside[0]), int(inside[-1])) if inside.size else (1, 0)
+    return within("act", {"min": first, "max": last})
 
 
 def mask_bytes(shape: Shape) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.onnx import training_functions as functions
-from mcudeploy.ir.graph import Graph, GraphIO, Operator, Shape
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
@@ -142,11 +142,14 @@ class Forward:
         full = parameter_name(operator, name)
         kinds = {"weights": self.trained.weights, "bias": self.trained.biases}
         if operator.name not in kinds[name] and full not in self.initial:
-            return constant(self.nodes, self.graph, operator, name)
-        value = self.initial.get(full)
-        if value is None:
-            value = real_constant(self.graph, operator, name)
-        value = np.asarray(value, np.float32)
+            return constant(self, operator, name)
+        value, trained = real_constant(self.graph, operator, name), self.initial.get(full)
+        if trained is not None and name == "weights":
+            value[:, : trained.shape[1]] = trained
+        elif trained is not None:
+            value = np.asarray(trained, np.float32)
+        elif name == "weights":
+            value = value[:, : self.trained.channels.get(operator.name)]
         if operator.name not in kinds[name]:
             return self.nodes.reals(value, full)
         if full not in self.parameters:
@@ -164,6 +167,16 @@ class Forward:
                 f"an input or output is called {name!r}, as a parameter of the step is: rename it"
             )
         return self.nodes.add(functions.PARAMETER, [name, initial], shape, f"{name}_now", perm=list(perm))
+
+    def is_int8(self, tensor: str) -> bool:
+        """Whether the graph stores a tensor as int8."""
+        return self.graph.tensors[tensor].dtype is DType.INT8
+
+    def first_channels(self, operator: Operator, image: str) -> str:
+        """The channels of the image of a convolution's input whose weights are trained."""
+        rows, cols, _ = self.graph.tensors[operator.inputs[0]].shape
+        channels = self.trained.channels.get(operator.name)
+        return image if channels is None else self.nodes.part(image, (0, 0, 0), (rows, cols, channels))
 
     def clipped(self, value: str, low: float, high: float) -> str:
         """The value clipped to [low, high], if these are bounds."""
@@ -223,15 +236,35 @@ def _conv(to: Forward, operator: Operator) -> str:
     weights = to.parameter(operator, "weights", parameter_axes(op))
     bias = to.parameter(operator, "bias", (0,))
     if trained:
-        bounds = {"low": op.low, "high": op.high}
-        inputs = [x, weights, bias]
-        return to.nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+        return _trained_conv(to, operator, x, weights, bias)
     if operator.name not in to.trained.biases:
         sums = to.nodes.add("Conv", [x, weights, bias], shape, operator.name, **window(op))
         return to.clipped(sums, op.low, op.high)
+    if to.is_int8(operator.inputs[0]) and to.is_int8(operator.output):
+        bounds = {"low": op.low, "high": op.high}
+        inputs = [x, weights, bias]
+        return to.nodes.add(functions.BIASED_CONV, inputs, shape, operator.name, **window(op), **bounds)
     products = to.nodes.add("Conv", [x, weights], shape, operator.name, **window(op))
     column = to.nodes.reshaped(bias, (1, op.out_channels, 1, 1))
     return to.clipped(to.nodes.add("Add", [products, column], shape), op.low, op.high)
+
+
+def _trained_conv(to: Forward, operator: Operator, x: str, weights: str, bias: str) -> str:
+    """A convolution by trained weights; those of its last input channels may be constants."""
+    op, nodes, inputs = operator.op, to.nodes, [x, weights, bias]
+    assert isinstance(op, Conv2d)
+    shape = image_shape(to.graph.tensors[operator.output].shape)
+    channels = to.trained.channels.get(operator.name)
+    if channels is None:
+        bounds = {"low": op.low, "high": op.high}
+        return nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    rows, cols, depth = to.graph.tensors[operator.inputs[0]].shape
+    inputs[0] = to.first_channels(operator, x)
+    others = nodes.part(x, (0, 0, channels), (rows, cols, depth - channels))
+    bounds = {"low": -inf, "high": inf}
+    sums = nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    rest = nodes.add("Conv", [others, constant(to, operator, "weights", channels)], shape, **window(op))
+    return to.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
 
 
 def _pool(to: Forward, operator: Operator) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.onnx import training_functions as functions
-from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.graph import Operator, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
@@ -131,23 +131,37 @@ def depending(operators: tuple[Operator, ...], trained: frozenset[str]) -> froze
 
 
 def _conv(to: Backward, operator: Operator, gradient: str) -> None:
-    op, forward, nodes = operator.op, to.forward, to.forward.nodes
-    assert isinstance(op, Conv2d)
+    forward = to.forward
     (source,) = operator.inputs
     if source in to.wanted:
-        held = forward.parameters.get(parameter_name(operator, "weights"))
-        weights = held or constant(nodes, forward.graph, operator, "weights")
-        to.add(source, input_gradient(to, operator, gradient, weights))
+        to.add(source, _of_input(to, operator, gradient))
     if operator.name in forward.trained.weights:
-        to.updates.weights(operator, to.tensors.image(source), gradient)
+        x = forward.first_channels(operator, to.tensors.image(source))
+        to.updates.weights(operator, x, gradient)
     to.updates.bias(operator, gradient)
 
 
-def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str) -> str:
-    """The gradient of a convolution's input."""
+def _of_input(to: Backward, operator: Operator, gradient: str) -> str:
+    """The gradient of a convolution's input, by weights some or all of which are trained."""
+    forward, shape = to.forward, to.forward.graph.tensors[operator.inputs[0]].shape
+    trained = forward.parameters.get(parameter_name(operator, "weights"))
+    channels = forward.trained.channels.get(operator.name)
+    if trained is None or channels is None:
+        weights = trained or constant(forward, operator, "weights")
+        return input_gradient(to, operator, gradient, weights, shape)
+    rows, cols, depth = shape
+    others = constant(forward, operator, "weights", channels)
+    parts = [
+        input_gradient(to, operator, gradient, trained, (rows, cols, channels)),
+        input_gradient(to, operator, gradient, others, (rows, cols, depth - channels)),
+    ]
+    return forward.nodes.add("Concat", parts, image_shape(shape), f"{operator.inputs[0]}_gradient", axis=1)
+
+
+def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str, shape: Shape) -> str:
+    """The gradient of those channels of a convolution's input that these weights read, of this shape."""
     op = operator.op
     assert isinstance(op, Conv2d)
-    shape = to.forward.graph.tensors[operator.inputs[0]].shape
     left = [
         (shape[at] + op.pads[at] + op.pads[at + 2] - op.dilation[at] * (op.kernel_shape[at] - 1) - 1)
         % op.stride[at]

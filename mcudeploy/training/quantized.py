@@ -6,7 +6,7 @@ estimator (Bengio et al., arXiv:1308.3432).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from onnx import TensorProto
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ops.requantize import clamp_bounds
 from mcudeploy.training.node_list import NodeList
+
+if TYPE_CHECKING:
+    from mcudeploy.training.forward import Forward
 
 Array = NDArray[Any]
 
@@ -57,7 +60,7 @@ def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
 
 
 def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
-    """Return the real "weights", ordered as in ONNX, or the real "bias" of a convolution, as float32."""
+    """Return the real "weights" [K, C/groups, kh, kw] or "bias" [K] of a convolution, as float32."""
     constants = operator.constants
     value = constants[name].astype(np.float64)
     if name == "weights":
@@ -70,14 +73,19 @@ def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
     return np.ascontiguousarray(value, np.float32)
 
 
-def constant(nodes: NodeList, graph: Graph, operator: Operator, name: str) -> str:
-    """Add the "weights" or "bias" of a convolution, as the graph stores them."""
+def constant(forward: Forward, operator: Operator, name: str, first: int = 0) -> str:
+    """Add the "weights" or "bias" of a convolution, as the graph stores them.
+
+    `first`: the first input channel of the weights.
+    """
+    nodes, graph = forward.nodes, forward.graph
     value: Array = operator.constants[name]
     if value.dtype == np.float32 or (name == "bias" and "bias_rounding" in operator.constants):
-        return nodes.reals(real_constant(graph, operator, name), f"{operator.name}_{name}")
+        reals = real_constant(graph, operator, name)
+        return nodes.reals(reals[:, first:] if name == "weights" else reals, f"{operator.name}_{name}")
     scale = operator.constants["weight_scale"]
     if name == "weights":
-        value = np.ascontiguousarray(value.transpose(0, 3, 1, 2))
+        value = np.ascontiguousarray(value.transpose(0, 3, 1, 2)[:, first:])
     else:
         scale = _units(graph, operator).astype(np.float32)
     integers = nodes.constant(value, f"{operator.name}_{name}")

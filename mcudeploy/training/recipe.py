@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal, get_args
@@ -28,10 +28,14 @@ _LAST = re.compile(r"last:([1-9][0-9]{0,3})")
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Names of the operators whose weights are trained, and of those whose bias is."""
+    """Names of the operators whose weights are trained, and of those whose bias is.
+
+    `channels`: by operator, the number of first input channels whose weights are trained; absent: all.
+    """
 
     weights: frozenset[str] = frozenset()
     biases: frozenset[str] = frozenset()
+    channels: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def operators(self) -> frozenset[str]:

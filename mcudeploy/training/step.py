@@ -99,13 +99,16 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
 
 def _origins(graph: Graph, trained: Trained) -> dict[str, ParameterOrigin]:
     """The origin of each trained parameter, by its name before a step."""
-    operators = {"weights": trained.weights, "bias": trained.biases}
-    return {
-        parameter_name(operator, name): ParameterOrigin(operator.onnx_nodes, operator.constants[name].size)
-        for operator in convolutions(graph)
-        for name, names in operators.items()
-        if operator.name in names
-    }
+    origins = {}
+    for operator in convolutions(graph):
+        if operator.name in trained.weights:
+            weights = operator.constants["weights"]
+            count = weights[..., : trained.channels.get(operator.name)].size
+            origins[parameter_name(operator, "weights")] = ParameterOrigin(operator.onnx_nodes, count)
+        if operator.name in trained.biases:
+            count = operator.constants["bias"].size
+            origins[parameter_name(operator, "bias")] = ParameterOrigin(operator.onnx_nodes, count)
+    return origins
 
 
 def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:

@@ -12,9 +12,10 @@ from harness import check_graph
 from numpy.typing import NDArray
 
 from mcudeploy.codegen.operators import ConstantPool
-from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.graph import DType, Graph, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.requantize import dequantize
 from mcudeploy.ops.training import (
     ClipGradient,
     ClipMask,
@@ -22,6 +23,7 @@ from mcudeploy.ops.training import (
     MaskedGradient,
     TrainedConv2d,
 )
+from mcudeploy.ops.training_quantized import BiasedConv2d
 from mcudeploy.ops.training_updates import (
     BiasGradientSum,
     BiasUpdate,
@@ -89,10 +91,36 @@ def stored_weights(conv: Conv2d, dense: Array) -> Array:
     return np.stack([dense[k, :, :, c] for k, c in enumerate(owners)], 2).reshape(-1)
 
 
+def real(tensor: Tensor, value: Array) -> Array:
+    """The real values of a tensor, as float64."""
+    if tensor.quantization is None:
+        return np.asarray(value, np.float64)
+    return np.asarray(dequantize(value.astype(np.int8), tensor.quantization), np.float64)
+
+
+def biased(graph: Graph, x: Array, bias: Array) -> Array:
+    """The integers of a convolution by a bias, not yet rounded."""
+    operator, quantization = graph.operators[0], graph.tensors["y"].quantization
+    assert isinstance(operator.op, BiasedConv2d)
+    assert quantization is not None
+    conv, constants = operator.op.conv, operator.constants
+    weights = constants["weights"] * constants["weight_scale"].astype(np.float64)[:, None, None, None]
+    dense = np.zeros((*weights.shape[:3], x.shape[2]))
+    inputs, outputs = x.shape[2] // conv.groups, conv.out_channels // conv.groups
+    for k in range(conv.out_channels):
+        first = k // outputs * inputs
+        dense[k, :, :, first : first + inputs] = weights[k]
+    sums = np.tensordot(windows(conv, x), dense, ([2, 3, 4], [1, 2, 3])) + bias
+    clipped = np.clip(sums, conv.low, conv.high)
+    return np.clip(clipped / quantization.scale + quantization.zero_point, -128, 127)
+
+
 def expected(graph: Graph, values: dict[str, Array]) -> Array:
     """The output by the definition, in float64."""
     op: Any = graph.operators[0].op
-    inputs = [np.asarray(values[name], np.float64) for name in graph.operators[0].inputs]
+    inputs = [real(graph.tensors[name], values[name]) for name in graph.operators[0].inputs]
+    if isinstance(op, BiasedConv2d):
+        return biased(graph, *inputs)
     if isinstance(op, ClipGradient):
         return np.where((inputs[1] > np.float32(op.low)) & (inputs[1] < np.float32(op.high)), inputs[0], 0)
     if isinstance(op, ClipMask):
@@ -150,6 +178,9 @@ def test_definition_and_pieces(number: int) -> None:
         values[graph.operators[0].inputs[-1]][...] = 0.3, number // 2 % 2 * 3
     result = check_graph(graph, values)["y"]
     wanted = expected(graph, values)
+    if isinstance(graph.operators[0].op, BiasedConv2d):
+        assert np.abs(result - wanted).max() <= 0.5 + 1e-4
+        return
     np.testing.assert_allclose(result, wanted, rtol=0, atol=2e-6 * max(1.0, float(np.abs(wanted).max())))
 
 
@@ -234,9 +265,10 @@ def of_one_convolution() -> list[list[Graph]]:
     """The cases by convolution: forward, input gradient, and updates."""
     result: list[list[Graph]] = []
     for graph in CASES:
-        if isinstance(graph.operators[0].op, TrainedConv2d):
+        op = graph.operators[0].op
+        if isinstance(op, TrainedConv2d):
             result.append([])
-        if hasattr(graph.operators[0].op, "conv") and "x1" in graph.tensors:
+        if hasattr(op, "conv") and "x1" in graph.tensors and not isinstance(op, BiasedConv2d):
             result[-1].append(graph)
     return result
 

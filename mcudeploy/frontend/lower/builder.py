@@ -406,6 +406,7 @@ _STEMS = {
     "AveragePool": "average_pool",
     "AveragePoolGradient": "average_pool_gradient",
     "BiasUpdate": "bias_update",
+    "BiasedConv2d": "conv",
     "ClipGradient": "clip_gradient",
     "ClipMask": "clip_mask",
     "ConcatChannels": "concat",

@@ -13,6 +13,7 @@ from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.quantization import TRUTH, activation_parameters
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
+from mcudeploy.frontend.onnx.training_functions import BIASED_CONV, TRAINED_CONV
 from mcudeploy.frontend.onnx.values import (
     IndexArray,
     OnnxValue,
@@ -28,7 +29,7 @@ from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(
     {"AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool"}
-    | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize"}
+    | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize", BIASED_CONV, TRAINED_CONV}
 )
 _STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
 _IMAGE_NODES = frozenset({"ConvInt16", "PoolInt16", "ResizeInt16"})

@@ -18,6 +18,14 @@ def image_tensor(builder: Builder, name: str) -> str:
     return builder.arranged(value.tensor, image_positions(value.index))
 
 
+def stored_image(builder: Builder, name: str) -> str:
+    """The tensor of an image, channels last, as int8 if it is stored so."""
+    pure = builder.pure(name) if builder.value(name).table is not None else None
+    if pure is None:
+        return image_tensor(builder, name)
+    return builder.arranged(pure.tensor, image_positions(pure.index))
+
+
 def mask_tensor(builder: Builder, name: str) -> str:
     """The tensor of a mask, which ClipMask makes."""
     producer = builder.producers.get(name)

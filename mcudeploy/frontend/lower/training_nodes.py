@@ -9,9 +9,10 @@ import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.elementwise import unary
+from mcudeploy.frontend.lower.follow import finish, follow
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.lower.state_nodes import replace_state
-from mcudeploy.frontend.lower.training_images import image_tensor, mask_tensor, stated_shape
+from mcudeploy.frontend.lower.training_images import image_tensor, mask_tensor, stated_shape, stored_image
 from mcudeploy.frontend.lower.training_pool_nodes import (
     average_pool_gradient,
     max_pool_gradient,
@@ -25,7 +26,7 @@ from mcudeploy.frontend.lower.training_unary_nodes import (
 )
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import OnnxValue, image_index, positions
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
@@ -38,6 +39,7 @@ from mcudeploy.ops.training import (
     mask_bytes,
     parameter_axes,
 )
+from mcudeploy.ops.training_quantized import BiasedConv2d
 from mcudeploy.ops.training_updates import (
     BiasGradientSum,
     BiasUpdate,
@@ -73,6 +75,29 @@ def trained_conv(builder: Builder, node: Node) -> None:
     shape = op.loops(tuple(map(builder.shape_of, inputs))).output_shape()
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
+def biased_conv(builder: Builder, node: Node) -> None:
+    """BiasedConv, with the QuantizeLinear after it."""
+    source, weights = builder.pure(node.inputs[0]), builder.constants.get(node.inputs[1])
+    ending = follow(builder, node.output)
+    stored = None if weights is None else weights.quantized
+    if source is None or weights is None or stored is None or ending.quantization is None:
+        raise Unsupported("its input, weights and result are not int8")
+    if np.any(stored.zero_point) or not (stored.signed and stored.bits == 8):
+        raise Unsupported("its weights are not int8 with the zero point 0")
+    conv = _conv(node, weights.shape, (_bound(node, "low", -inf), _bound(node, "high", inf)))
+    op, bias = BiasedConv2d(conv), builder.real(node.inputs[2])
+    inputs = (builder.arranged(source.tensor, image_positions(source.index)), bias.tensor)
+    shape = op.loops(tuple(map(builder.shape_of, inputs))).output_shape()
+    constants: dict[str, ConstantArray] = {
+        "weights": np.ascontiguousarray(stored.integers.transpose(0, 2, 3, 1), np.int8),
+        "weight_scale": np.ascontiguousarray(stored.scale[:, 0, 0, 0], np.float32),
+    }
+    tensor = builder.emit(
+        op, inputs, shape, DType.INT8, ending.quantization, constants=constants, nodes=(node,)
+    )
+    finish(builder, ending, OnnxValue(tensor, image_index(shape, 4), real=True), quantized=True)
 
 
 def input_gradient(builder: Builder, node: Node) -> None:
@@ -134,7 +159,7 @@ def next_sample(builder: Builder, node: Node) -> None:
 
 def clip_gradient(builder: Builder, node: Node) -> None:
     """ClipGradient, of images."""
-    gradient, clipped = (image_tensor(builder, name) for name in node.inputs)
+    gradient, clipped = image_tensor(builder, node.inputs[0]), stored_image(builder, node.inputs[1])
     op = ClipGradient(_bound(node, "low", -inf), _bound(node, "high", inf))
     shape = builder.shape_of(gradient)
     tensor = builder.emit(op, (gradient, clipped), shape, DType.FLOAT32, nodes=(node,))
@@ -143,7 +168,7 @@ def clip_gradient(builder: Builder, node: Node) -> None:
 
 def clip_mask(builder: Builder, node: Node) -> None:
     """ClipMask of an image, as bits, which no reference stores."""
-    source = image_tensor(builder, node.inputs[0])
+    source = stored_image(builder, node.inputs[0])
     op = ClipMask(_bound(node, "low", -inf), _bound(node, "high", inf))
     shape = builder.shape_of(source)
     bits = (shape[0], 1, mask_bytes(shape))
@@ -162,6 +187,7 @@ def masked_gradient(builder: Builder, node: Node) -> None:
 TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.PARAMETER: parameter,
     functions.TRAINED_CONV: trained_conv,
+    functions.BIASED_CONV: biased_conv,
     functions.INPUT_GRADIENT: input_gradient,
     functions.WEIGHT_UPDATE: weight_update,
     functions.DEPTHWISE_UPDATE: weight_update,

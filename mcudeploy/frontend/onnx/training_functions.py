@@ -17,6 +17,8 @@ PARAMETER = "Parameter"
 """A parameter before this run, and its initial value -> the parameter. perm: the order of stored axes."""
 TRAINED_CONV = "TrainedConv"
 """x, weights, bias -> the convolution, clipped to [low, high]."""
+BIASED_CONV = "BiasedConv"
+"""x, constant weights, bias -> the convolution, clipped to [low, high]: x and the result are int8."""
 INPUT_GRADIENT = "ConvInputGradient"
 """Gradient of a convolution's output, weights -> gradient of its input."""
 WEIGHT_UPDATE = "ConvWeightUpdate"
@@ -86,7 +88,7 @@ _UNARIES = (
 _SUMS = (GRADIENT_SUM, DEPTHWISE_SUM, BIAS_SUM)
 _UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE, *_SUMS, PARAMETER_STEP, NEXT_SAMPLE)
 TRAINING_OPERATORS = frozenset(
-    (PARAMETER, TRAINED_CONV, INPUT_GRADIENT, *_CLIPS, *_POOLS, *_UNARIES, *_UPDATES)
+    (PARAMETER, TRAINED_CONV, BIASED_CONV, INPUT_GRADIENT, *_CLIPS, *_POOLS, *_UNARIES, *_UPDATES)
 )
 """All operators of the domain."""
 _WINDOW = ("strides", "dilations", "pads", "group")
@@ -202,6 +204,7 @@ def training_functions() -> list[FunctionProto]:
     return [
         _function(PARAMETER, ["before", "initial"], same, ["perm"]),
         _function(TRAINED_CONV, ["x", "weights", "bias"], forward, [*_WINDOW, "low", "high"]),
+        _function(BIASED_CONV, ["x", "weights", "bias"], forward, [*_WINDOW, "low", "high"]),
         _function(INPUT_GRADIENT, ["dy", "weights"], [transposed], backward),
         _function(WEIGHT_UPDATE, operands, [scheduled, *dense, *of_taps, *moved], window_of_update),
         _function(DEPTHWISE_UPDATE, operands, [scheduled, *depthwise, *of_taps, *moved], window_of_update),
