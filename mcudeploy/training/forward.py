@@ -16,7 +16,7 @@ from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.host_io import stored_axes
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
@@ -29,7 +29,7 @@ from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.training.node_list import NodeList, OnnxShape
-from mcudeploy.training.quantized import constant, real_constant, real_input, stored
+from mcudeploy.training.quantized import constant, real_constant, real_input, stored, stored_output
 from mcudeploy.training.recipe import Trained
 
 Array = NDArray[Any]
@@ -123,18 +123,28 @@ class Forward:
             )
         return self.to_image(real_input(self.nodes, name, tensor.quantization, border.dtype), border)
 
-    def from_image(self, image: str, border: GraphIO) -> str:
-        """The value of an output of the model, under its name, from its image."""
+    def from_image(self, image: str, border: GraphIO, *, integers: bool = False) -> str:
+        """The value of an output of the model, under its name, from its image.
+
+        `integers`: of an int8 or uint8 output the stored values, not the real ones.
+        """
         axes = axes_of(border)
         rows = self.nodes.transposed(image, (0, 2, 3, 1))
         moved = self.nodes.reshaped(rows, tuple(border.shape[axis] for axis in axes))
         name = self.nodes.claimed(border.name)
-        return self.nodes.transposed(moved, tuple(int(at) for at in np.argsort(axes)), name)
+        perm = tuple(int(at) for at in np.argsort(axes))
+        quantization = self.graph.tensors[border.tensor].quantization
+        if integers and border.dtype != "float32" and quantization is not None:
+            return stored_output(self.nodes, self.nodes.transposed(moved, perm), border, quantization)
+        return self.nodes.transposed(moved, perm, name)
 
     def _operator(self, operator: Operator) -> str:
         rule = _RULES.get(operator.op.kind)
         if rule is None:
-            raise NotTrainable("a training step does not support it")
+            reason = "a training step does not support it"
+            if isinstance(operator.op, Lut):
+                reason = "its int8 values are looked up in a table, without a gradient: train the float model"
+            raise NotTrainable(reason)
         return rule(self, operator)
 
     def parameter(self, operator: Operator, name: str, perm: tuple[int, ...]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ops.requantize import clamp_bounds
 from mcudeploy.training.node_list import NodeList
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mcudeploy.training.forward import Forward
 
 Array = NDArray[Any]
+
+_ELEMENTS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 
 
 def stored(nodes: NodeList, tensor: Tensor, value: str) -> str:
@@ -36,16 +38,23 @@ def stored(nodes: NodeList, tensor: Tensor, value: str) -> str:
 
 def real_input(nodes: NodeList, name: str, quantization: Quantization, dtype: str) -> str:
     """Return the real values of an int8 or uint8 input of the model."""
-    nodes.types[name] = TensorProto.INT8 if dtype == "int8" else TensorProto.UINT8
-    offset = 0 if dtype == "int8" else UNSIGNED_OFFSET
-    zero = nodes.constant(np.array(quantization.zero_point + offset, dtype), "zero_point")
-    inputs = [name, nodes.reals(quantization.scale, "scale"), zero]
+    nodes.types[name] = _ELEMENTS[dtype]
+    inputs = [name, *_parameters(nodes, quantization, dtype)]
     return nodes.add("DequantizeLinear", inputs, nodes.shapes[name], f"{name}_real")
 
 
-def _parameters(nodes: NodeList, quantization: Quantization) -> tuple[str, str]:
-    zero = np.array(quantization.zero_point, np.int8)
-    return nodes.reals(quantization.scale, "scale"), nodes.constant(zero, "zero_point")
+def stored_output(nodes: NodeList, value: str, border: GraphIO, quantization: Quantization) -> str:
+    """Return the int8 or uint8 values of an output of the model, under its name."""
+    inputs = [value, *_parameters(nodes, quantization, border.dtype)]
+    name = nodes.add("QuantizeLinear", inputs, nodes.shapes[value], border.name)
+    nodes.types[name] = _ELEMENTS[border.dtype]
+    return name
+
+
+def _parameters(nodes: NodeList, quantization: Quantization, dtype: str = "int8") -> tuple[str, str]:
+    """The scale and the zero point of stored values."""
+    zero = quantization.zero_point + (UNSIGNED_OFFSET if dtype == "uint8" else 0)
+    return nodes.reals(quantization.scale, "scale"), nodes.constant(np.array(zero, dtype), "zero_point")
 
 
 def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:

@@ -63,7 +63,7 @@ class TrainingStep:
 
 
 def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = None) -> TrainingStep:
-    """Make the training step of a float32 model.
+    """Make the training step of a float32 or int8 model.
 
     `keep`: the tensors that the backward part does not compute again; None: all of them.
 
@@ -116,7 +116,8 @@ def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
     output = _require_trainable(graph)
     forward = Forward(graph, Trained(), parameters)
     forward.run(graph.operators)
-    forward.nodes.outputs.append(forward.from_image(forward.images[output.tensor], output))
+    image = forward.images[output.tensor]
+    forward.nodes.outputs.append(forward.from_image(image, output, integers=True))
     return forward.nodes.model(graph.name)
 
 

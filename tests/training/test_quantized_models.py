@@ -1,0 +1,168 @@
+"""Training steps of int8 models: straight-through gradients against JAX, programs, and trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from jax_network import OPERATORS, jnp, lax, loss_and_gradients
+from onnx import ModelProto, numpy_helper
+from test_against_jax import by_parameter, constants_of
+from test_gradients import drawn, step_of
+from test_training_programs import CORTEX_M4, HOST, LARGE_RATE, ran, values_of
+from training_models import Array, Network, saved
+
+import mcudeploy as md
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend import load
+from mcudeploy.training.recipe import Recipe, Trained, Update
+from mcudeploy.training.step import trained_model, training_step
+
+
+def quantized(folder: Path, seed: int, activation: str = "Relu") -> Path:
+    """The file of an int8 network: dense, depthwise, multiplied and pointwise layers, and a residual sum."""
+    network = Network(seed, (3, 9, 8))
+    network.conv(8, 3, 2)
+    network.activation(activation)
+    before = network.value
+    network.conv(8, 3, group=8)
+    network.activation(activation)
+    network.conv(8, 1)
+    network.node("Add", [network.value, before])
+    network.conv(16, 3, group=8)
+    network.activation("Clip6")
+    network.node("GlobalAveragePool", [network.value])
+    network.size = (16, 1, 1)
+    network.dense(5)
+    samples = np.random.default_rng(seed).normal(0, 1, (12, 3, 9, 8)).astype(np.float32)
+    np.save(folder / "samples.npy", samples)
+    float32, int8 = saved(network.model(), folder, "float"), folder / "network.onnx"
+    md.quantize(float32, folder / "samples.npy", int8, method="minmax")
+    return int8
+
+
+def with_real_weights(model: ModelProto) -> ModelProto:
+    """The model whose quantised constants are float32 constants of the same values."""
+    constants = {it.name: numpy_helper.to_array(it) for it in model.graph.initializer}
+    result = ModelProto()
+    result.CopyFrom(model)
+    for node in model.graph.node:
+        if node.op_type == "DequantizeLinear" and node.input[0] in constants:
+            integers, scale, zero = (constants[name] for name in node.input)
+            size = (-1, *(1,) * (integers.ndim - 1)) if scale.size > 1 else ()
+            reals = (integers.astype(np.float64) - zero.reshape(size)) * scale.reshape(size)
+            result.graph.node.remove(node)
+            result.graph.initializer.append(numpy_helper.from_array(reals.astype(np.float32), node.output[0]))
+    return result
+
+
+def quantize_linear(x: Array, scale: Array, zero: Array) -> Array:
+    """Integers, as reals, whose gradient is that of x / scale where they do not saturate."""
+    low, high = np.iinfo(zero.dtype).min, np.iinfo(zero.dtype).max
+    steps = x / scale.astype(np.float64)
+    integers = jnp.clip(jnp.round(steps) + int(zero), low, high)
+    inside = (integers > low) & (integers < high)
+    return lax.stop_gradient(integers) + jnp.where(inside, steps - lax.stop_gradient(steps), 0.0)
+
+
+@pytest.fixture
+def _quantizers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPERATORS, "QuantizeLinear", quantize_linear)
+    monkeypatch.setitem(
+        OPERATORS, "DequantizeLinear", lambda x, s, z: (x - int(z)) * np.asarray(s, np.float64)
+    )
+
+
+@pytest.mark.usefixtures("_quantizers")
+@pytest.mark.parametrize("seed", range(3))
+def test_straight_through(seed: int, tmp_path: Path) -> None:
+    """Every gradient of the program is JAX's within 1e-5 of its largest."""
+    path = quantized(tmp_path, seed, "" if seed == 1 else "Relu")
+    model, step = with_real_weights(onnx.load(path)), step_of(path, "cross-entropy", rate=LARGE_RATE)
+    inputs = drawn(step, "cross-entropy", seed)
+    sample = {name: array for name, array in inputs.items() if name != step.target}
+    names = [name for pair in constants_of(model) for name in pair]
+    loss, gradients = loss_and_gradients(model, sample, inputs[step.target], names)
+    result = ran(step, tmp_path, HOST, [inputs], split=seed == 2)
+    assert result.verdict.reasons == ()
+    (values,) = values_of(result)
+    assert float(values[step.loss].item()) == pytest.approx(loss, rel=1e-5)
+    initial = {it.name: numpy_helper.to_array(it).astype(np.float64) for it in model.graph.initializer}
+    before, wanted = (by_parameter(model, step, arrays) for arrays in (initial, gradients))
+    for name, following in step.parameters.items():
+        found = (before[name] - values[following].astype(np.float64)) / LARGE_RATE
+        assert np.abs(found - wanted[name]).max() <= 1e-5 * np.abs(wanted[name]).max() + 1e-12, name
+
+
+def test_steps_on_a_board(tmp_path: Path) -> None:
+    """Frozen layers compute in int8, by their trained biases, and the device has the host's bits."""
+    step = step_of(quantized(tmp_path, 4), "cross-entropy", "bias", rate=0.05)
+    runs = [drawn(step, "cross-entropy", number % 3) for number in range(6)]
+    results = [ran(step, tmp_path, target, runs, split=True) for target in (HOST, CORTEX_M4)]
+    assert [result.verdict.reasons for result in results] == [(), ()]
+    kinds = [it.op.kind for it in results[0].measured.ran.made.plan.graph.operators]
+    assert kinds.count("BiasedConv2d") == 4
+    assert kinds.count("TrainedConv2d") == 1
+    on_host, on_board = map(values_of, results)
+    for one, other in zip(on_host, on_board, strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name], name)
+
+
+def test_a_trained_model_computes_what_its_step_does(tmp_path: Path) -> None:
+    path = quantized(tmp_path, 5)
+    step = step_of(path, "cross-entropy", "last:2", rate=0.05)
+    runs = [drawn(step, "cross-entropy", 0)] * 2
+    first, second = values_of(ran(step, tmp_path, HOST, runs, split=False))
+    parameters = {name: first[following] for name, following in step.parameters.items()}
+    trained = saved(trained_model(load(path, keep_constant=True), parameters), tmp_path, "trained")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    )  # which rounds twice
+    session = onnxruntime.InferenceSession(trained, options)
+    sample = {it.name: runs[1][it.name] for it in session.get_inputs()}
+    (output,) = session.run(None, sample)
+    name = session.get_outputs()[0].name
+    np.testing.assert_allclose(output, second[name], rtol=0, atol=1e-6)
+
+
+class Fixed(Update):
+    """An update of these parameters."""
+
+    def __init__(self, trained: Trained) -> None:
+        object.__setattr__(self, "chosen", trained)
+
+    def trained(self, operators: Sequence[str]) -> Trained:
+        return self.chosen
+
+
+def test_some_input_channels(tmp_path: Path) -> None:
+    """Weights of the first channels have the gradients that they have among all."""
+    path = quantized(tmp_path, 6)
+    graph = load(path, keep_constant=True)
+    whole = step_of(path, "cross-entropy", rate=LARGE_RATE)
+    layers = {"conv_2": 3, "conv_4": 7}
+    inputs = drawn(whole, "cross-entropy", 1)
+    values = []
+    for channels in ({}, layers):
+        trained = Trained(frozenset(layers), frozenset({"conv_1", *layers}), channels)
+        step = training_step(graph, Recipe(update=Fixed(trained), rate=LARGE_RATE))
+        (after,) = values_of(ran(step, tmp_path, HOST, [inputs], split=False))
+        values.append({name: after[following] for name, following in step.parameters.items()})
+    every, some = values
+    assert set(every) == set(some)
+    for name, array in some.items():
+        same = every[name][:, : array.shape[1]] if name.endswith("weights") else every[name]
+        assert array.shape == same.shape
+        np.testing.assert_allclose(array, same, rtol=1e-5, atol=1e-5 * np.abs(same).max())
+    assert some["conv_2_weights"].shape == (8, 3, 1, 1)
+
+
+def test_tables_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"in a table, without.*train the float model"):
+        step_of(quantized(tmp_path, 7, "Sigmoid"), "cross-entropy")
