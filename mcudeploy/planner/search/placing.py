@@ -23,7 +23,7 @@ from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.order.portfolio import DEFAULT, best_order
-from mcudeploy.planner.order.postponed import postponed
+from mcudeploy.planner.order.postponed import without_idle_memory
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of, schedule_of
 from mcudeploy.planner.place.arena import Budget
@@ -42,11 +42,11 @@ _HIDDEN = 0.002
 
 
 def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
-    """Return the order of the operators with the least peak found, in which none runs before it must."""
+    """Return the order of the operators with the least peak found, without idle memory."""
     tiled = whole(model.graph)
     schedule = reordered(model, tiled, reverse_post_order(tiled), effort)
     problem = problem_of(tiled, model.work, steps=schedule.steps)
-    order = postponed(problem, range(problem.steps))
+    order = without_idle_memory(problem, range(problem.steps))
     return replace(schedule, steps=tuple(schedule.steps[step] for step in order))
 
 
