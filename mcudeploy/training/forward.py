@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.onnx import training_functions as functions
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Shape
+from mcudeploy.ir.graph import Graph, GraphIO, Operator, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
@@ -29,7 +29,14 @@ from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.training.node_list import NodeList, OnnxShape
-from mcudeploy.training.quantized import constant, real_constant, real_input, stored, stored_output
+from mcudeploy.training.quantized import (
+    constant,
+    is_stored,
+    real_constant,
+    real_input,
+    stored,
+    stored_output,
+)
 from mcudeploy.training.recipe import Trained
 
 Array = NDArray[Any]
@@ -178,10 +185,6 @@ class Forward:
             )
         return self.nodes.add(functions.PARAMETER, [name, initial], shape, f"{name}_now", perm=list(perm))
 
-    def is_int8(self, tensor: str) -> bool:
-        """Whether the graph stores a tensor as int8."""
-        return self.graph.tensors[tensor].dtype is DType.INT8
-
     def first_channels(self, operator: Operator, image: str) -> str:
         """The channels of the image of a convolution's input whose weights are trained."""
         rows, cols, _ = self.graph.tensors[operator.inputs[0]].shape
@@ -250,7 +253,7 @@ def _conv(to: Forward, operator: Operator) -> str:
     if operator.name not in to.trained.biases:
         sums = to.nodes.add("Conv", [x, weights, bias], shape, operator.name, **window(op))
         return to.clipped(sums, op.low, op.high)
-    if to.is_int8(operator.inputs[0]) and to.is_int8(operator.output):
+    if all(is_stored(to.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
         bounds = {"low": op.low, "high": op.high}
         inputs = [x, weights, bias]
         return to.nodes.add(functions.BIASED_CONV, inputs, shape, operator.name, **window(op), **bounds)

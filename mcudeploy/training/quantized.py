@@ -24,12 +24,21 @@ Array = NDArray[Any]
 _ELEMENTS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 
 
+def is_stored(tensor: Tensor) -> bool:
+    """Return whether a tensor has int8 values of real ones."""
+    return tensor.dtype is DType.INT8 and tensor.quantization is not None
+
+
+def _quantization(tensor: Tensor) -> Quantization:
+    assert tensor.quantization is not None
+    return tensor.quantization
+
+
 def stored(nodes: NodeList, tensor: Tensor, value: str) -> str:
     """Return a real value as an int8 tensor stores it; itself if the tensor is float32."""
-    if tensor.dtype is not DType.INT8:
+    if not is_stored(tensor):
         return value
-    assert tensor.quantization is not None
-    scale, zero = _parameters(nodes, tensor.quantization)
+    scale, zero = _parameters(nodes, _quantization(tensor))
     shape = nodes.shapes[value]
     integers = nodes.add("QuantizeLinear", [value, scale, zero], shape, f"{tensor.name}_stored")
     nodes.types[integers] = TensorProto.INT8
@@ -59,10 +68,9 @@ def _parameters(nodes: NodeList, quantization: Quantization, dtype: str = "int8"
 
 def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
     """Return the values at which a tensor saturates, whose operator ends in this clip."""
-    if tensor.dtype is not DType.INT8:
+    if not is_stored(tensor):
         return clip
-    quantization = tensor.quantization
-    assert quantization is not None
+    quantization = _quantization(tensor)
     low, high = clamp_bounds(quantization, *clip)
     scale = np.float32(quantization.scale)
     return float(scale * (low - quantization.zero_point)), float(scale * (high - quantization.zero_point))
@@ -104,6 +112,5 @@ def constant(forward: Forward, operator: Operator, name: str, first: int = 0) ->
 
 def _units(graph: Graph, operator: Operator) -> Array:
     """The real value of one unit of each channel's sums, as float64."""
-    source = graph.tensors[operator.inputs[0]].quantization
-    assert source is not None
+    source = _quantization(graph.tensors[operator.inputs[0]])
     return operator.constants["weight_scale"].astype(np.float64) * source.scale

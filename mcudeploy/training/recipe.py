@@ -81,7 +81,8 @@ class Update:
         """
         if self.sparse is not None:
             whole = self.sparse.chosen(layers, "weights")
-            return Trained(whole, whole | self.sparse.chosen(layers, "biases"))
+            biases = whole | self.sparse.chosen(layers, "biases")
+            return Trained(whole, biases, self.sparse.channels(layers))
         operators = [layer.name for layer in layers]
         if self.kind == "full":
             return Trained(frozenset(operators), frozenset(operators))

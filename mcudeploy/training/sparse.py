@@ -6,7 +6,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,14 @@ class SparseLayers:
     """Nodes of the model's file, by label, whose weights and bias are trained, and those whose bias is; None:
     all.
 
-    `origin`: the file that names them, as the user wrote it.
+    `origin`: the file that names them, as the user wrote it. `shares`: those of the input channels whose
+    weights are trained; absent: all.
     """
 
     origin: str
     weights: frozenset[str] | None
     biases: frozenset[str] | None
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def read(cls, origin: str) -> SparseLayers:
@@ -48,7 +50,9 @@ class SparseLayers:
         unknown = sorted(table.keys() - {"weights", "biases"})
         if unknown:
             raise UsageError(f"{plain(origin)} has the key {plain(unknown[0])!r}: it has weights and biases")
-        return cls(origin, *(_labels(origin, table, key) for key in ("weights", "biases")))
+        shares = _shares(origin, table.get("weights"))
+        weights = frozenset(shares) if shares else _labels(origin, table, "weights")
+        return cls(origin, weights, _labels(origin, table, "biases"), shares)
 
     def chosen(self, layers: Sequence[Operator], kind: str) -> frozenset[str]:
         """Return the names of the layers whose "weights" or "biases" are trained.
@@ -67,6 +71,24 @@ class SparseLayers:
             layer.name for layer in layers if wanted is None or not wanted.isdisjoint(labels_of(layer))
         )
 
+    def channels(self, layers: Sequence[Operator]) -> dict[str, int]:
+        """Return the number of input channels of each layer some of whose weights are trained.
+
+        Raises UsageError for a layer whose weights are in groups.
+        """
+        result = {}
+        for layer in layers:
+            share = min((self.shares[it] for it in labels_of(layer) if it in self.shares), default=1.0)
+            if share == 1:
+                continue
+            if getattr(layer.op, "groups", 1) != 1:
+                raise UsageError(
+                    f"--update sparse:{plain(self.origin)}: the weights of {plain(labels_of(layer)[0])!r} "
+                    "are in groups of channels: train all of them, or only its bias"
+                )
+            result[layer.name] = max(1, round(share * layer.constants["weights"].shape[-1]))
+        return result
+
 
 def labels_of(layer: Operator) -> tuple[str, ...]:
     """The nodes of a layer in the model's file; a layer without any has the operator's name."""
@@ -79,8 +101,22 @@ def _labels(origin: str, table: Mapping[str, Any], key: str) -> frozenset[str] |
     if value == _ALL:
         return None
     if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
-        raise UsageError(f'{plain(origin)}: {key} is "all", or a list of names of nodes')
+        table_too = ", or a table of them with shares" if key == "weights" else ""
+        raise UsageError(f'{plain(origin)}: {key} is "all", or a list of names of nodes{table_too}')
     return frozenset(value)
+
+
+def _shares(origin: str, value: object) -> dict[str, float]:
+    """The shares of a table of weights by label; none if it is no table."""
+    if not isinstance(value, dict):
+        return {}
+    for label, share in value.items():
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 1:
+            raise UsageError(
+                f"{plain(origin)}: weights has {plain(label)!r} = {plain(share)}: a share of the input "
+                "channels is above 0, and at most 1"
+            )
+    return {label: float(share) for label, share in value.items()}
 
 
 def _proposal(label: str, layers: Sequence[Operator]) -> str:

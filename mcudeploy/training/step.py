@@ -22,6 +22,7 @@ from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.training.forward import Forward, convolutions, image_shape, parameter_name
 from mcudeploy.training.gradients import Backward, depending
+from mcudeploy.training.quantized import is_stored
 from mcudeploy.training.recipe import Recipe, Trained
 from mcudeploy.training.recomputing import KeptTensors
 from mcudeploy.training.updates import SCHEDULE, Updates
@@ -210,7 +211,7 @@ def _require_trainable(graph: Graph) -> GraphIO:
 def _other_types(graph: Graph, operator: Operator) -> list[str]:
     """The types of an operator's tensors other than float32 and quantised int8."""
     tensors = [graph.tensors[name] for name in (*operator.inputs, operator.output)]
-    return sorted({it.dtype.value for it in tensors if it.dtype is not DType.FLOAT32 and not is_int8(it)})
+    return sorted({it.dtype.value for it in tensors if it.dtype is not DType.FLOAT32 and not is_stored(it)})
 
 
 def _other_problem(graph: Graph, operator: Operator) -> Problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,9 @@ from training_models import Array, Network, saved
 import mcudeploy as md
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
-from mcudeploy.training.recipe import Recipe, Trained, Update
+from mcudeploy.training.forward import convolutions
+from mcudeploy.training.recipe import Recipe, Update
+from mcudeploy.training.sparse import labels_of
 from mcudeploy.training.step import trained_model, training_step
 
 
@@ -131,27 +133,20 @@ def test_a_trained_model_computes_what_its_step_does(tmp_path: Path) -> None:
     np.testing.assert_allclose(output, second[name], rtol=0, atol=1e-6)
 
 
-class Fixed(Update):
-    """An update of these parameters."""
-
-    def __init__(self, trained: Trained) -> None:
-        object.__setattr__(self, "chosen", trained)
-
-    def trained(self, operators: Sequence[str]) -> Trained:
-        return self.chosen
-
-
 def test_some_input_channels(tmp_path: Path) -> None:
     """Weights of the first channels have the gradients that they have among all."""
     path = quantized(tmp_path, 6)
     graph = load(path, keep_constant=True)
     whole = step_of(path, "cross-entropy", rate=LARGE_RATE)
-    layers = {"conv_2": 3, "conv_4": 7}
+    labels = {layer.name: labels_of(layer)[0] for layer in convolutions(graph)}
     inputs = drawn(whole, "cross-entropy", 1)
     values = []
-    for channels in ({}, layers):
-        trained = Trained(frozenset(layers), frozenset({"conv_1", *layers}), channels)
-        step = training_step(graph, Recipe(update=Fixed(trained), rate=LARGE_RATE))
+    for share in (1, 0.4):
+        shares = {labels["conv_2"]: share, labels["conv_4"]: share}
+        chosen = tmp_path / "chosen.json"
+        chosen.write_text(json.dumps({"weights": shares, "biases": [labels["conv_1"]]}))
+        update = Update.parse(f"sparse:{chosen}")
+        step = training_step(graph, Recipe(update=update, rate=LARGE_RATE))
         (after,) = values_of(ran(step, tmp_path, HOST, [inputs], split=False))
         values.append({name: after[following] for name, following in step.parameters.items()})
     every, some = values

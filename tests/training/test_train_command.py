@@ -448,6 +448,14 @@ def test_a_file_names_the_layers(folder: Path) -> None:
         ),
         ("biases = []", "--update sparse:some.toml names no layer: there is nothing to train"),
         ('biases = {"Conv_0" = 0.5}', 'some.toml: biases is "all", or a list of names of nodes'),
+        (
+            'weights = {"Conv_0" = 1.5}',
+            "some.toml: weights has 'Conv_0' = 1.5: a share of the input channels is",
+        ),
+        (
+            'weights = {"Conf_0" = 0.5}',
+            "weights names 'Conf_0', which is no layer with weights; did you mean",
+        ),
         ("weight = []", "some.toml has neither weights nor biases"),
         ("weights = []\nbias = []", "some.toml has the key 'bias': it has weights and biases"),
         ("{", "some.toml is neither TOML nor .json"),
@@ -558,8 +566,6 @@ def test_outputs_without_classes(sizes: tuple[int], shape: list[int], message: s
 
 def test_models_that_are_not_trained(folder: Path) -> None:
     refused(f"{RUN} --loss mse --data data.npz", "take --loss cross-entropy", code=4)
-    assert invoked("quantize net.onnx --data x.npy -o int8.onnx").exit_code == 0
-    refused(RUN.replace("net.onnx", "int8.onnx") + " --data data.npz", "training is in float32", code=4)
     net = network("")
     model = net.model()
     relu = next(node for node in model.graph.node if node.op_type == "Relu")
@@ -574,6 +580,16 @@ def test_models_that_are_not_trained(folder: Path) -> None:
     refused(RUN.replace("net.onnx", "two.onnx") + " --data data.npz", names, code=4)
 
 
+def test_an_int8_model_is_trained(folder: Path) -> None:
+    assert invoked("quantize net.onnx --data x.npy -o int8.onnx").exit_code == 0
+    run = RUN.replace("net.onnx", "int8.onnx")
+    trained = report(f"{run} --data data.npz --update last:1 --steps 40 --save-model trained.onnx")
+    assert trained["verified"]
+    losses = trained["training"]["losses"]
+    assert np.mean(losses[-8:]) < 0.9 * np.mean(losses[:8])
+    assert report("run trained.onnx --board host --time-limit 1")["verified"]
+
+
 def test_models_with_integers_beside_floats(folder: Path) -> None:
     """They are not called quantised: the error names the operators."""
     net = Network(1, (4, 1, 1))
@@ -582,7 +598,9 @@ def test_models_with_integers_beside_floats(folder: Path) -> None:
     net.node("Cast", [net.value], to=onnx.TensorProto.FLOAT)
     saved(net.model(), folder, "casts")
     run = RUN.replace("net.onnx", "casts.onnx")
-    refused(f"{run} --loss mse --data x.npy", "it computes with int32, and training is in float32", code=4)
+    refused(
+        f"{run} --loss mse --data x.npy", "it computes with int32; training takes float32 and int8", code=4
+    )
 
 
 @pytest.mark.parametrize("through", ["", "Transpose", "Constant"])

@@ -249,7 +249,7 @@ class Builder:
         return self._reals[name]
 
     def converted(self, name: str) -> OnnxValue:
-        """Store a float value as `real` does, but an int8 tensor as a float32 tensor of its own."""
+        """Store a float value as `real` does, but an int8 tensor as a separate float32 tensor."""
         pure = self.pure(name) if self.value(name).table is not None else None
         return self.real(name) if pure is None else self._dequantized(name, pure)
 
