@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.common.interrupts import signalled
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import agree
 from mcudeploy.frontend.onnx.input_choices import InputChoices
@@ -27,6 +28,9 @@ from mcudeploy.training.step import TrainingStep, training_step
 
 _SHARE = 0.5
 """Share of the time limit for the choice of the tensors that are computed again."""
+
+_SHORTEST_S = 1.0
+"""Time limit of the search that makes the plan after Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +96,11 @@ def smallest_step(
                 model = read_model(one.path, one.options, isa=board.isa)
                 plans = find_plans(model, board, replace(one.options, time_limit=share))
                 ranked.append((_rank(plans.choices[0], one), number))
+            if signalled():  # Ctrl-C ends all searches, not only the present one
+                break
         chosen = within[min(ranked)[1]] if ranked else whole
-        rest = replace(chosen.options, time_limit=options.time_limit * (1 - _SHARE))
-        yield replace(chosen, options=rest)
+        left = _SHORTEST_S if signalled() else options.time_limit * (1 - _SHARE)
+        yield replace(chosen, options=replace(chosen.options, time_limit=left))
 
 
 def _within(written: list[WrittenStep], board: Board) -> list[WrittenStep]:

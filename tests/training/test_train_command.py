@@ -17,11 +17,15 @@ from click.testing import CliRunner, Result
 from test_gradients import step_of
 from training_models import Array, Descent, Network, one_hot, saved
 
+from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
-from mcudeploy.commands import training_run
+from mcudeploy.commands import training_run, training_steps
 from mcudeploy.common.errors import DivergedError, FitError, OutputsDifferError
 from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import Planned
+from mcudeploy.training.recipe import Recipe, Update
 
 CLASSES = 4
 
@@ -167,6 +171,25 @@ def test_bad_samples_are_refused_before_the_search(folder: Path, monkeypatch: py
     np.savez("data.npz", x=images, y=np.array([0, 3, 1, 2, 3]))
     monkeypatch.setattr(training_run, "smallest_step", lambda *_, **__: pytest.fail("a search has begun"))
     refused(f"{RUN} --data data.npz", "sample 3", "not finite")
+
+
+def test_an_interrupt_ends_all_searches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the first search for the tensors to keep: the others do not begin."""
+    find_plans = training_steps.find_plans
+    searches: list[Any] = []
+
+    def counted(*args: Any) -> Planned:
+        searches.append(args)
+        return find_plans(*args)
+
+    monkeypatch.setattr(training_steps, "find_plans", counted)
+    options, recipe = Options(max_overhead=200, time_limit=2), Recipe(update=Update("full"))
+    for code, least, most in ((0, 2, 4), (130, 1, 1)):
+        searches.clear()
+        monkeypatch.setattr(training_steps, "signalled", lambda code=code: code)
+        with training_steps.smallest_step(Path("net.onnx"), load_board("host"), options, recipe) as written:
+            assert least <= len(searches) <= most
+            assert written.options.time_limit == 1
 
 
 def weights_of(model: str) -> Array:
