@@ -44,9 +44,12 @@ def test_a_failed_write_changes_nothing_and_names_the_file(tmp_path: Path) -> No
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("old")
     program = (
-        "import sys, pathlib; from mcudeploy.common.files import write_files\n"
+        "import sys, pathlib; from mcudeploy.common.files import require_room, write_files\n"
         "first, second = map(pathlib.Path, sys.argv[1:])\n"
         "try: write_files({first: 'new', second: 'x' * 200_000})\n"
+        "except OSError as error: print(error.filename, error.strerror)\n"
+        "require_room(first, 90_000)\n"
+        "try: require_room(second, 200_000)\n"
         "except OSError as error: print(error.filename, error.strerror)"
     )
     done = subprocess.run(
@@ -57,7 +60,7 @@ def test_a_failed_write_changes_nothing_and_names_the_file(tmp_path: Path) -> No
         check=True,
         timeout=60,
     )
-    assert done.stdout == f"{second} File too large\n"
+    assert done.stdout == f"{second} File too large\n" * 2
     assert first.read_text() == "old" and _leftovers(tmp_path) == {"first"}
 
 

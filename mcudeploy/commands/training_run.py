@@ -15,7 +15,7 @@ from mcudeploy.commands.continued import continue_run
 from mcudeploy.commands.train import training_report, with_initial_values
 from mcudeploy.commands.training_steps import smallest_step, written_step
 from mcudeploy.common.errors import DivergedError, UsageError
-from mcudeploy.common.files import write_file
+from mcudeploy.common.files import require_room, write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
@@ -87,11 +87,14 @@ def run_training(
 
     Many steps run in parts, each continuing from the parameters that the device has: only outputs, losses and
     the last parameters stay in this computer's memory. The trained model is saved only if every step is
-    verified. Raises UsageError for data that do not fit the model, and DivergedError if a loss or a parameter
-    is not finite; then no further part runs.
+    verified. Raises UsageError for data that do not fit the model, OSError if the file of the trained model
+    cannot be written, both before a search, and DivergedError if a loss or a parameter is not finite; then no
+    further part runs.
     """
-    with written_step(path, options, request.recipe) as whole:  # wrong data end the command before a search
+    with written_step(path, options, request.recipe) as whole:  # errors come before the search
         data, targets = _open_data(request, whole.graph)
+        if request.saved is not None:
+            require_room(request.saved, len(trained_model(whole.graph, {}).SerializeToString()))
     steps = request.steps or data.count
     with smallest_step(path, target.board, options, request.recipe, progress) as written:
         graph = written.graph

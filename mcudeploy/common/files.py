@@ -98,6 +98,19 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def require_room(path: Path, size: int) -> None:
+    """Raise OSError that names a file if it cannot be written with this number of bytes."""
+    if path.exists() and not path.is_file():
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".mcudeploy-{secrets.token_hex(8)}")
+    try:
+        with _named(path):
+            _stage(temporary, target, bytes(size))
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def _stage(temporary: Path, target: Path, data: bytes) -> None:
     """Write the content beside its target, with the permissions of the file that it will replace."""
     with temporary.open("xb") as stream:
