@@ -170,6 +170,8 @@ def test_an_unverified_training_is_not_saved(model: Path, tmp_path: Path) -> Non
         ("^weight_decay=-1", {"weight_decay": -1}),
         ("^momentum=1", {"momentum": 1}),
         ("^steps=0", {"steps": 0}),
+        ("^steps=100001: .* less than or equal to 100000", {"steps": 100_001}),
+        ("^rate=1e.30: .* less than or equal to 1000000", {"rate": 1e30}),
         ("^labels has 2 labels for 3 samples", {"labels": [0, 1]}),
         ("needs labels", {"labels": None}),
         ("^labels is a path, and data an array", {"labels": "labels.npy"}),

@@ -29,7 +29,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.training.recipe import LOSSES, MOST_SAMPLES, Recipe, Update
+from mcudeploy.training.recipe import LARGEST_FACTOR, LOSSES, MOST_SAMPLES, MOST_STEPS, Recipe, Update
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -67,7 +67,7 @@ def recipe_options(command: Command) -> Command:
     @click.option(
         "--rate",
         metavar="RATE",
-        type=Finite(0, 1e6, min_open=True),
+        type=Finite(0, LARGEST_FACTOR, min_open=True),
         default=0.01,
         show_default=True,
         help="Learning rate of stochastic gradient descent. The device may change it.",
@@ -75,7 +75,7 @@ def recipe_options(command: Command) -> Command:
     @click.option(
         "--weight-decay",
         metavar="DECAY",
-        type=Finite(0, 1e6),
+        type=Finite(0, LARGEST_FACTOR),
         default=0.0,
         show_default=True,
         help="Share of each parameter that is added to its gradient.",
@@ -245,7 +245,7 @@ def _built(console: Console, report: Values) -> None:
 @click.option(
     "--steps",
     metavar="N",
-    type=click.IntRange(1, 100_000),
+    type=click.IntRange(1, MOST_STEPS),
     help="Number of training steps; after the last sample the data repeat.  [default: one for each sample]",
 )
 @click.option(

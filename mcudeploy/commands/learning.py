@@ -9,14 +9,14 @@ from typing import Annotated, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field
 
 from mcudeploy.commands.keywords import Choices, Named, board_of, checked, options_of, with_keywords
 from mcudeploy.commands.python import BuildResult, Report
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.device.target import Target
-from mcudeploy.training.recipe import MOST_SAMPLES, Loss, Recipe, Update
+from mcudeploy.training.recipe import LARGEST_FACTOR, MOST_SAMPLES, MOST_STEPS, Loss, Recipe, Update
 
 Array = NDArray[Any]
 Data = str | Path | Array | Mapping[str, Array]
@@ -90,7 +90,7 @@ def train(
     from mcudeploy.evaluation.dataset import ArrayData, DataRequest  # noqa: PLC0415
 
     recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch))
-    count = checked("steps", steps, PositiveInt | None)
+    count = checked("steps", steps, Annotated[int, Field(gt=0, le=MOST_STEPS)] | None)
     source: DataRequest | ArrayData
     if isinstance(data, str | Path):
         if labels is not None and not isinstance(labels, str | Path):
@@ -164,8 +164,10 @@ def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
     return Recipe(
         loss=loss,
         update=parsed,
-        rate=checked("rate", factors.rate, PositiveFloat),
-        weight_decay=checked("weight_decay", factors.weight_decay, NonNegativeFloat),
+        rate=checked("rate", factors.rate, Annotated[float, Field(gt=0, le=LARGEST_FACTOR)]),
+        weight_decay=checked(
+            "weight_decay", factors.weight_decay, Annotated[float, Field(ge=0, le=LARGEST_FACTOR)]
+        ),
         momentum=checked("momentum", factors.momentum, Annotated[float, Field(ge=0, lt=1)]),
         batch=checked("batch", factors.batch, Annotated[int, Field(ge=1, le=MOST_SAMPLES)]),
     )

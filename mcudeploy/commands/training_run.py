@@ -142,7 +142,7 @@ def _open_data(request: TrainingRequest, graph: Graph) -> tuple[Dataset, Array |
     """
     asked = request.data
     if isinstance(asked, ArrayData):
-        data, source = dataset_of(asked, graph), "labels"
+        data, source = dataset_of(asked, graph), "the data"
     else:
         data, source = open_dataset(asked, graph), str(asked.labels or asked.path)
     targets = _targets(data, source, graph, request.recipe)

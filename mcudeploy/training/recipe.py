@@ -22,6 +22,11 @@ LOSSES: tuple[Loss, ...] = get_args(Loss)
 MOST_SAMPLES = 2**20
 """The largest batch, which float32 counts exactly."""
 
+LARGEST_FACTOR = 1e6
+"""Limit of the rate and of the weight decay."""
+MOST_STEPS = 100_000
+"""Limit of the training steps of a run."""
+
 _SPARSE = "sparse:"
 _LAST = re.compile(r"last:([1-9][0-9]{0,3})")
 
