@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from math import inf
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.onnx import training_functions as functions
-from mcudeploy.ir.graph import Graph, GraphIO, Operator, Shape
+from mcudeploy.ir.graph import Graph, GraphIO, Operator
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
@@ -22,13 +21,27 @@ from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import Reduce
-from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
+from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.training import parameter_axes
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
-from mcudeploy.training.node_list import NodeList, OnnxShape
+from mcudeploy.training.forward_rules import (
+    binary,
+    concat,
+    pad,
+    part,
+    pool,
+    reduction,
+    resize,
+    softmax,
+    transpose,
+    unary,
+    view,
+)
+from mcudeploy.training.node_list import NodeList
+from mcudeploy.training.onnx_images import NotTrainable, image_shape
 from mcudeploy.training.quantized import (
     constant,
     is_stored,
@@ -40,38 +53,6 @@ from mcudeploy.training.quantized import (
 from mcudeploy.training.recipe import Trained
 
 Array = NDArray[Any]
-
-_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "prelu": "PRelu"}
-_UNARY = {
-    "abs": "Abs",
-    "celu": "Celu",
-    "elu": "Elu",
-    "erf": "Erf",
-    "exp": "Exp",
-    "gelu": functions.GELU,
-    "hard_sigmoid": "HardSigmoid",
-    "hard_swish": "HardSwish",
-    "leaky_relu": "LeakyRelu",
-    "neg": "Neg",
-    "relu": "Relu",
-    "selu": "Selu",
-    "sigmoid": "Sigmoid",
-    "softplus": "Softplus",
-    "swish": functions.SWISH,
-    "tanh": "Tanh",
-}
-_ATTRIBUTES = {
-    **dict.fromkeys(("celu", "elu", "leaky_relu", "swish"), ("alpha",)),
-    "hard_sigmoid": ("alpha", "beta"),
-    "selu": ("alpha", "gamma"),
-}
-"""The names of a function's alpha and beta in ONNX."""
-ONNX_AXES = (2, 3, 1)
-"""The axes of an image [1, C, H, W] by those of a tensor: rows, columns, channels."""
-
-
-class NotTrainable(Exception):  # noqa: N818 -- not an error but a verdict about one operator
-    """An operator that no training step supports; the message is the reason shown to the user."""
 
 
 @dataclass(slots=True)
@@ -202,12 +183,6 @@ class Forward:
         return self.nodes.add("Clip", [value, *bounds], shape)
 
 
-def image_shape(shape: Shape) -> OnnxShape:
-    """(rows, cols, channels) -> [1, channels, rows, cols]."""
-    rows, cols, channels = shape
-    return 1, channels, rows, cols
-
-
 def axes_of(border: GraphIO) -> tuple[int, ...]:
     """The axes of an input or output in stored order. Raises ModelError if it is no order of axes."""
     axes = stored_axes(border.shape, border.order)
@@ -280,171 +255,24 @@ def _trained_conv(to: Forward, operator: Operator, x: str, weights: str, bias: s
     return to.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
 
 
-def _pool(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, AveragePool | MaxPool)
-    attributes = pool_window(op, to.graph.tensors[operator.inputs[0]].shape)
-    if isinstance(op, AveragePool):
-        del attributes["dilations"]  # ONNX has none before its version 19
-        attributes["count_include_pad"] = int(op.count_include_pad)
-    inputs = [to.images[operator.inputs[0]]]
-    return to.nodes.add(type(op).__name__, inputs, shape, operator.name, **attributes)
-
-
-def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
-    """The attributes of the windows of a pool of this input, whose number follows from the pads.
-
-    Pads that do not count reach to the end of the last window. Raises NotTrainable if ONNX has no such
-    attributes.
-    """
-    pads = list(op.pads)
-    for at in (0, 1):
-        reach = op.dilation[at] * (op.kernel_shape[at] - 1) + 1
-        free = source[at] + op.pads[at] + op.pads[at + 2] - reach
-        if free // op.stride[at] + 1 != op.out_size[at]:
-            pads[at + 2] = (op.out_size[at] - 1) * op.stride[at] + reach - source[at] - op.pads[at]
-            if isinstance(op, AveragePool) and op.count_include_pad:
-                raise NotTrainable("its windows reach beyond padding that counts (ceil_mode)")
-            if not 0 <= pads[at + 2] < op.kernel_shape[at]:
-                raise NotTrainable("a window lies beyond the padding (ceil_mode)")
-        if isinstance(op, AveragePool) and op.dilation[at] != 1:
-            raise NotTrainable("the windows of its mean are dilated")
-    return {
-        "kernel_shape": list(op.kernel_shape),
-        "strides": list(op.stride),
-        "dilations": list(op.dilation),
-        "pads": pads,
-    }
-
-
-def _binary(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, Binary)
-    if op.function not in _BINARY:
-        raise NotTrainable(f"{op.function} has no gradient here; {', '.join(_BINARY)} have")
-    inputs = [to.images[name] for name in operator.inputs]
-    if op.constant_operand is not None:
-        operand = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
-        inputs.insert(op.constant_operand, to.nodes.reals(operand))
-    result = to.nodes.add(_BINARY[op.function], inputs, shape, operator.name)
-    return to.clipped(result, op.low, op.high)
-
-
-def _unary(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, Unary)
-    x = to.images[operator.inputs[0]]
-    if op.function == "clip":
-        return to.clipped(x, op.alpha, op.beta)
-    if op.function == "square":
-        return to.nodes.add("Mul", [x, x], shape, operator.name)
-    if op.function not in _UNARY:
-        raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
-    attributes = dict(zip(_ATTRIBUTES.get(op.function, ()), (op.alpha, op.beta), strict=False))
-    return to.nodes.add(_UNARY[op.function], [x], shape, operator.name, **attributes)
-
-
-def _view(to: Forward, operator: Operator) -> str:
-    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
-    shape = to.graph.tensors[operator.output].shape
-    return to.nodes.transposed(to.nodes.reshaped(rows, (1, *shape)), (0, 3, 1, 2))
-
-
-def _softmax(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, Softmax)
-    axis = ONNX_AXES[op.axis]
-    return to.nodes.add("Softmax", [to.images[operator.inputs[0]]], shape, operator.name, axis=axis)
-
-
-def _concat(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, Concat)
-    inputs = [to.images[name] for name in operator.inputs]
-    return to.nodes.add("Concat", inputs, shape, operator.name, axis=ONNX_AXES[op.axis])
-
-
-def _reduce(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, Reduce)
-    axes, inputs = sorted(ONNX_AXES[axis] for axis in op.axes), [to.images[operator.inputs[0]]]
-    name = f"Reduce{op.function.capitalize()}"
-    if op.function == "sum":  # whose axes are an input
-        inputs.append(to.nodes.constant(np.array(axes, np.int64), "axes"))
-        return to.nodes.add(name, inputs, shape, operator.name, keepdims=1)
-    return to.nodes.add(name, inputs, shape, operator.name, keepdims=1, axes=axes)
-
-
-def _slice(to: Forward, operator: Operator) -> str:
-    op, tensors = operator.op, to.graph.tensors
-    assert isinstance(op, Slice)
-    if op.step != (1, 1, 1):
-        raise NotTrainable("it leaves out values between others, or turns their order")
-    image = to.images[operator.inputs[0]]
-    return to.nodes.part(image, op.start, tensors[operator.output].shape, operator.name)
-
-
-def _pad(to: Forward, operator: Operator) -> str:
-    op = operator.op
-    assert isinstance(op, Pad)
-    if min(op.before) < 0 or min(op.after) < 0:
-        raise NotTrainable("it crops on one side")
-    image = to.images[operator.inputs[0]]
-    return to.nodes.padded(image, (op.before, op.after), op.value, operator.name)
-
-
-def _transpose(to: Forward, operator: Operator) -> str:
-    op = operator.op
-    assert isinstance(op, Transpose)
-    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
-    moved = to.nodes.transposed(to.nodes.reshaped(rows, op.dims), op.perm)
-    return to.nodes.transposed(to.nodes.reshaped(moved, (1, *op.out_shape)), (0, 3, 1, 2))
-
-
-def _resize(to: Forward, operator: Operator) -> str:
-    op, tensors = operator.op, to.graph.tensors
-    assert isinstance(op, Resize)
-    shape = image_shape(tensors[operator.output].shape)
-    attributes = _resize_attributes(op, tensors[operator.inputs[0]].shape)
-    sizes = to.nodes.constant(np.array(shape, np.int64), "sizes")
-    inputs = [to.images[operator.inputs[0]], "", "", sizes]
-    return to.nodes.add("Resize", inputs, shape, operator.name, **attributes)
-
-
-def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
-    """The attributes of a Resize by sizes with these samples. Raises NotTrainable if there are none."""
-    roundings = NEAREST_MODES if op.mode == "nearest" else NEAREST_MODES[:1]
-    for coordinates, rounding in product(COORDINATE_MODES, roundings):
-        rows, cols = (
-            resize_samples(
-                size, out, out / size, mode=op.mode, coordinates=coordinates, nearest_mode=rounding
-            )
-            for size, out in zip(source[:2], op.out_size, strict=True)
-        )
-        if (rows, cols) == (op.rows, op.cols):
-            names = {"mode": op.mode, "coordinate_transformation_mode": coordinates}
-            return names | ({"nearest_mode": rounding} if op.mode == "nearest" else {})
-    raise NotTrainable("its scales are not the quotients of its sizes")
-
-
 def _conversion(to: Forward, operator: Operator) -> str:
     return to.images[operator.inputs[0]]
 
 
 _RULES: dict[str, Callable[[Forward, Operator], str]] = {
-    AveragePool.kind: _pool,
-    Binary.kind: _binary,
-    Concat.kind: _concat,
+    AveragePool.kind: pool,
+    Binary.kind: binary,
+    Concat.kind: concat,
     Conv2d.kind: _conv,
     Dequantize.kind: _conversion,
-    MaxPool.kind: _pool,
-    Pad.kind: _pad,
+    MaxPool.kind: pool,
+    Pad.kind: pad,
     Quantize.kind: _conversion,
-    Reduce.kind: _reduce,
-    Reshape.kind: _view,
-    Resize.kind: _resize,
-    Slice.kind: _slice,
-    Softmax.kind: _softmax,
-    Transpose.kind: _transpose,
-    Unary.kind: _unary,
+    Reduce.kind: reduction,
+    Reshape.kind: view,
+    Resize.kind: resize,
+    Slice.kind: part,
+    Softmax.kind: softmax,
+    Transpose.kind: transpose,
+    Unary.kind: unary,
 }

@@ -25,13 +25,12 @@ from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.training.forward import (
     Forward,
-    NotTrainable,
-    image_shape,
     parameter_name,
     window,
 )
 from mcudeploy.training.move_gradients import concat, pad, part, resize, transpose
 from mcudeploy.training.node_list import OnnxShape
+from mcudeploy.training.onnx_images import NotTrainable, image_shape
 from mcudeploy.training.pool_gradients import average_pool, max_pool, reduction
 from mcudeploy.training.quantized import bounds, constant
 from mcudeploy.training.recomputing import KeptTensors

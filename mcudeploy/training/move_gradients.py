@@ -13,7 +13,7 @@ from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.resize import Resize, ResizeSamples
 from mcudeploy.ops.transpose import Transpose
-from mcudeploy.training.forward import image_shape
+from mcudeploy.training.onnx_images import image_shape
 
 if TYPE_CHECKING:
     from mcudeploy.training.gradients import Backward

@@ -12,7 +12,8 @@ from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.training_pools import MOST_TAPS
-from mcudeploy.training.forward import NotTrainable, image_shape, pool_window
+from mcudeploy.training.forward_rules import pool_window
+from mcudeploy.training.onnx_images import NotTrainable, image_shape
 
 if TYPE_CHECKING:
     from mcudeploy.training.gradients import Backward

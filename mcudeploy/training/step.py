@@ -20,8 +20,9 @@ from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
-from mcudeploy.training.forward import Forward, convolutions, image_shape, parameter_name
+from mcudeploy.training.forward import Forward, convolutions, parameter_name
 from mcudeploy.training.gradients import Backward, depending
+from mcudeploy.training.onnx_images import image_shape
 from mcudeploy.training.quantized import is_stored
 from mcudeploy.training.recipe import Recipe, Trained
 from mcudeploy.training.recomputing import KeptTensors

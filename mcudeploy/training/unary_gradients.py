@@ -16,7 +16,7 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.training_unary import Slope
 from mcudeploy.ops.unary import Unary
-from mcudeploy.training.forward import ONNX_AXES, NotTrainable
+from mcudeploy.training.onnx_images import ONNX_AXES, NotTrainable
 
 if TYPE_CHECKING:
     from mcudeploy.training.gradients import Backward
