@@ -32,9 +32,15 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.training.recipe import LARGEST_FACTOR, LOSSES, MOST_SAMPLES, MOST_STEPS, Recipe, Update
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcudeploy.boards.board import Board
     from mcudeploy.device.target import Target
     from mcudeploy.verify.preprocessing import Preprocessing
+
+
+_ENDS = 10
+"""The steps at each end of a training whose losses are averaged: one of this number of equal parts."""
 
 
 def _parse_update(text: str) -> Update:
@@ -292,6 +298,17 @@ def _ran(console: Console, report: Values) -> None:
     _training(console, report)
 
 
+def _losses(losses: Sequence[float]) -> str:
+    """The first and the last loss; of many steps the means of both ends too, as one sample states little."""
+    count = count_text(len(losses), "training step")
+    text = f"{losses[0]:g} at first, {losses[-1]:g} at the last of {count}"
+    share = len(losses) // _ENDS
+    if share < 2:
+        return text
+    first, last = (sum(each) / share for each in (losses[:share], losses[-share:]))
+    return f"{text}; {first:.4g} is the mean of the first {share:,}, {last:.4g} of the last"
+
+
 def _training(console: Console, report: Values) -> None:
     training = report["training"]
     losses = training.get("losses", ())
@@ -305,8 +322,7 @@ def _training(console: Console, report: Values) -> None:
         longer = f"{training['recomputed_percent']:.1f} %"
         rows.append(("recomputed", f"tensors of the forward part: unsplit, the step takes {longer} longer"))
     if losses:
-        count = count_text(len(losses), "training step")
-        rows.append(("loss", f"{losses[0]:g} at first, {losses[-1]:g} at the last of {count}"))
+        rows.append(("loss", _losses(losses)))
     if training.get("saved_model"):
         rows.append(("saved", training["saved_model"]))
     if training.get("inference_steps"):

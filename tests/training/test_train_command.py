@@ -20,6 +20,7 @@ from training_models import Array, Descent, Network, one_hot, saved
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.cli.train_command import _losses
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import training_run, training_steps
 from mcudeploy.common.errors import DivergedError, FitError, OutputsDifferError
@@ -86,6 +87,12 @@ def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
     dense = next(it.name for it in onnx.load("net.onnx").graph.node if it.op_type == "Gemm")
     assert training["onnx_nodes"]["conv_2_weights"] == training["onnx_nodes"]["conv_2_bias"] == [dense]
     assert sorted(training["onnx_nodes"]) == sorted(training["trained"])
+
+
+def test_losses_of_many_steps_are_averaged() -> None:
+    assert _losses([1.5, 0.5]) == "1.5 at first, 0.5 at the last of 2 training steps"
+    text = _losses([3.0, 1.0, *[9.0] * 17, 0.25, 0.75])
+    assert text.endswith("of 21 training steps; 2 is the mean of the first 2, 0.5 of the last")
 
 
 def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:
