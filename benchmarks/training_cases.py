@@ -101,6 +101,11 @@ def constant_gradients() -> Iterator[Graph]:
             constants = {"weights": rng.normal(0, 1, size).astype(np.float32)}
             output = conv.loops((shape,)).output_shape()
             yield one_operator(Conv2dInputGradient(conv, shape), (output,), DType.FLOAT32, constants)
+            stored: dict[str, ConstantArray] = {
+                "weights": rng.integers(-127, 128, size, np.int8),
+                "weight_scale": rng.uniform(0.001, 0.01, conv.out_channels).astype(np.float32),
+            }
+            yield one_operator(Conv2dInputGradient(conv, shape), (output,), DType.FLOAT32, stored)
 
 
 def grouped_gradient_cases() -> Iterator[Graph]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.ir.opdef import (
     Access,
@@ -29,13 +30,15 @@ from mcudeploy.ops.common import (
 )
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_kernels import is_plain
-from mcudeploy.ops.packing import pack_fours
+from mcudeploy.ops.packing import pack_fours, scaled_weights
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.requantize import STORED, dequantize_table, quantization_of
 from mcudeploy.ops.training_counts import (
+    WIDENED,
     forward_counts,
     input_gradient_counts,
     packed_gradient_counts,
+    widened_gradient_counts,
 )
 from mcudeploy.ops.windows import window_fields
 
@@ -92,7 +95,8 @@ class Conv2dInputGradient(PlainOperator):
     """The gradient of the input (H, W, C) of `conv` from the gradient (OH, OW, K) of its output, float32.
 
     The weights are a second input, stored as TrainedConv2d does, or constants["weights"] of the same order.
-    A convolution in several groups that is not depthwise has constants, in the order of dense weights.
+    A convolution in several groups that is not depthwise has constants, in the order of dense weights. Dense
+    constants may be int8, with constants["weight_scale"] float32 [K].
     """
 
     kind: ClassVar[str] = "Conv2dInputGradient"
@@ -149,7 +153,19 @@ class Conv2dInputGradient(PlainOperator):
         if weights is None:
             counts = input_gradient_counts(fields)
             return KernelCall("conv2d_f32_input_gradient", fields, counts=counts)
-        by_channel = np.asarray(weights, np.float32).reshape(self.conv.out_channels, -1)
+        by_channel = np.asarray(weights).reshape(self.conv.out_channels, -1)
+        if "weight_scale" not in operator.constants:
+            return self._packed(by_channel.astype(np.float32), fields)
+        integers = by_channel.astype(np.int8)
+        scale = np.asarray(operator.constants["weight_scale"], np.float32)
+        stored: dict[str, ParamValue] = {"weights": pack_fours(integers, 1), "scale": pack_fours(scale, 1)}
+        scratch = 4 * output.dtype.size_bytes * min(output.shape[2], WIDENED)
+        counts = widened_gradient_counts(fields)
+        other = KernelCall("conv2d_f32_packed_gradient_s8w", stored | fields, scratch, counts=counts)
+        return replace(self._packed(scaled_weights(integers, scale), fields), others=(other,))
+
+    @staticmethod
+    def _packed(by_channel: NDArray[np.float32], fields: dict[str, ParamValue]) -> KernelCall:
         arrays, counts = {"weights": pack_fours(by_channel, 1)}, packed_gradient_counts(fields)
         return KernelCall("conv2d_f32_packed_gradient", arrays | fields, counts=counts)
 

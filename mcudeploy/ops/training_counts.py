@@ -17,6 +17,8 @@ from mcudeploy.ops.windows import Windows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+WIDENED = 64
+"""Input channels whose int8 weights a gradient widens at a time."""
 _LINES = 4
 """Output channels, or input channels of a gradient, that are summed at a time."""
 
@@ -119,6 +121,22 @@ def packed_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
         }
 
     return _gradient_counts(fields, products)
+
+
+def widened_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Counts of conv2d_f32_packed_gradient_s8w."""
+    inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
+    blocks, parts = -(-outputs // _LINES), -(-inputs // WIDENED)
+    taps = fields["window.kernel_cols"]
+    plain = packed_gradient_counts(fields)
+
+    def counts(rows: Interval) -> Counts:
+        sizes = plain(rows)
+        lines = sizes["tap_rows"] * taps * blocks
+        repeated = {name: sizes[name] * parts for name in ("blocks", "incomplete")}
+        return {**sizes, **repeated, "lines": lines * parts, "widened": lines * inputs}
+
+    return counts
 
 
 def _gradient_counts(fields: Mapping[str, Any], products: Callable[[int, int], Counts]) -> CountsOf:

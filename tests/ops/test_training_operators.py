@@ -115,6 +115,15 @@ def biased(graph: Graph, x: Array, bias: Array) -> Array:
     return np.clip(clipped / quantization.scale + quantization.zero_point, -128, 127)
 
 
+def constant_weights(graph: Graph) -> Array:
+    """The real values of constant weights [K * ...]."""
+    constants = graph.operators[0].constants
+    weights = constants["weights"].astype(np.float64)
+    if "weight_scale" in constants:
+        weights = weights.reshape(len(constants["weight_scale"]), -1) * constants["weight_scale"][:, None]
+    return weights.reshape(-1)
+
+
 def expected(graph: Graph, values: dict[str, Array]) -> Array:
     """The output by the definition, in float64."""
     op: Any = graph.operators[0].op
@@ -154,7 +163,7 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
         return (decay * weights.reshape(-1) + step * stored_weights(conv, full)).reshape(weights.shape)
     assert isinstance(op, Conv2dInputGradient)
     gradient, *others = inputs
-    weights = others[0] if others else graph.operators[0].constants["weights"].astype(np.float64)
+    weights = others[0] if others else constant_weights(graph)
     rows, cols, channels = op.input_shape
     dense = dense_weights(conv, weights.reshape(-1), channels)
     by_tap = np.tensordot(gradient, dense, ([2], [0]))

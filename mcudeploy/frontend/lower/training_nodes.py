@@ -25,6 +25,7 @@ from mcudeploy.frontend.lower.training_unary_nodes import (
     smooth_gradient,
 )
 from mcudeploy.frontend.onnx import training_functions as functions
+from mcudeploy.frontend.onnx.constants import Constant, Quantized
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
 from mcudeploy.ir.graph import DType, Quantization
@@ -84,8 +85,8 @@ def biased_conv(builder: Builder, node: Node) -> None:
     stored = None if weights is None else weights.quantized
     if source is None or weights is None or stored is None or ending.quantization is None:
         raise Unsupported("its input, weights and result are not int8")
-    if np.any(stored.zero_point) or not (stored.signed and stored.bits == 8):
-        raise Unsupported("its weights are not int8 with the zero point 0")
+    if not _is_by_channel(stored):
+        raise Unsupported("its weights are not int8 with the zero point 0 and a scale for each channel")
     conv = _conv(node, weights.shape, (_bound(node, "low", -inf), _bound(node, "high", inf)))
     op, bias = BiasedConv2d(conv), builder.real(node.inputs[2])
     inputs = (builder.arranged(source.tensor, image_positions(source.index)), bias.tensor)
@@ -112,12 +113,28 @@ def input_gradient(builder: Builder, node: Node) -> None:
         constants: dict[str, ConstantArray] = {}
     else:
         op = Conv2dInputGradient(_conv(node, constant.shape), shape)
-        depthwise = op.conv.groups == shape[2]
-        axes = parameter_axes(op.conv) if depthwise else (0, 2, 3, 1)
-        stored = constant.reals().transpose(axes).reshape(-1)
-        inputs, constants = (gradient,), {"weights": np.ascontiguousarray(stored, np.float32)}
+        inputs, constants = (gradient,), _gradient_weights(op.conv, constant, shape[2])
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+
+
+def _is_by_channel(stored: Quantized) -> bool:
+    """Whether weights [K, ...] are int8 of zero point 0, with one scale for each output channel."""
+    one_scale = bool(np.all(stored.scale == stored.scale[:, :1, :1, :1]))
+    return one_scale and not np.any(stored.zero_point) and stored.signed and stored.bits == 8
+
+
+def _gradient_weights(conv: Conv2d, constant: Constant, channels: int) -> dict[str, ConstantArray]:
+    """Constant weights of an input gradient; dense ones are int8, with scales, if the file has them so."""
+    depthwise = conv.groups == channels
+    axes = parameter_axes(conv) if depthwise else (0, 2, 3, 1)
+    stored = constant.quantized
+    if stored is not None and conv.groups == 1 and _is_by_channel(stored):
+        integers = stored.integers.transpose(axes).reshape(-1)
+        scale = np.ascontiguousarray(stored.scale[:, 0, 0, 0], np.float32)
+        return {"weights": np.ascontiguousarray(integers, np.int8), "weight_scale": scale}
+    reals = constant.reals().transpose(axes).reshape(-1)
+    return {"weights": np.ascontiguousarray(reals, np.float32)}
 
 
 def weight_update(builder: Builder, node: Node) -> None:
