@@ -38,6 +38,7 @@ from mcudeploy.ops.training_updates import (
     Conv2dWeightUpdate,
     NextSample,
     ParameterStep,
+    SquareSum,
 )
 
 VALUE_SHAPES = (
@@ -69,6 +70,9 @@ def training_cases() -> Iterator[Graph]:
             yield one_operator(op, (shape, (1, 1, shape[2]), SCHEDULE), DType.FLOAT32)
         line = (1, 1, shape[0] * shape[2])
         yield one_operator(ParameterStep(0.1, 4), (line, line, SCHEDULE), DType.FLOAT32)
+        clipped = ParameterStep(0.1, 4, clipped=True)
+        yield one_operator(clipped, (line, line, SCHEDULE, (1, 1, 1)), DType.FLOAT32)
+        yield one_operator(SquareSum(), (line,), DType.FLOAT32)
         yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.INT8)], DType.INT8)

@@ -24,7 +24,7 @@ _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
     *("output-name", "prepare", "recompute", "report", "save-outputs", "samples", "topology"),
-    *("batch", "loss", "momentum", "rate", "save-model", "update", "weight-decay"),
+    *("batch", "clip-norm", "loss", "momentum", "rate", "save-model", "update", "weight-decay"),
     *("baud", "features", "head", "library", "junit", "markdown", "trace", "traceback", "trust-board"),
 }
 """Options that stand on the command line only."""

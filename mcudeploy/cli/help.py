@@ -120,7 +120,7 @@ _OPTIONS = {
         "--features",
         "--examples",
     ],
-    "Training": ["--loss", "--update", "--rate", "--weight-decay", "--momentum", "--batch"],
+    "Training": ["--loss", "--update", "--rate", "--weight-decay", "--momentum", "--batch", "--clip-norm"],
     "Plan": [
         *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),
         *("--assign", "--placement", "--parallel", "--objective", "--seed", "--fresh"),

@@ -103,6 +103,13 @@ def recipe_options(command: Command) -> Command:
         help="Training steps of an update, which takes their mean gradient. Above 1, sums of gradients "
         "need as much RAM as parameters, unless there are momenta.",
     )
+    @click.option(
+        "--clip-norm",
+        metavar="NORM",
+        type=Finite(0, 1e30, min_open=True),
+        help="Scale the gradients of an update so that the norm of all together is at most this. Sums of "
+        "gradients need as much RAM as parameters; not with --momentum.",
+    )
     @functools.wraps(command)
     def packed(*args: Any, **rest: Any) -> None:
         recipe = Recipe(**{it.name: rest.pop(it.name) for it in fields(Recipe)})
@@ -315,7 +322,7 @@ def _training(console: Console, report: Values) -> None:
     sizes = f"{training['parameters']:,} parameters, {training['parameter_bytes']:,} B"
     if training["momentum"]:
         sizes += f", and momenta of {training['parameter_bytes']:,} B"
-    elif training["batch"] > 1:
+    elif training["batch"] > 1 or training["clip_norm"]:
         sizes += f", and sums of gradients of {training['parameter_bytes']:,} B"
     rows = [("trained", f"{plain(training['update'])}: {sizes}")]
     if training["recomputed_percent"]:

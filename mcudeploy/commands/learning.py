@@ -23,7 +23,7 @@ Data = str | Path | Array | Mapping[str, Array]
 """Samples: a file or folder, an array, or one for each input by name. The first axis counts samples."""
 Labels = str | Path | Array | Sequence[Any] | None
 """The label of each sample: a file or an array."""
-_RECIPE = ("loss", "update", "rate", "weight_decay", "momentum", "batch")
+_RECIPE = ("loss", "update", "rate", "weight_decay", "momentum", "batch", "clip_norm")
 _TRAIN = ("data", "labels", *_RECIPE, "steps", "emulate", "port")
 
 
@@ -73,6 +73,7 @@ def train(
     weight_decay: float = 0.0,
     momentum: float = 0.0,
     batch: int = 1,
+    clip_norm: float | None = None,
     steps: int | None = None,
     emulate: bool = False,
     port: str | None = None,
@@ -89,7 +90,7 @@ def train(
     from mcudeploy.commands.training_run import TrainingRequest, run_training  # noqa: PLC0415 (loads slowly)
     from mcudeploy.evaluation.dataset import ArrayData, DataRequest  # noqa: PLC0415
 
-    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch))
+    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch, clip_norm))
     count = checked("steps", steps, Annotated[int, Field(gt=0, le=MOST_STEPS)] | None)
     source: DataRequest | ArrayData
     if isinstance(data, str | Path):
@@ -129,6 +130,7 @@ def build_training(
     weight_decay: float = 0.0,
     momentum: float = 0.0,
     batch: int = 1,
+    clip_norm: float | None = None,
     force: bool = False,
     **choices: Unpack[Choices],
 ) -> BuildResult:
@@ -137,7 +139,7 @@ def build_training(
     """
     from mcudeploy.commands import train as building  # noqa: PLC0415 (loads slowly)
 
-    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch))
+    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch, clip_norm))
     options = options_of(choices, (*_RECIPE, "force"))
     report = building.build_training(Path(model), board_of(board), options, Path(folder), recipe, force=force)
     return BuildResult(tuple(map(Path, report["files"])), report["verified"], report)
@@ -151,6 +153,7 @@ class _Factors:
     weight_decay: float
     momentum: float
     batch: int
+    clip_norm: float | None
 
 
 def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
@@ -170,6 +173,7 @@ def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
         ),
         momentum=checked("momentum", factors.momentum, Annotated[float, Field(ge=0, lt=1)]),
         batch=checked("batch", factors.batch, Annotated[int, Field(ge=1, le=MOST_SAMPLES)]),
+        clip_norm=checked("clip_norm", factors.clip_norm, Annotated[float, Field(gt=0)] | None),
     )
 
 

@@ -70,6 +70,7 @@ class LoadedModel:
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         batch: int = 1,
+        clip_norm: float | None = None,
         steps: int | None = None,
         device: str | None = None,
         **choices: Unpack[Choices],
@@ -88,6 +89,7 @@ class LoadedModel:
             weight_decay=weight_decay,
             momentum=momentum,
             batch=batch,
+            clip_norm=clip_norm,
             steps=steps,
             emulate=device is None,
             port=device,
@@ -106,6 +108,7 @@ class LoadedModel:
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         batch: int = 1,
+        clip_norm: float | None = None,
         force: bool = False,
         **choices: Unpack[Choices],
     ) -> python.BuildResult:
@@ -120,6 +123,7 @@ class LoadedModel:
             weight_decay=weight_decay,
             momentum=momentum,
             batch=batch,
+            clip_norm=clip_norm,
             force=force,
             **self._with(choices),
         )

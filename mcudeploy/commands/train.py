@@ -140,6 +140,7 @@ def training_report(written: WrittenStep, recipe: Recipe) -> dict[str, Any]:
         "weight_decay": recipe.weight_decay,
         "momentum": recipe.momentum,
         "batch": recipe.batch,
+        "clip_norm": recipe.clip_norm,
         "recomputed_percent": round(written.recomputed_percent, 1),
         **_parameters(step),
         "trained": list(step.parameters),

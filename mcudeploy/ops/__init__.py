@@ -77,6 +77,7 @@ from mcudeploy.ops.training_updates import (
     Conv2dWeightUpdateByRows,
     NextSample,
     ParameterStep,
+    SquareSum,
 )
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
@@ -170,6 +171,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     SmoothGradient,
     Softmax,
     SoftmaxInt16,
+    SquareSum,
     Svdf,
     Take,
     TopK,

@@ -211,14 +211,15 @@ class ParameterStep(PlainOperator):
     """A parameter (1, 1, N), in place, which changes after the last sample of a batch, float32:
     parameter - rate * (sum / batch + weight_decay * parameter).
 
-    Inputs: the parameter, the sum of its gradients (1, 1, N), the schedule, and further ones as those of
-    Conv2dWeightUpdate.
+    Inputs: the parameter, the sum of its gradients (1, 1, N), the schedule, if `clipped` a factor of the sum
+    (1, 1, 1), and further ones as those of Conv2dWeightUpdate.
     """
 
     kind: ClassVar[str] = "ParameterStep"
 
     weight_decay: float
     batch: int = 1
+    clipped: bool = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the elements at its place. Raises ValueError for two shapes."""
@@ -227,20 +228,43 @@ class ParameterStep(PlainOperator):
             raise ValueError(f"a sum {total} is not of a parameter {parameter}")
         _require_schedule(schedule)
         axes = (*spatial_axes(parameter), reduced_axis(_ONCE, 1))
-        reads = (ELEMENTWISE, ELEMENTWISE, _SCHEDULE, *(_AWAITED for _ in others))
-        return LoopNest(axes, reads, ELEMENTWISE)
+        if self.clipped and others[:1] != [(1, 1, 1)]:
+            raise ValueError("the factor of a sum is one value")
+        reads = [ELEMENTWISE, ELEMENTWISE, _SCHEDULE, *(_AWAITED for _ in others)]
+        if self.clipped:
+            reads[3] = (Index(), Index(), Index())
+        return LoopNest(axes, tuple(reads), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `parameter_f32_step`."""
-        require_floats(*inputs[:3], output)
+        require_floats(*inputs[: 3 + self.clipped], output)
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
-        return KernelCall(
-            "parameter_f32_step", size | {"weight_decay": self.weight_decay, "batch": float(self.batch)}
-        )
+        factors: dict[str, ParamValue] = {"weight_decay": self.weight_decay, "batch": float(self.batch)}
+        return KernelCall("parameter_f32_step", size | factors | {"is_clipped": int(self.clipped)})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the parameter."""
         return (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class SquareSum(PlainOperator):
+    """The sum of the squares (1, 1, 1) of a vector (1, 1, N), float32."""
+
+    kind: ClassVar[str] = "SquareSum"
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """All elements are read. Raises ValueError for another shape than that of a vector."""
+        ((rows, cols, elements),) = inputs
+        if (rows, cols) != (1, 1):
+            raise ValueError("squares are those of a vector")
+        axes = (*spatial_axes((1, 1, 1)), reduced_axis("n", elements))
+        return LoopNest(axes, ((Index(), Index(), Index.of(n=1)),), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `square_sum_f32`."""
+        require_floats(*inputs, output)
+        return KernelCall("square_sum_f32", {"row_elements": inputs[0].shape[2]})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Literal, get_args
 
 from mcudeploy.common.errors import UsageError
@@ -77,7 +77,7 @@ class Update:
     def __str__(self) -> str:
         if self.sparse is not None:
             return f"{_SPARSE}{self.sparse.origin}"
-        return f"last:{self.count}" if self.kind == "last" else self.kind
+        return f"{self.kind}:{self.count}" if self.count else self.kind
 
     def trained(self, layers: Sequence[Operator]) -> Trained:
         """Choose among these layers, in order.
@@ -105,7 +105,8 @@ class Recipe:
 
     The direction is the mean gradient of the batch, or with momentum the sum of `momentum` times the last
     direction and that gradient. Decay is not in that sum, as in SGDW (Loshchilov and Hutter, ICLR 2019).
-    `rate` is the initial one, which the device may change.
+    `rate` is the initial one, which the device may change. `clip_norm`: if the norm of all mean gradients is
+    larger, they are scaled to it.
     """
 
     loss: Loss = "cross-entropy"
@@ -114,6 +115,7 @@ class Recipe:
     weight_decay: float = 0.0
     momentum: float = 0.0
     batch: int = 1
+    clip_norm: float | None = None
 
     def __post_init__(self) -> None:
         if not isfinite(self.rate) or self.rate <= 0:
@@ -124,8 +126,15 @@ class Recipe:
             raise UsageError(f"--momentum {self.momentum:g}: it is in [0, 1)")
         if not 1 <= self.batch <= MOST_SAMPLES:
             raise UsageError(f"--batch {self.batch}: it is from 1 to {MOST_SAMPLES:,}")
+        if self.clip_norm is not None and not 0 < self.clip_norm < inf:
+            raise UsageError(f"--clip-norm {self.clip_norm:g}: a norm is above 0")
+        if self.clip_norm is not None and self.momentum:
+            raise UsageError(
+                "--clip-norm is not for --momentum, which sums in place, so that no gradient exists whole: "
+                "leave one of them out"
+            )
 
     @property
     def keeps_sums(self) -> bool:
         """Whether sums of gradients stay between training steps."""
-        return self.momentum > 0 or self.batch > 1
+        return self.momentum > 0 or self.batch > 1 or self.clip_norm is not None

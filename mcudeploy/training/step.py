@@ -92,7 +92,7 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
     backward = Backward(forward, updates, depending(operators, trained.operators), tensors)
     backward.gradients[end.tensor] = loss.gradient
     backward.run(operators)
-    schedule = {SCHEDULE: updates.next_sample()}
+    schedule = {SCHEDULE: updates.finish()}
     states = {**updates.next, **updates.sums, **schedule}
     forward.nodes.outputs += [output.name, loss.value, *states.values()]
     proto, origins = forward.nodes.model(graph.name), _origins(graph, trained)

@@ -18,6 +18,9 @@ from mcudeploy.training.recipe import Recipe
 SCHEDULE = "schedule"
 """The name of the state of the learning rate, and of the number of earlier samples in the batch."""
 
+_LEAST_NORM = 1e-6
+"""The addend of a norm that divides, as in PyTorch."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Gradient:
@@ -43,6 +46,8 @@ class Updates:
     schedule: str
     next: dict[str, str] = field(default_factory=dict)
     sums: dict[str, str] = field(default_factory=dict)
+    _totals: dict[str, str] = field(default_factory=dict)
+    """By parameter, the sum of its gradients after this sample."""
 
     @classmethod
     def of(cls, forward: Forward, recipe: Recipe) -> Updates:
@@ -50,12 +55,32 @@ class Updates:
         initial = forward.nodes.reals(np.array([recipe.rate, 0.0]), f"{SCHEDULE}_initial")
         return cls(forward, recipe, forward.state(SCHEDULE, initial, (0,)))
 
-    def next_sample(self) -> str:
-        """Add the next content of the schedule."""
-        batch = float(self.recipe.batch)
-        return self.forward.nodes.add(
-            functions.NEXT_SAMPLE, [self.schedule], (2,), f"{SCHEDULE}_next", batch=batch
-        )
+    def finish(self) -> str:
+        """Add the steps by sums of gradients, and the next content of the schedule, which is returned."""
+        nodes, batch = self.forward.nodes, float(self.recipe.batch)
+        kind, scale = functions.PARAMETER_STEP, list[str]()
+        if self.recipe.clip_norm is not None:
+            kind, scale = functions.CLIPPED_STEP, [self._scale(self.recipe.clip_norm)]
+        for name, total in self._totals.items():
+            parameter = self.forward.parameters[name]
+            inputs, shape = [parameter, total, self.schedule, *scale], nodes.shapes[parameter]
+            factors = {"weight_decay": self.recipe.weight_decay, "batch": batch}
+            self.next[name] = nodes.add(kind, inputs, shape, f"{name}_next", **factors)
+        return nodes.add(functions.NEXT_SAMPLE, [self.schedule], (2,), f"{SCHEDULE}_next", batch=batch)
+
+    def _scale(self, most: float) -> str:
+        """Add the factor that limits the norm of all mean gradients to `most`, as torch's clip_grad_norm_."""
+        nodes, shape = self.forward.nodes, (1,)
+        squares = [nodes.add(functions.SQUARE_SUM, [total], shape) for total in self._totals.values()]
+        whole = squares[0]
+        for square in squares[1:]:
+            whole = nodes.add("Add", [whole, square], shape)
+        norm = nodes.add("Sqrt", [whole], shape)
+        if self.recipe.batch > 1:
+            norm = nodes.add("Div", [norm, nodes.reals(self.recipe.batch)], shape)
+        norm = nodes.add("Add", [norm, nodes.reals(_LEAST_NORM)], shape, "gradient_norm")
+        scale = nodes.add("Div", [nodes.reals(most), norm], shape)
+        return nodes.add("Min", [scale, nodes.reals(1.0)], shape, "gradient_scale")
 
     def weights(self, operator: Operator, x: str, gradient: str) -> None:
         """Update the weights of a convolution, if they are trained, by the gradient of its output."""
@@ -89,15 +114,7 @@ class Updates:
         inputs = [held, *gradient.inputs, self.schedule]
         attributes = {**gradient.attributes, "momentum": recipe.momentum}
         total = nodes.add(gradient.total, inputs, shape, f"{before}_next", **attributes)
-        self.sums[before] = total
-        self.next[name] = nodes.add(
-            functions.PARAMETER_STEP,
-            [parameter, total, self.schedule],
-            shape,
-            f"{name}_next",
-            weight_decay=recipe.weight_decay,
-            batch=float(recipe.batch),
-        )
+        self.sums[before] = self._totals[name] = total
 
 
 def sum_name(parameter: str, recipe: Recipe) -> str:

@@ -32,6 +32,7 @@ from mcudeploy.ops.training_updates import (
     Conv2dWeightUpdateByRows,
     NextSample,
     ParameterStep,
+    SquareSum,
 )
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -48,7 +49,7 @@ UPDATES = (
     NextSample,
     ParameterStep,
 )
-"""Operators whose last input is the schedule."""
+"""Operators whose last input is the schedule, unless a step is clipped."""
 CASES = list(training_cases())
 CONSTANT_CASES = list(constant_gradients())
 
@@ -139,12 +140,15 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
     if isinstance(op, MaskedGradient):
         bits = np.unpackbits(values["x1"].astype(np.int8).view(np.uint8)[:, 0], axis=1, bitorder="little")
         return np.where(bits[:, : inputs[0][0].size].reshape(inputs[0].shape), inputs[0], 0)
+    if isinstance(op, SquareSum):
+        return np.array([[[(inputs[0] ** 2).sum()]]])
+    scale = inputs.pop() if getattr(op, "clipped", False) else 1
     *inputs, schedule = inputs if isinstance(op, UPDATES) else (*inputs, np.ones(2))
     rate, samples = schedule.reshape(-1)
     if isinstance(op, NextSample):
         return np.array([[[rate, 0 if samples + 1 >= op.batch else samples + 1]]])
     if isinstance(op, ParameterStep):
-        direction = inputs[1] / op.batch + op.weight_decay * inputs[0]
+        direction = scale * inputs[1] / op.batch + op.weight_decay * inputs[0]
         return inputs[0] if samples + 1 < op.batch else inputs[0] - rate * direction
     decay, step = (1 - rate * getattr(op, "weight_decay", 0), -rate)
     if hasattr(op, "momentum"):
@@ -184,7 +188,8 @@ def test_definition_and_pieces(number: int) -> None:
         drawn = rng.normal(0, 1, tensor.shape) * (1 if tensor.dtype is DType.FLOAT32 else 40)
         values[tensor.name] = drawn.astype(tensor.dtype.value)
     if isinstance(graph.operators[0].op, UPDATES):
-        values[graph.operators[0].inputs[-1]][...] = 0.3, number // 2 % 2 * 3
+        clipped = getattr(graph.operators[0].op, "clipped", False)
+        values[graph.operators[0].inputs[-1 - clipped]][...] = 0.3, number % 3 // 2 * 3
     result = check_graph(graph, values)["y"]
     wanted = expected(graph, values)
     if isinstance(graph.operators[0].op, BiasedConv2d):

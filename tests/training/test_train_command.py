@@ -716,6 +716,8 @@ def test_a_network_of_branches_learns(folder: Path) -> None:
         ("--update some", "is none of full, bias, last:K, as in last:1, and sparse:FILE"),
         ("--rate 0", "0.0 is not in the range"),
         ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
+        ("--batch 0", "0 is not in the range"),
+        ("--clip-norm 1 --momentum 0.5", "--clip-norm is not for --momentum"),
         ("--stream-input", "--stream-input is not for a training step"),
         ("--stateful --hop 2", "--stateful, --hop are not for a training step"),
     ],

@@ -88,10 +88,11 @@ def test_steps_in_turn(update: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "choices"),
     [
-        (HOST, {"batch": 3}),
         (HOST, {"batch": 2, "momentum": 0.9, "weight_decay": 0.1}),
         (HOST, {"momentum": 0.9, "weight_decay": 0.1}),
-        (CORTEX_M4, {"batch": 2, "weight_decay": 0.1}),
+        (CORTEX_M4, {"batch": 2, "weight_decay": 0.1, "clip_norm": 0.3}),
+        (HOST, {"clip_norm": 0.5}),
+        (HOST, {"clip_norm": 100.0}),
     ],
     ids=lambda it: "-".join(it) if isinstance(it, dict) else it.board.name,
 )
@@ -100,7 +101,7 @@ def test_batches(target: Target, choices: dict[str, Any], tmp_path: Path) -> Non
     path, rate, count = saved(random_network(15), tmp_path), 0.05, 6
     step = step_of(path, "cross-entropy", rate=rate, **choices)
     runs = [drawn(step, "cross-entropy", number) for number in range(count)]
-    result = ran(step, tmp_path, target, runs, split=target is HOST)
+    result = ran(step, tmp_path, target, runs, split="batch" in choices and target is HOST)
     assert result.verdict.reasons == ()
     descent = Descent(step_of(path, "cross-entropy"), **choices)
     wanted = descent.parameters(runs, [rate] * count)

@@ -247,6 +247,7 @@ class Descent:
     batch: int = 1
     momentum: float = 0.0
     weight_decay: float = 0.0
+    clip_norm: float = np.inf
 
     def parameters(
         self, runs: Sequence[Mapping[str, Array]], rates: Sequence[float]
@@ -260,9 +261,11 @@ class Descent:
         for end in range(self.batch, len(runs) + 1, self.batch):
             batch = [reference.gradients(run, now | rest, first) for run in runs[end - self.batch : end]]
             result += [now] * (self.batch - 1)
-            for name in now:
-                mean = sum(gradients[name] for gradients in batch) / self.batch
-                momenta[name] = self.momentum * momenta[name] + mean
+            means = {name: sum(gradients[name] for gradients in batch) / self.batch for name in now}
+            norm = np.sqrt(sum((mean**2).sum() for mean in means.values()))
+            scale = min(1.0, self.clip_norm / (norm + 1e-6))
+            for name, mean in means.items():
+                momenta[name] = self.momentum * momenta[name] + scale * mean
             now = {
                 name: value - rates[end - 1] * (momenta[name] + self.weight_decay * value)
                 for name, value in now.items()

@@ -8,7 +8,11 @@ void mcud_parameter_f32_step(const mcud_op *op, int32_t first_row, int32_t end_r
     const float *schedule = mcud_row(op->in[2], 0);
     const float rate = schedule[1] + 1.0f < params->batch ? 0.0f : schedule[0];
     const float decay = mcud_fused_f32(-rate, params->weight_decay, 1.0f);
-    const float step = -rate / params->batch;
+    float step = -rate / params->batch;
+    if (params->is_clipped) {
+        const float *scale = mcud_row(op->in[3], 0);
+        step *= *scale;
+    }
     for (int32_t row = first_row; row < end_row; row++) {
         const float *parameter = mcud_row(op->in[0], row);
         const float *sum = mcud_row(op->in[1], row);

@@ -48,6 +48,7 @@ from mcudeploy.ops.training_updates import (
     Conv2dWeightUpdate,
     NextSample,
     ParameterStep,
+    SquareSum,
 )
 
 
@@ -160,12 +161,19 @@ def bias_sum(builder: Builder, node: Node) -> None:
 
 
 def parameter_step(builder: Builder, node: Node) -> None:
-    """ParameterStep: the next content of a parameter."""
-    parameter, total, schedule = (builder.real(name) for name in node.inputs)
+    """ParameterStep or ClippedStep: the next content of a parameter."""
+    parameter, total, *others = (builder.real(name) for name in node.inputs)
     if not np.array_equal(parameter.index, total.index):
         raise Unsupported("its gradients are stored in another order than the parameter")
-    op = ParameterStep(node.number("weight_decay", 0.0), int(node.number("batch", 1.0)))
-    _updated(builder, node, op, (parameter.tensor, total.tensor, schedule.tensor))
+    op = ParameterStep(node.number("weight_decay", 0.0), int(node.number("batch", 1.0)), len(others) > 1)
+    _updated(builder, node, op, (parameter.tensor, total.tensor, *(it.tensor for it in others)))
+
+
+def square_sum(builder: Builder, node: Node) -> None:
+    """SquareSum of a parameter or a sum."""
+    source = builder.real(node.inputs[0]).tensor
+    tensor = builder.emit(SquareSum(), (source,), (1, 1, 1), DType.FLOAT32, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, positions((1,)), real=True))
 
 
 def next_sample(builder: Builder, node: Node) -> None:
@@ -213,6 +221,8 @@ TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
     functions.DEPTHWISE_SUM: weight_sum,
     functions.BIAS_SUM: bias_sum,
     functions.PARAMETER_STEP: parameter_step,
+    functions.CLIPPED_STEP: parameter_step,
+    functions.SQUARE_SUM: square_sum,
     functions.NEXT_SAMPLE: next_sample,
     functions.CLIP_GRADIENT: clip_gradient,
     functions.CLIP_MASK: clip_mask,

@@ -39,6 +39,10 @@ PARAMETER_STEP = "ParameterStep"
 """A parameter, sum of its gradients, schedule -> at the last sample of a batch
 parameter - rate * (sum / batch + weight_decay * parameter), else the parameter.
 """
+CLIPPED_STEP = "ClippedStep"
+"""As PARAMETER_STEP, with a factor of the sum as the fourth input."""
+SQUARE_SUM = "SquareSum"
+"""x -> [the sum of the squares of its elements]."""
 NEXT_SAMPLE = "NextSample"
 """The schedule, [rate, earlier samples in the batch] -> that of the next sample."""
 CLIP_GRADIENT = "ClipGradient"
@@ -86,9 +90,11 @@ _UNARIES = (
     SOFTPLUS_GRADIENT,
 )
 _SUMS = (GRADIENT_SUM, DEPTHWISE_SUM, BIAS_SUM)
-_UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE, *_SUMS, PARAMETER_STEP, NEXT_SAMPLE)
+_STEPS = (PARAMETER_STEP, CLIPPED_STEP, NEXT_SAMPLE)
+_UPDATES = (WEIGHT_UPDATE, DEPTHWISE_UPDATE, BIAS_UPDATE, *_SUMS, *_STEPS)
 TRAINING_OPERATORS = frozenset(
-    (PARAMETER, TRAINED_CONV, BIASED_CONV, INPUT_GRADIENT, *_CLIPS, *_POOLS, *_UNARIES, *_UPDATES)
+    (PARAMETER, TRAINED_CONV, BIASED_CONV, INPUT_GRADIENT, SQUARE_SUM)
+    + (*_CLIPS, *_POOLS, *_UNARIES, *_UPDATES)
 )
 """All operators of the domain."""
 _WINDOW = ("strides", "dilations", "pads", "group")
@@ -136,8 +142,16 @@ def training_functions() -> list[FunctionProto]:
         helper.make_node("Split", ["schedule"], ["wanted", "samples"]),
         *counted,
         helper.make_node("Where", ["inside", "zero", "wanted"], ["rate"]),
-        helper.make_node("Div", ["sum", "batch"], ["gradient"]),
-        *moved,
+    ]
+    clipped = [
+        helper.make_node("Div", ["sum", "batch"], ["mean"]),
+        helper.make_node("Mul", ["mean", "scale"], ["gradient"]),
+    ]
+    square_sum = [
+        helper.make_node("Mul", ["x", "x"], ["squares"]),
+        helper.make_node("ReduceSum", ["squares"], ["total"], keepdims=0),
+        helper.make_node("Constant", [], ["one"], value_ints=[1]),
+        helper.make_node("Reshape", ["total", "one"], ["y"]),
     ]
     next_sample = [
         scheduled,
@@ -201,6 +215,7 @@ def training_functions() -> list[FunctionProto]:
     window_of_sum = [*_WINDOW, "kernel_shape", "momentum"]
     window_of_update = [*_WINDOW, "kernel_shape", "weight_decay"]
     operands, of_bias = ["parameter", "x", "dy", "schedule"], ["parameter", "dy", "schedule"]
+    mean, of_sum = helper.make_node("Div", ["sum", "batch"], ["gradient"]), ["parameter", "sum", "schedule"]
     return [
         _function(PARAMETER, ["before", "initial"], same, ["perm"]),
         _function(TRAINED_CONV, ["x", "weights", "bias"], forward, [*_WINDOW, "low", "high"]),
@@ -212,7 +227,11 @@ def training_functions() -> list[FunctionProto]:
         _function(GRADIENT_SUM, operands, [*dense, *of_taps, *added], window_of_sum),
         _function(DEPTHWISE_SUM, operands, [*depthwise, *of_taps, *added], window_of_sum),
         _function(BIAS_SUM, of_bias, [*bias, *added], ["momentum"]),
-        _function(PARAMETER_STEP, ["parameter", "sum", "schedule"], after_batch, ["weight_decay", "batch"]),
+        _function(PARAMETER_STEP, of_sum, [*after_batch, mean, *moved], ["weight_decay", "batch"]),
+        _function(
+            CLIPPED_STEP, [*of_sum, "scale"], [*after_batch, *clipped, *moved], ["weight_decay", "batch"]
+        ),
+        _function(SQUARE_SUM, ["x"], square_sum, []),
         _function(NEXT_SAMPLE, ["schedule"], next_sample, ["batch"]),
         _function(CLIP_GRADIENT, ["dy", "x"], [*inside, *chosen], ["low", "high"]),
         _function(CLIP_MASK, ["x"], [*inside, mask], ["low", "high"]),
