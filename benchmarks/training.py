@@ -24,7 +24,7 @@ import numpy as np
 
 from mcudeploy.frontend import load
 
-CASE = re.compile(r"(?P<model>.+?\.onnx)(:(?P<update>full|bias|last:\d+))?(:(?P<options>.*))?")
+CASE = re.compile(r"(?P<model>.+?\.onnx)(:(?P<update>full|bias|(last|lora):\d+))?(:(?P<options>.*))?")
 ROWS = ("model", "update", "options", "arena", "parameters, sums", "rest", "flash", "cycles", "overhead")
 NAMED = {"momentum": ["--momentum", "0.9"], "batch": ["--batch", "8"], "unsplit": ["--no-split"]}
 SUMS = {"momentum", "batch"}

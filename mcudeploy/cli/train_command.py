@@ -62,13 +62,13 @@ def recipe_options(command: Command) -> Command:
     )
     @click.option(
         "--update",
-        metavar="full|bias|last:K|sparse:FILE",
+        metavar="full|bias|last:K|lora:R|sparse:FILE",
         type=ParsedText(_parse_update),
         default="last:1",
         show_default=True,
         help="The parameters that are trained: all; all biases and the weights of the last layer; those of "
-        "the last K layers; or those that a TOML or JSON file names by layer, as in weights = ['conv_3'] and "
-        "biases = 'all'.",
+        "the last K layers; factors of rank R beside all weights; or those that a TOML or JSON file names by "
+        "layer, as in weights = ['conv_3'] and biases = 'all'.",
     )
     @click.option(
         "--rate",

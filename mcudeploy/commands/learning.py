@@ -84,8 +84,9 @@ def train(
 
     `data`: files as `--data` takes them, or an array whose first axis counts samples; for several inputs a
     dict with one for each. `labels`: class numbers, or with `loss="mse"` the values of the output. `update`:
-    "full", "bias", "last:K" or "sparse:FILE". `batch`: the training steps of an update. Without `steps` every
-    sample is one. Raises DivergedError if a loss or a parameter is not finite.
+    "full", "bias", "last:K", "lora:R" or "sparse:FILE". `batch`: training steps of an update; `clip_norm`:
+    limit of the norm of its gradient. Without `steps` every sample is one. Raises DivergedError if a loss
+    or a parameter is not finite.
     """
     from mcudeploy.commands.training_run import TrainingRequest, run_training  # noqa: PLC0415 (loads slowly)
     from mcudeploy.evaluation.dataset import ArrayData, DataRequest  # noqa: PLC0415

@@ -89,7 +89,7 @@ def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
     """The names that the library explains; a layer without a node in the file has the operator's name."""
     nodes = {
         parameter_name(operator, kind): labels_of(operator)
-        for operator in convolutions(written.graph)
+        for operator in convolutions(written.adapted)
         for kind in ("weights", "bias")
     }
     nodes |= {sum_name(name, recipe): layer for name, layer in nodes.items()}

@@ -26,6 +26,7 @@ from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.quantization.data import class_numbers
 from mcudeploy.report import as_json
+from mcudeploy.training.lora import merged
 from mcudeploy.training.recipe import Recipe
 from mcudeploy.training.step import TrainingStep, trained_model
 from mcudeploy.verify.samples import NamedArray, load_samples
@@ -117,7 +118,9 @@ def run_training(
                     result = continue_run(result, target, device, samples)
                     _require_finite(result, written.step, request.recipe, steps)
         parameters = final_parameters(result, written.step)
-        model = trained_model(graph, parameters).SerializeToString()
+        update = request.recipe.update
+        values = merged(graph, update.count, parameters) if update.kind == "lora" else parameters
+        model = trained_model(graph, values).SerializeToString()
         saved = None if result.verdict.reasons else request.saved
         if saved is not None:
             write_file(saved, model)

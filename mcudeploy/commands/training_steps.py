@@ -21,6 +21,7 @@ from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans, search_plans
 from mcudeploy.training.forward import convolutions
+from mcudeploy.training.lora import adapted
 from mcudeploy.training.recipe import Recipe
 from mcudeploy.training.recomputing import keep_choices
 from mcudeploy.training.shared import require_separate_constants
@@ -35,7 +36,8 @@ _SHORTEST_S = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenStep:
-    """A training step in a file of the model's name. `options` plan it; `graph` is the model's.
+    """A training step in a file of the model's name. `options` plan it; `graph` is the model's, and `adapted`
+    has the factors of lora as well.
 
     `recomputed_percent`: how much longer the step takes, unsplit, than one that keeps all tensors.
     """
@@ -43,6 +45,7 @@ class WrittenStep:
     path: Path
     step: TrainingStep
     graph: Graph
+    adapted: Graph
     options: Options
     recomputed_percent: float = 0.0
 
@@ -58,8 +61,9 @@ def written_step(
     """
     _require_plain(options)
     graph = read_model(path, replace(options, keep_constant=True)).graph
-    step = training_step(graph, recipe, keep)
-    trained = recipe.update.trained(convolutions(graph))
+    changed = adapted(graph, recipe.update)
+    step = training_step(changed, recipe, keep)
+    trained = recipe.update.trained(convolutions(changed))
     require_separate_constants(
         read(path, InputChoices(dict(options.shapes), dict(options.constants))), graph, trained
     )
@@ -67,7 +71,7 @@ def written_step(
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
         file = Path(folder, f"{path.stem}.onnx")  # the C library has the model's name
         file.write_bytes(step.proto.SerializeToString())
-        yield WrittenStep(file, step, graph, planned)
+        yield WrittenStep(file, step, graph, changed, planned)
 
 
 @contextmanager
@@ -81,8 +85,8 @@ def smallest_step(
     """
     with ExitStack() as folders:
         whole = folders.enter_context(written_step(path, options, recipe))
-        trained = recipe.update.trained(convolutions(whole.graph))
-        choices = keep_choices(whole.graph, trained) if options.split else ()
+        trained = recipe.update.trained(convolutions(whole.adapted))
+        choices = keep_choices(whole.adapted, trained) if options.split else ()
         written = [whole, *(folders.enter_context(written_step(path, options, recipe, it)) for it in choices)]
         within = _within(written, board)
         if len(within) == 1:

@@ -27,8 +27,10 @@ LARGEST_FACTOR = 1e6
 MOST_STEPS = 100_000
 """Limit of the training steps of a run."""
 
+FACTORS = ("lora_a", "lora_b")
+"""The ends of the names of layers that are low-rank factors."""
 _SPARSE = "sparse:"
-_LAST = re.compile(r"last:([1-9][0-9]{0,3})")
+_COUNTED = re.compile(r"(last|lora):([1-9][0-9]{0,3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +55,30 @@ class Update:
     """Choice of the trained parameters among layers: operators with weights.
 
     `kind`: "full" trains all, "last" the weights and biases of the last `count`, "bias" all biases and the
-    weights of the last, "sparse" those that a file names.
+    weights of the last, "sparse" those that a file names, "lora" factors of rank `count`: layers that
+    `lora.adapted` adds.
     """
 
-    kind: Literal["full", "last", "bias", "sparse"]
+    kind: Literal["full", "last", "bias", "sparse", "lora"]
     count: int = 0
     sparse: SparseLayers | None = None
 
     @classmethod
     def parse(cls, text: str) -> Update:
-        """Read full, last:K, bias or sparse:FILE, and the file. Raises UsageError for other texts."""
-        last = _LAST.fullmatch(text)
-        if last is not None:
-            return cls("last", int(last[1]))
+        """Read full, last:K, bias, lora:R or sparse:FILE, and the file. Raises UsageError for other texts."""
+        counted = _COUNTED.fullmatch(text)
+        if counted is not None:
+            return cls("last" if counted[1] == "last" else "lora", int(counted[2]))
         if text == "full":
             return cls("full")
         if text == "bias":
             return cls("bias")
         if text.startswith(_SPARSE):
             return cls("sparse", sparse=SparseLayers.read(text.removeprefix(_SPARSE)))
-        raise UsageError(f"--update {text!r} is none of full, bias, last:K, as in last:1, and sparse:FILE")
+        raise UsageError(
+            f"--update {text!r} is none of full, bias, last:K, as in last:1, lora:R, as in lora:4, and "
+            "sparse:FILE"
+        )
 
     def __str__(self) -> str:
         if self.sparse is not None:
@@ -91,6 +97,9 @@ class Update:
         operators = [layer.name for layer in layers]
         if self.kind == "full":
             return Trained(frozenset(operators), frozenset(operators))
+        if self.kind == "lora":
+            factors = frozenset(name for name in operators if name.endswith(FACTORS))
+            return Trained(factors, factors)
         if self.kind == "bias":
             return Trained(frozenset(operators[-1:]), frozenset(operators))
         if self.count > len(operators):

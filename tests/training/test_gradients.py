@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 from training_models import Array, Float64Step, Network, one_hot, random_network, saved
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
+from mcudeploy.training.lora import adapted
 from mcudeploy.training.recipe import Loss, Recipe, Update
 from mcudeploy.training.step import TrainingStep, training_step
 
@@ -34,7 +36,7 @@ def step_of(
 ) -> TrainingStep:
     """The training step of a model; `keep`: as in `training_step`, `choices`: as in `Recipe`."""
     recipe = Recipe(loss, Update.parse(update), rate, **choices)
-    return training_step(load(model, keep_constant=True), recipe, keep)
+    return training_step(adapted(load(model, keep_constant=True), recipe.update), recipe, keep)
 
 
 def drawn(step: TrainingStep, loss: Loss, seed: int) -> dict[str, Array]:
@@ -85,6 +87,21 @@ def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
     path, update = saved(random_network(seed), tmp_path), "bias" if seed % 2 else "full"
     step = step_of(path, loss, update, momentum=0.9 * (seed % 4 == 1), keep=() if seed % 4 == 2 else None)
     assert worst_slope(step, drawn(step, loss, seed)) < SLOPE_TOLERANCE
+
+
+@pytest.mark.parametrize("seed", [1, 3, 8])
+def test_gradients_of_low_rank_factors(seed: int, tmp_path: Path) -> None:
+    """At random factors; at first those of A have no gradient, since B is zero."""
+    step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", "lora:1")
+    rng, random = np.random.default_rng(seed), 0
+    for tensor in step.proto.graph.initializer:
+        if tensor.name.endswith("lora_b_weights_initial"):
+            values = rng.normal(0, 1, tensor.dims).astype(np.float32)
+            assert not numpy_helper.to_array(tensor).any()
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+            random += 1
+    assert 4 * random == len(step.parameters) > 0
+    assert worst_slope(step, drawn(step, "cross-entropy", seed)) < SLOPE_TOLERANCE
 
 
 def test_tensors_are_computed_again_from_those_that_are_kept(tmp_path: Path) -> None:

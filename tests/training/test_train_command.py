@@ -455,6 +455,30 @@ def test_check_compares_updates(folder: Path) -> None:
     assert "All tensors are kept: build and run may compute some again" in " ".join(shown.output.split())
 
 
+def test_low_rank_factors_are_merged(folder: Path) -> None:
+    """The saved model, without factors, computes what the next step does with them."""
+    line = f"{RUN} --data data.npz --update lora:2"
+    trained = report(f"{line} --steps 14 --save-model trained.onnx")
+    counts = 2 * (18 + 6) + 2 + 6, 2 * (6 + CLASSES) + 2 + CLASSES
+    assert trained["verified"] and trained["training"]["parameters"] == sum(counts)
+    dense = next(it.name for it in onnx.load("net.onnx").graph.node if it.op_type == "Gemm")
+    assert trained["training"]["onnx_nodes"]["conv_2_lora_b_weights"] == [dense]
+    losses = trained["training"]["losses"]
+    assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5])
+    following = report(f"{line} --steps 15")
+    wanted = next(it for it in following["outputs"] if it["sample"] == 14 and it["elements"] == CLASSES)
+    x = np.load("x.npy")[4:5]
+    values, unchanged = (outputs_of(Path(name), x).reshape(-1) for name in ("trained.onnx", "net.onnx"))
+    for each in wanted["top"]:
+        assert values[each["index"]] == pytest.approx(each["value"], abs=1e-6)
+    assert np.abs(values - unchanged).max() > 1e-2
+    assert sum(it.op_type == "Conv" for it in onnx.load("trained.onnx").graph.node) == 3
+    built = report("train build net.onnx --update lora:2 --board host --no-split -o lib")
+    assert (
+        built["training"]["update"] == "lora:2" and "conv_2_lora_a" in Path("lib/include/net.h").read_text()
+    )
+
+
 def test_a_file_names_the_layers(folder: Path) -> None:
     """By nodes of the model's file; also those that are fused with a layer."""
     model = network().model()
@@ -713,7 +737,11 @@ def test_a_network_of_branches_learns(folder: Path) -> None:
     ("options", "message"),
     [
         ("--update last:9", "the model has 3 layers with weights"),
-        ("--update some", "is none of full, bias, last:K, as in last:1, and sparse:FILE"),
+        (
+            "--update some",
+            "is none of full, bias, last:K, as in last:1, lora:R, as in lora:4, and sparse:FILE",
+        ),
+        ("--update lora:9", "no layer has more weights than factors of this rank would have"),
         ("--rate 0", "0.0 is not in the range"),
         ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
         ("--batch 0", "0 is not in the range"),
