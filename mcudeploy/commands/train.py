@@ -21,8 +21,8 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.training.forward import convolutions, parameter_name
+from mcudeploy.training.named_layers import labels_of
 from mcudeploy.training.recipe import Recipe, Update
-from mcudeploy.training.sparse import labels_of
 from mcudeploy.training.step import TrainingStep
 from mcudeploy.training.updates import SCHEDULE, sum_name
 

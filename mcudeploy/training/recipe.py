@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Operator
-from mcudeploy.training.sparse import SparseLayers
+from mcudeploy.training.named_layers import SparseLayers
 
 Loss = Literal["cross-entropy", "mse"]
 """cross-entropy: of a softmax over the classes, against a probability for each; mse: the mean of the squared
