@@ -134,6 +134,11 @@ def test_a_model_is_trained_on_a_board(model: Path, tmp_path: Path) -> None:
     assert again.losses == trained.losses
     faster = md.train(model, data=tmp_path / "data.npz", update="full", rate=0.1, momentum=0.5, split=False)
     assert faster.verified and faster.report["training"]["momentum"] == 0.5
+    batches = loaded.train(images, labels, update="lora:1", batch=2, clip_norm=1.0, split=False)
+    assert batches.verified and (
+        batches.report["training"]["batch"],
+        batches.report["training"]["clip_norm"],
+    ) == (2, 1)
     assert faster.losses[:2] == trained.losses[:2] and faster.losses[2] != trained.losses[2]
     assert set(faster.parameters) == set(trained.parameters)
     by_name = md.train(
@@ -169,6 +174,9 @@ def test_an_unverified_training_is_not_saved(model: Path, tmp_path: Path) -> Non
         ("^rate=0", {"rate": 0}),
         ("^weight_decay=-1", {"weight_decay": -1}),
         ("^momentum=1", {"momentum": 1}),
+        ("^batch=0", {"batch": 0}),
+        ("^clip_norm=0", {"clip_norm": 0}),
+        (r"^update='sparse:none.toml': none.toml cannot be read", {"update": "sparse:none.toml"}),
         ("^steps=0", {"steps": 0}),
         ("^steps=100001: .* less than or equal to 100000", {"steps": 100_001}),
         ("^rate=1e.30: .* less than or equal to 1000000", {"rate": 1e30}),
