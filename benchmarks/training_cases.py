@@ -45,7 +45,7 @@ VALUE_SHAPES = (
     (1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3), (7, 3, 6), (9, 2, 33),
 )  # fmt: skip
 """The shapes of gradients for operators without windows."""
-SCHEDULE = (1, 1, 2)
+OPTIMIZER = (1, 1, 2)
 """The shape of the learning rate and the number of earlier samples."""
 
 
@@ -60,18 +60,18 @@ def training_cases() -> Iterator[Graph]:
         update = Conv2dWeightUpdate(conv, 0.1)
         by_rows = update.by_rows(output, shape)
         for op in (update, Conv2dGradientSum(conv, 0.9), *(() if by_rows is None else (by_rows,))):
-            yield one_operator(op, (output, shape, weights, SCHEDULE), DType.FLOAT32)
+            yield one_operator(op, (output, shape, weights, OPTIMIZER), DType.FLOAT32)
     for batch in (1, 4):
-        yield one_operator(NextSample(batch), (SCHEDULE,), DType.FLOAT32)
+        yield one_operator(NextSample(batch), (OPTIMIZER,), DType.FLOAT32)
     yield from constant_gradients()
     yield from biased_cases()
     for shape in VALUE_SHAPES:
         for op in (BiasUpdate(0.1), BiasGradientSum(0.9)):
-            yield one_operator(op, (shape, (1, 1, shape[2]), SCHEDULE), DType.FLOAT32)
+            yield one_operator(op, (shape, (1, 1, shape[2]), OPTIMIZER), DType.FLOAT32)
         line = (1, 1, shape[0] * shape[2])
-        yield one_operator(ParameterStep(0.1, 4), (line, line, SCHEDULE), DType.FLOAT32)
+        yield one_operator(ParameterStep(0.1, 4), (line, line, OPTIMIZER), DType.FLOAT32)
         clipped = ParameterStep(0.1, 4, clipped=True)
-        yield one_operator(clipped, (line, line, SCHEDULE, (1, 1, 1)), DType.FLOAT32)
+        yield one_operator(clipped, (line, line, OPTIMIZER, (1, 1, 1)), DType.FLOAT32)
         yield one_operator(SquareSum(), (line,), DType.FLOAT32)
         yield one_operator(ClipGradient(0.0, 0.5), (shape, shape), DType.FLOAT32)
         yield mixed_operator(ClipMask(0.0, 0.5), [(shape, DType.FLOAT32)], DType.INT8)

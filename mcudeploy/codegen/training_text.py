@@ -12,8 +12,8 @@ from mcudeploy.ir.graph import Graph, GraphIO
 
 @dataclass(frozen=True, slots=True)
 class StepNames:
-    """Names in a training step: its input `target`, its output `loss`, its state `schedule`, and the nodes of
-    the user's model.
+    """Names in a training step: its input `target`, its output `loss`, its state `optimizer`, and the nodes
+    of the user's model.
 
     `nodes`: by parameter, or sum of its gradients, the nodes of its layer. `has_classes`: the target has a
     probability for each class.
@@ -21,21 +21,21 @@ class StepNames:
 
     target: str
     loss: str
-    schedule: str
+    optimizer: str
     has_classes: bool
     nodes: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingText:
-    """Target, loss, prediction and schedule in the C interface; `layers`: by the C name of each other state,
+    """Target, loss, prediction and optimizer in the C interface; `layers`: by the C name of each other state,
     its nodes.
     """
 
     target: str
     loss: str
     prediction: str
-    schedule: str
+    optimizer: str
     has_classes: bool
     layers: Mapping[str, str]
 
@@ -58,9 +58,9 @@ def training_text(graph: Graph, borders: StepBorders, names: StepNames) -> Train
     states = {
         state.before.name: text.border.name for state, text in zip(graph.states, borders.states, strict=True)
     }
-    schedule = states.pop(names.schedule)
+    optimizer = states.pop(names.optimizer)
     layers = {text: ", ".join(map(comment_text, names.nodes[name])) for name, text in states.items()}
-    return TrainingText(inputs[names.target], loss, prediction, schedule, names.has_classes, layers)
+    return TrainingText(inputs[names.target], loss, prediction, optimizer, names.has_classes, layers)
 
 
 def _c_names(ends: Sequence[GraphIO], texts: Sequence[BorderText]) -> dict[str, str]:

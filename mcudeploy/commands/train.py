@@ -24,7 +24,7 @@ from mcudeploy.training.forward import convolutions, parameter_name
 from mcudeploy.training.named_layers import labels_of
 from mcudeploy.training.recipe import Recipe, Update
 from mcudeploy.training.step import TrainingStep
-from mcudeploy.training.updates import SCHEDULE, sum_name
+from mcudeploy.training.updates import OPTIMIZER, sum_name
 
 COMPARED = ("full", "bias", "last:2", "last:1")
 """The updates that `train check` compares."""
@@ -93,7 +93,7 @@ def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
         for kind in ("weights", "bias")
     }
     nodes |= {sum_name(name, recipe): layer for name, layer in nodes.items()}
-    return StepNames(written.step.target, written.step.loss, SCHEDULE, recipe.loss == "cross-entropy", nodes)
+    return StepNames(written.step.target, written.step.loss, OPTIMIZER, recipe.loss == "cross-entropy", nodes)
 
 
 def inference_steps(plan: Plan) -> int | None:

@@ -36,8 +36,8 @@ _ONCE = "once"
 """An axis of one value."""
 _AWAITED: Access = (TableIndex(_ONCE, (0,), (0,)),) * 3
 """An operand that is not read, but computed before the last step."""
-_SCHEDULE_SHAPE = (1, 1, 2)
-_SCHEDULE: Access = (Index(), Index(), TableIndex(_ONCE, (0,), (2,)))
+_OPTIMIZER_SHAPE = (1, 1, 2)
+_OPTIMIZER: Access = (Index(), Index(), TableIndex(_ONCE, (0,), (2,)))
 """The operand that has the learning rate, and the number of earlier samples in the batch."""
 _HELD = 2
 """The operand of a weight update that it overwrites."""
@@ -50,7 +50,7 @@ class Conv2dWeightUpdate(PlainOperator):
     """Weights of `conv`, in place: weights - rate * (gradient + weight_decay * weights), float32.
 
     Inputs: the gradient (OH, OW, K) of the convolution's output; its input (H, W, C); the weights, stored as
-    TrainedConv2d does; the schedule (1, 1, 2), as NextSample has it. Further inputs are not read: they are
+    TrainedConv2d does; the optimizer (1, 1, 2), as NextSample has it. Further inputs are not read: they are
     computed from the weights, so they come before these change.
     """
 
@@ -151,7 +151,7 @@ class BiasUpdate(PlainOperator):
     """A bias (1, 1, K), in place: bias - rate * (gradient + weight_decay * bias), float32.
 
     Its gradient is the sum of a gradient (H, W, K) over its pixels. Inputs: that gradient, the bias, the
-    schedule, and further ones as those of Conv2dWeightUpdate. Each step adds a block of rows to sums.
+    optimizer, and further ones as those of Conv2dWeightUpdate. Each step adds a block of rows to sums.
     """
 
     kind: ClassVar[str] = "BiasUpdate"
@@ -211,7 +211,7 @@ class ParameterStep(PlainOperator):
     """A parameter (1, 1, N), in place, which changes after the last sample of a batch, float32:
     parameter - rate * (sum / batch + weight_decay * parameter).
 
-    Inputs: the parameter, the sum of its gradients (1, 1, N), the schedule, if `clipped` a factor of the sum
+    Inputs: the parameter, the sum of its gradients (1, 1, N), the optimizer, if `clipped` a factor of the sum
     (1, 1, 1), and further ones as those of Conv2dWeightUpdate.
     """
 
@@ -223,14 +223,14 @@ class ParameterStep(PlainOperator):
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the elements at its place. Raises ValueError for two shapes."""
-        parameter, total, schedule, *others = inputs
+        parameter, total, optimizer, *others = inputs
         if parameter != total:
             raise ValueError(f"a sum {total} is not of a parameter {parameter}")
-        _require_schedule(schedule)
+        _require_optimizer(optimizer)
         axes = (*spatial_axes(parameter), reduced_axis(_ONCE, 1))
         if self.clipped and others[:1] != [(1, 1, 1)]:
             raise ValueError("the factor of a sum is one value")
-        reads = [ELEMENTWISE, ELEMENTWISE, _SCHEDULE, *(_AWAITED for _ in others)]
+        reads = [ELEMENTWISE, ELEMENTWISE, _OPTIMIZER, *(_AWAITED for _ in others)]
         if self.clipped:
             reads[3] = (Index(), Index(), Index())
         return LoopNest(axes, tuple(reads), ELEMENTWISE)
@@ -269,7 +269,7 @@ class SquareSum(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class NextSample(PlainOperator):
-    """The schedule (1, 1, 2), in place, for the next sample: the learning rate, and the number of earlier
+    """The optimizer (1, 1, 2), in place, for the next sample: the learning rate, and the number of earlier
     samples in the batch, which starts again after `batch` samples.
 
     Further inputs as those of Conv2dWeightUpdate.
@@ -281,9 +281,9 @@ class NextSample(PlainOperator):
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Both elements are read. Raises ValueError for another shape."""
-        schedule, *others = inputs
-        _require_schedule(schedule)
-        axes = (*spatial_axes(schedule), reduced_axis(_ONCE, 1))
+        optimizer, *others = inputs
+        _require_optimizer(optimizer)
+        axes = (*spatial_axes(optimizer), reduced_axis(_ONCE, 1))
         return LoopNest(axes, (ELEMENTWISE, *(_AWAITED for _ in others)), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -292,16 +292,16 @@ class NextSample(PlainOperator):
         return KernelCall("next_sample_f32", {"batch": float(self.batch)})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the schedule."""
+        """Return the optimizer."""
         return (0,)
 
 
 def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
     """The loops of an update of weights; `held_rows`: the index of the row of the weights."""
-    gradient, x, weights, schedule, *others = inputs
+    gradient, x, weights, optimizer, *others = inputs
     plain = conv.loops((x,))
     require_parameters(conv, x, weights)
-    _require_schedule(schedule)
+    _require_optimizer(optimizer)
     if plain.output_shape() != gradient:
         raise ValueError(f"a gradient {gradient} is not of the output for {x}")
     dense = conv.groups == 1
@@ -323,7 +323,7 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
         (Index.of(oh=1), Index.of(ow=1), of_output),
         (row, col, of_input),
         (held_rows, Index(), weight),
-        _SCHEDULE,
+        _OPTIMIZER,
         *(_AWAITED for _ in others),
     )
     return LoopNest(axes, reads, (Index(), Index(), weight), multiplies=True)
@@ -331,8 +331,8 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
 
 def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
     """The loops of an update of a bias; `held_rows`: the index of the row of the bias."""
-    gradient, bias, schedule, *others = inputs
-    _require_schedule(schedule)
+    gradient, bias, optimizer, *others = inputs
+    _require_optimizer(optimizer)
     if bias != (1, 1, gradient[2]):
         raise ValueError(f"a bias {bias} does not fit a gradient {gradient}")
     axes = (
@@ -342,7 +342,7 @@ def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
         reduced_axis(_ONCE, 1),
     )
     read: Access = (Index.of(oh=1), Index.of(ow=1), Index.of(k=1))
-    reads = (read, (held_rows, Index(), Index.of(k=1)), _SCHEDULE, *(_AWAITED for _ in others))
+    reads = (read, (held_rows, Index(), Index.of(k=1)), _OPTIMIZER, *(_AWAITED for _ in others))
     return LoopNest(axes, reads, _VECTOR)
 
 
@@ -351,10 +351,10 @@ def _at_last(rows: int) -> TableIndex:
     return TableIndex("oh", (0,) * rows, (0,) * (rows - 1) + (1,))
 
 
-def _require_schedule(schedule: Shape) -> None:
-    """Raise ValueError for a schedule of another shape."""
-    if schedule != _SCHEDULE_SHAPE:
-        raise ValueError(f"a schedule has the shape {_SCHEDULE_SHAPE}, not {schedule}")
+def _require_optimizer(optimizer: Shape) -> None:
+    """Raise ValueError for an optimizer of another shape."""
+    if optimizer != _OPTIMIZER_SHAPE:
+        raise ValueError(f"an optimizer has the shape {_OPTIMIZER_SHAPE}, not {optimizer}")
 
 
 def _update_fields(conv: Conv2d, inputs: tuple[Tensor, ...]) -> dict[str, ParamValue]:

@@ -26,7 +26,7 @@ from mcudeploy.training.onnx_images import image_shape
 from mcudeploy.training.quantized import is_stored
 from mcudeploy.training.recipe import Recipe, Trained
 from mcudeploy.training.recomputing import KeptTensors
-from mcudeploy.training.updates import SCHEDULE, Updates
+from mcudeploy.training.updates import OPTIMIZER, Updates
 
 LOSS = "loss"
 TARGET = "target"
@@ -45,7 +45,7 @@ class ParameterOrigin:
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingStep:
     """A training step. `parameters`: the names of parameters before a step, each with that after it; `sums`:
-    likewise of the sums of their gradients that stay, as momenta do; `schedule`: likewise of the learning
+    likewise of the sums of their gradients that stay, as momenta do; `optimizer`: likewise of the learning
     rate and the number of samples. `origins`: by the names of parameters before; `loss` and `target`: names
     of the output and the input.
     """
@@ -53,7 +53,7 @@ class TrainingStep:
     proto: ModelProto
     parameters: Mapping[str, str]
     sums: Mapping[str, str]
-    schedule: Mapping[str, str]
+    optimizer: Mapping[str, str]
     origins: Mapping[str, ParameterOrigin]
     loss: str
     target: str
@@ -61,7 +61,7 @@ class TrainingStep:
     @property
     def states(self) -> dict[str, str]:
         """Return all that stays between steps, by the names before the step."""
-        return {**self.parameters, **self.sums, **self.schedule}
+        return {**self.parameters, **self.sums, **self.optimizer}
 
 
 def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = None) -> TrainingStep:
@@ -92,11 +92,11 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
     backward = Backward(forward, updates, depending(operators, trained.operators), tensors)
     backward.gradients[end.tensor] = loss.gradient
     backward.run(operators)
-    schedule = {SCHEDULE: updates.finish()}
-    states = {**updates.next, **updates.sums, **schedule}
+    optimizer = {OPTIMIZER: updates.finish()}
+    states = {**updates.next, **updates.sums, **optimizer}
     forward.nodes.outputs += [output.name, loss.value, *states.values()]
     proto, origins = forward.nodes.model(graph.name), _origins(graph, trained)
-    return TrainingStep(proto, updates.next, updates.sums, schedule, origins, loss.value, loss.target)
+    return TrainingStep(proto, updates.next, updates.sums, optimizer, origins, loss.value, loss.target)
 
 
 def _origins(graph: Graph, trained: Trained) -> dict[str, ParameterOrigin]:

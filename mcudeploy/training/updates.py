@@ -15,7 +15,7 @@ from mcudeploy.ops.training import parameter_axes
 from mcudeploy.training.forward import Forward, parameter_name, window
 from mcudeploy.training.recipe import Recipe
 
-SCHEDULE = "schedule"
+OPTIMIZER = "optimizer"
 """The name of the state of the learning rate, and of the number of earlier samples in the batch."""
 
 _LEAST_NORM = 1e-6
@@ -38,12 +38,12 @@ class _Gradient:
 @dataclass(slots=True)
 class Updates:
     """The updates under construction. `next`: by parameter, its value after the step; `sums`: likewise of the
-    sums of gradients that stay between steps; `schedule`: the value that the updates read.
+    sums of gradients that stay between steps; `optimizer`: the value that the updates read.
     """
 
     forward: Forward
     recipe: Recipe
-    schedule: str
+    optimizer: str
     next: dict[str, str] = field(default_factory=dict)
     sums: dict[str, str] = field(default_factory=dict)
     _totals: dict[str, str] = field(default_factory=dict)
@@ -52,21 +52,21 @@ class Updates:
     @classmethod
     def of(cls, forward: Forward, recipe: Recipe) -> Updates:
         """Begin the updates, with the state that has the learning rate and counts samples."""
-        initial = forward.nodes.reals(np.array([recipe.rate, 0.0]), f"{SCHEDULE}_initial")
-        return cls(forward, recipe, forward.state(SCHEDULE, initial, (0,)))
+        initial = forward.nodes.reals(np.array([recipe.rate, 0.0]), f"{OPTIMIZER}_initial")
+        return cls(forward, recipe, forward.state(OPTIMIZER, initial, (0,)))
 
     def finish(self) -> str:
-        """Add the steps by sums of gradients, and the next content of the schedule, which is returned."""
+        """Add the steps by sums of gradients, and the next content of the optimizer, which is returned."""
         nodes, batch = self.forward.nodes, float(self.recipe.batch)
         kind, scale = functions.PARAMETER_STEP, list[str]()
         if self.recipe.clip_norm is not None:
             kind, scale = functions.CLIPPED_STEP, [self._scale(self.recipe.clip_norm)]
         for name, total in self._totals.items():
             parameter = self.forward.parameters[name]
-            inputs, shape = [parameter, total, self.schedule, *scale], nodes.shapes[parameter]
+            inputs, shape = [parameter, total, self.optimizer, *scale], nodes.shapes[parameter]
             factors = {"weight_decay": self.recipe.weight_decay, "batch": batch}
             self.next[name] = nodes.add(kind, inputs, shape, f"{name}_next", **factors)
-        return nodes.add(functions.NEXT_SAMPLE, [self.schedule], (2,), f"{SCHEDULE}_next", batch=batch)
+        return nodes.add(functions.NEXT_SAMPLE, [self.optimizer], (2,), f"{OPTIMIZER}_next", batch=batch)
 
     def _scale(self, most: float) -> str:
         """Add the factor that limits the norm of all mean gradients to `most`, as torch's clip_grad_norm_."""
@@ -105,13 +105,13 @@ class Updates:
         nodes, recipe = self.forward.nodes, self.recipe
         shape = nodes.shapes[parameter]
         if not recipe.keeps_sums:
-            inputs = [parameter, *gradient.inputs, self.schedule]
+            inputs = [parameter, *gradient.inputs, self.optimizer]
             attributes = {**gradient.attributes, "weight_decay": recipe.weight_decay}
             self.next[name] = nodes.add(gradient.update, inputs, shape, f"{name}_next", **attributes)
             return
         before = sum_name(name, recipe)
         held = self.forward.state(before, nodes.zeros(shape, f"{before}_initial"), gradient.perm)
-        inputs = [held, *gradient.inputs, self.schedule]
+        inputs = [held, *gradient.inputs, self.optimizer]
         attributes = {**gradient.attributes, "momentum": recipe.momentum}
         total = nodes.add(gradient.total, inputs, shape, f"{before}_next", **attributes)
         self.sums[before] = self._totals[name] = total

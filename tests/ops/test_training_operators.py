@@ -49,7 +49,7 @@ UPDATES = (
     NextSample,
     ParameterStep,
 )
-"""Operators whose last input is the schedule, unless a step is clipped."""
+"""Operators whose last input is the optimizer, unless a step is clipped."""
 CASES = list(training_cases())
 CONSTANT_CASES = list(constant_gradients())
 
@@ -143,8 +143,8 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
     if isinstance(op, SquareSum):
         return np.array([[[(inputs[0] ** 2).sum()]]])
     scale = inputs.pop() if getattr(op, "clipped", False) else 1
-    *inputs, schedule = inputs if isinstance(op, UPDATES) else (*inputs, np.ones(2))
-    rate, samples = schedule.reshape(-1)
+    *inputs, optimizer = inputs if isinstance(op, UPDATES) else (*inputs, np.ones(2))
+    rate, samples = optimizer.reshape(-1)
     if isinstance(op, NextSample):
         return np.array([[[rate, 0 if samples + 1 >= op.batch else samples + 1]]])
     if isinstance(op, ParameterStep):

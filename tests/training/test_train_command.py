@@ -83,7 +83,7 @@ def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
     assert np.mean(training["losses"][-5:]) < 0.6 * np.mean(training["losses"][:5])
     count = 6 * 2 * 9 + 6 + 6 * 9 + 6 + CLASSES * 6 + CLASSES
     assert (training["parameters"], training["parameter_bytes"]) == (count, 4 * count)
-    assert training_run["state_bytes"] == 4 * count + 8  # and the schedule
+    assert training_run["state_bytes"] == 4 * count + 8  # and the optimizer
     dense = next(it.name for it in onnx.load("net.onnx").graph.node if it.op_type == "Gemm")
     assert training["onnx_nodes"]["conv_2_weights"] == training["onnx_nodes"]["conv_2_bias"] == [dense]
     assert sorted(training["onnx_nodes"]) == sorted(training["trained"])
@@ -257,7 +257,7 @@ def test_the_library_names_the_nodes_of_the_model(folder: Path) -> None:
     nodes = shown.partition("; of ")[2].split(", ")
     (name,) = (node.name for node in model.graph.node if node.op_type == "Gemm")
     assert name in nodes and set(nodes) < {node.name for node in model.graph.node}
-    count = 4 * (CLASSES * 6 + CLASSES) + 8  # and the schedule
+    count = 4 * (CLASSES * 6 + CLASSES) + 8  # and the optimizer
     assert f"states   {count} B of initial values in flash" in header
     readme = Path("lib/README.md").read_text()
     assert f"| `net_state_1()` | {', '.join(nodes)} | {CLASSES} | ONNX conv_2_bias float32 [4] as" in readme
@@ -537,7 +537,7 @@ def test_initial_parameters_are_no_tables(folder: Path) -> None:
     """They are beside the tables: the parts of the flash add up."""
     built = report("train build net.onnx --update full --board stm32f405 --no-split -o lib")
     initial = built["initial_parameters_bytes"]
-    assert initial == built["training"]["parameter_bytes"] + 8  # and the schedule
+    assert initial == built["training"]["parameter_bytes"] + 8  # and the optimizer
     parts = ("code", "weights", "tables", "initial_parameters")
     rest = built["flash_bytes"] - sum(built[f"{name}_bytes"] for name in parts)
     assert 0 <= rest < 64  # initialised variables

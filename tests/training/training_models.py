@@ -256,7 +256,7 @@ class Descent:
         reference = Float64Step(self.step)
         now, result = {name: reference.initial[name] for name in self.step.parameters}, []
         momenta = dict.fromkeys(now, 0.0)
-        rest = {name: reference.initial[name] for name in self.step.schedule}
+        rest = {name: reference.initial[name] for name in self.step.optimizer}
         ((first, _),) = rest.values()
         for end in range(self.batch, len(runs) + 1, self.batch):
             batch = [reference.gradients(run, now | rest, first) for run in runs[end - self.batch : end]]

@@ -2,12 +2,12 @@
  *
  * in[0]    float [rows][cols][channels], gradient of what the bias was added to
  * in[1]    float [channels], one row
- * in[2]    float [2], the schedule
+ * in[2]    float [2], the optimizer
  * out      as in[1], and may be its memory
  * scratch  float [channels] of sums, if there are several rows, unless in_place
  *
  * The gradient of the bias is the sum over all pixels. A step adds rows to the sums; the last one stores the result.
- * mcud_updates_f32.h explains schedule, factor and in_place.
+ * mcud_updates_f32.h explains optimizer, factor and in_place.
  */
 #ifndef MCUD_BIAS_F32_UPDATE_H
 #define MCUD_BIAS_F32_UPDATE_H

@@ -3,7 +3,7 @@
  * in[0]    float [output_rows][output_cols][output_channels], gradient of its output
  * in[1]    float [input_rows][input_cols][input_channels], input of the convolution
  * in[2]    float [kernel_rows][kernel_cols][output_channels], one row
- * in[3]    float [2], the schedule
+ * in[3]    float [2], the optimizer
  * out      as in[2], and may be its memory
  * scratch  uint32_t [2][output_rows]; by rows also float sums as in[2], unless in_place
  *

@@ -1,6 +1,6 @@
 /* Sums of gradients that grow from step to step, float32, and the parameters that they change.
  *
- * The schedule, a tensor of two values, has the learning rate and the number of earlier samples in the batch. */
+ * The optimizer, a tensor of two values, has the learning rate and the number of earlier samples in the batch. */
 #ifndef MCUD_UPDATES_F32_H
 #define MCUD_UPDATES_F32_H
 
@@ -21,16 +21,16 @@ typedef struct {
     int32_t in_place;
 } mcud_update_f32;
 
-/* Sets decay and step by the schedule. `factor` is the weight decay, or of a sum the momentum, which applies at the
+/* Sets decay and step by the optimizer. `factor` is the weight decay, or of a sum the momentum, which applies at the
  * first sample of a batch. */
-static inline void mcud_scale_update_f32(mcud_update_f32 *of, const float schedule[2], float factor)
+static inline void mcud_scale_update_f32(mcud_update_f32 *of, const float optimizer[2], float factor)
 {
     if (of->in_place) {
-        of->decay = schedule[1] > 0.0f ? 1.0f : factor;
+        of->decay = optimizer[1] > 0.0f ? 1.0f : factor;
         of->step = 1.0f;
     } else {
-        of->decay = mcud_fused_f32(-schedule[0], factor, 1.0f);
-        of->step = -schedule[0];
+        of->decay = mcud_fused_f32(-optimizer[0], factor, 1.0f);
+        of->step = -optimizer[0];
     }
 }
 

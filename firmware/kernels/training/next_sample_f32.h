@@ -1,6 +1,6 @@
-/* The schedule of the next training step, float32: the same rate, and one more sample in the batch.
+/* The optimizer of the next training step, float32: the same rate, and one more sample in the batch.
  *
- * in[0]    float [2], one row, the schedule of mcud_updates_f32.h
+ * in[0]    float [2], one row, the optimizer of mcud_updates_f32.h
  * out      as in[0], and may be its memory
  */
 #ifndef MCUD_NEXT_SAMPLE_F32_H

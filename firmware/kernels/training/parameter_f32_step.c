@@ -5,8 +5,8 @@
 void mcud_parameter_f32_step(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_parameter_f32_step_params *params = op->params;
-    const float *schedule = mcud_row(op->in[2], 0);
-    const float rate = schedule[1] + 1.0f < params->batch ? 0.0f : schedule[0];
+    const float *optimizer = mcud_row(op->in[2], 0);
+    const float rate = optimizer[1] + 1.0f < params->batch ? 0.0f : optimizer[0];
     const float decay = mcud_fused_f32(-rate, params->weight_decay, 1.0f);
     float step = -rate / params->batch;
     if (params->is_clipped) {

@@ -3,7 +3,7 @@
  *
  * in[0]    float [row_elements], one row
  * in[1]    as in[0], the sum of its gradients
- * in[2]    float [2], the schedule of mcud_updates_f32.h
+ * in[2]    float [2], the optimizer of mcud_updates_f32.h
  * in[3]    float [1], a factor of the sum; only if is_clipped
  * out      as in[0], and may be its memory
  */

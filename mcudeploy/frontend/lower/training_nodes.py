@@ -177,7 +177,7 @@ def square_sum(builder: Builder, node: Node) -> None:
 
 
 def next_sample(builder: Builder, node: Node) -> None:
-    """NextSample: the next content of the schedule."""
+    """NextSample: the next content of the optimizer."""
     op = NextSample(int(node.number("batch", 1.0)))
     _updated(builder, node, op, (builder.real(node.inputs[0]).tensor,))
 
@@ -264,12 +264,12 @@ def _updated_conv(builder: Builder, node: Node) -> Conv2d:
 
 
 def _operands(builder: Builder, node: Node) -> tuple[str, ...]:
-    """Tensors of an update by a gradient: gradient, input of a convolution, parameter, schedule."""
-    held, *images, schedule = node.inputs
+    """Tensors of an update by a gradient: gradient, input of a convolution, parameter, optimizer."""
+    held, *images, optimizer = node.inputs
     return (
         *(image_tensor(builder, name) for name in reversed(images)),
         builder.real(held).tensor,
-        builder.real(schedule).tensor,
+        builder.real(optimizer).tensor,
     )
 
 

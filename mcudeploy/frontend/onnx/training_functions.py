@@ -22,21 +22,21 @@ BIASED_CONV = "BiasedConv"
 INPUT_GRADIENT = "ConvInputGradient"
 """Gradient of a convolution's output, weights -> gradient of its input."""
 WEIGHT_UPDATE = "ConvWeightUpdate"
-"""Weights, x, gradient of the output, schedule -> weights - rate * (gradient + weight_decay * weights)."""
+"""Weights, x, gradient of the output, optimizer -> weights - rate * (gradient + weight_decay * weights)."""
 DEPTHWISE_UPDATE = "DepthwiseWeightUpdate"
 """As WEIGHT_UPDATE, of a depthwise convolution."""
 BIAS_UPDATE = "BiasUpdate"
-"""A bias, gradient of the output, schedule -> bias - rate * (its gradient + weight_decay * bias)."""
+"""A bias, gradient of the output, optimizer -> bias - rate * (its gradient + weight_decay * bias)."""
 GRADIENT_SUM = "ConvGradientSum"
-"""A sum, x, gradient of the output, schedule -> sum + gradient of the weights; at the first sample of a batch
-momentum * sum + gradient.
+"""A sum, x, gradient of the output, optimizer -> sum + gradient of the weights; at the first sample of a
+batch momentum * sum + gradient.
 """
 DEPTHWISE_SUM = "DepthwiseGradientSum"
 """As GRADIENT_SUM, of a depthwise convolution."""
 BIAS_SUM = "BiasGradientSum"
-"""A sum, gradient of the output, schedule -> sum + gradient of the bias, as GRADIENT_SUM."""
+"""A sum, gradient of the output, optimizer -> sum + gradient of the bias, as GRADIENT_SUM."""
 PARAMETER_STEP = "ParameterStep"
-"""A parameter, sum of its gradients, schedule -> at the last sample of a batch
+"""A parameter, sum of its gradients, optimizer -> at the last sample of a batch
 parameter - rate * (sum / batch + weight_decay * parameter), else the parameter.
 """
 CLIPPED_STEP = "ClippedStep"
@@ -44,7 +44,7 @@ CLIPPED_STEP = "ClippedStep"
 SQUARE_SUM = "SquareSum"
 """x -> [the sum of the squares of its elements]."""
 NEXT_SAMPLE = "NextSample"
-"""The schedule, [rate, earlier samples in the batch] -> that of the next sample."""
+"""The optimizer, [rate, earlier samples in the batch] -> that of the next sample."""
 CLIP_GRADIENT = "ClipGradient"
 """Gradient, clipped values -> the gradient where low < value < high, else 0."""
 CLIP_MASK = "ClipMask"
@@ -119,7 +119,7 @@ _KINDS = {
 def training_functions() -> list[FunctionProto]:
     """The definitions of all operators of the domain."""
     swap = [1, 0, 2, 3]
-    scheduled = helper.make_node("Split", ["schedule"], ["rate", "samples"])
+    halves = helper.make_node("Split", ["optimizer"], ["rate", "samples"])
     zero, one = (
         helper.make_node("Constant", [], [name], value_float=number)
         for name, number in (("zero", 0.0), ("one", 1.0))
@@ -139,7 +139,7 @@ def training_functions() -> list[FunctionProto]:
         helper.make_node("Sub", ["parameter", "change"], ["y"]),
     ]
     after_batch = [
-        helper.make_node("Split", ["schedule"], ["wanted", "samples"]),
+        helper.make_node("Split", ["optimizer"], ["wanted", "samples"]),
         *counted,
         helper.make_node("Where", ["inside", "zero", "wanted"], ["rate"]),
     ]
@@ -154,13 +154,13 @@ def training_functions() -> list[FunctionProto]:
         helper.make_node("Reshape", ["total", "one"], ["y"]),
     ]
     next_sample = [
-        scheduled,
+        halves,
         *counted,
         helper.make_node("Where", ["inside", "following", "zero"], ["next"]),
         helper.make_node("Concat", ["rate", "next"], ["y"], axis=0),
     ]
     added = [
-        scheduled,
+        halves,
         zero,
         one,
         helper.make_node("Greater", ["samples", "zero"], ["earlier"]),
@@ -214,16 +214,16 @@ def training_functions() -> list[FunctionProto]:
     same = [helper.make_node("Identity", ["before"], ["y"])]
     window_of_sum = [*_WINDOW, "kernel_shape", "momentum"]
     window_of_update = [*_WINDOW, "kernel_shape", "weight_decay"]
-    operands, of_bias = ["parameter", "x", "dy", "schedule"], ["parameter", "dy", "schedule"]
-    mean, of_sum = helper.make_node("Div", ["sum", "batch"], ["gradient"]), ["parameter", "sum", "schedule"]
+    operands, of_bias = ["parameter", "x", "dy", "optimizer"], ["parameter", "dy", "optimizer"]
+    mean, of_sum = helper.make_node("Div", ["sum", "batch"], ["gradient"]), ["parameter", "sum", "optimizer"]
     return [
         _function(PARAMETER, ["before", "initial"], same, ["perm"]),
         _function(TRAINED_CONV, ["x", "weights", "bias"], forward, [*_WINDOW, "low", "high"]),
         _function(BIASED_CONV, ["x", "weights", "bias"], forward, [*_WINDOW, "low", "high"]),
         _function(INPUT_GRADIENT, ["dy", "weights"], [transposed], backward),
-        _function(WEIGHT_UPDATE, operands, [scheduled, *dense, *of_taps, *moved], window_of_update),
-        _function(DEPTHWISE_UPDATE, operands, [scheduled, *depthwise, *of_taps, *moved], window_of_update),
-        _function(BIAS_UPDATE, of_bias, [scheduled, *bias, *moved], ["weight_decay"]),
+        _function(WEIGHT_UPDATE, operands, [halves, *dense, *of_taps, *moved], window_of_update),
+        _function(DEPTHWISE_UPDATE, operands, [halves, *depthwise, *of_taps, *moved], window_of_update),
+        _function(BIAS_UPDATE, of_bias, [halves, *bias, *moved], ["weight_decay"]),
         _function(GRADIENT_SUM, operands, [*dense, *of_taps, *added], window_of_sum),
         _function(DEPTHWISE_SUM, operands, [*depthwise, *of_taps, *added], window_of_sum),
         _function(BIAS_SUM, of_bias, [*bias, *added], ["momentum"]),
@@ -232,7 +232,7 @@ def training_functions() -> list[FunctionProto]:
             CLIPPED_STEP, [*of_sum, "scale"], [*after_batch, *clipped, *moved], ["weight_decay", "batch"]
         ),
         _function(SQUARE_SUM, ["x"], square_sum, []),
-        _function(NEXT_SAMPLE, ["schedule"], next_sample, ["batch"]),
+        _function(NEXT_SAMPLE, ["optimizer"], next_sample, ["batch"]),
         _function(CLIP_GRADIENT, ["dy", "x"], [*inside, *chosen], ["low", "high"]),
         _function(CLIP_MASK, ["x"], [*inside, mask], ["low", "high"]),
         _function(MASKED_GRADIENT, ["dy", "inside"], chosen, []),
