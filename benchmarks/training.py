@@ -2,10 +2,10 @@
 
     python benchmarks/training.py MODEL.onnx[:UPDATE[:OPTION,...]] ... [--board mps2-an386] [--time-limit 20]
 
-UPDATE is that of `mcudeploy train run`, by default `bias`. An option is `momentum` (0.9), `batch` (8),
-`unsplit`, or a limit of latency in percent, such as `35`. Two steps on drawn samples are run and verified.
-`rest` is the arena without parameters and sums of gradients; the overhead is that over the unsplit step that
-keeps all tensors.
+UPDATE is that of `mcudeploy train run`, by default `bias`. An option is `momentum` (0.9), `batch` (8), `stream`
+(the input arrives by rows), `unsplit`, or a limit of latency in percent, such as `35`. Two steps on drawn
+samples are run and verified. `rest` is the arena without parameters and sums of gradients; the overhead is that
+over the unsplit step that keeps all tensors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ from mcudeploy.frontend import load
 
 CASE = re.compile(r"(?P<model>.+?\.onnx)(:(?P<update>full|bias|(last|lora):\d+))?(:(?P<options>.*))?")
 ROWS = ("model", "update", "options", "arena", "parameters, sums", "rest", "flash", "cycles", "overhead")
-NAMED = {"momentum": ["--momentum", "0.9"], "batch": ["--batch", "8"], "unsplit": ["--no-split"]}
+NAMED = {
+    "momentum": ("--momentum", "0.9"),
+    "batch": ("--batch", "8"),
+    "stream": ("--stream-input",),
+    "unsplit": ("--no-split",),
+}
+"""Options by their names in a case."""
 SUMS = {"momentum", "batch"}
 """The options with sums of gradients that stay."""
 
@@ -80,7 +86,7 @@ def trained(model: Path, update: str, chosen: list[str], options: list[str]) -> 
     ]
     command += ["--rate", "0.0001", "--steps", "2"]
     for option in chosen:
-        command += NAMED.get(option, ["--max-overhead", option])
+        command += NAMED.get(option, ("--max-overhead", option))
     with TemporaryDirectory() as folder:
         graph = load(model)
         (entry,), (output,) = graph.own_inputs(), graph.own_outputs()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from rich.console import Console
+from rich.text import Text
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
@@ -161,7 +162,7 @@ def _checked(console: Console, report: Values) -> None:
                 cell(update["update"]),
                 cell(f"{update['parameters']:,}"),
                 cell(board["board"]),
-                cell("yes", "green") if board["fits"] else cell(_shortage(board), "red"),
+                _fits(board),
                 *map(
                     cell,
                     (
@@ -192,6 +193,13 @@ def _checked(console: Console, report: Values) -> None:
             cell(", ".join(update["fits_on"]) or "none", "green" if update["fits_on"] else "red"),
         )
     console.print(room)
+
+
+def _fits(board: Values) -> Text:
+    """Whether an update fits a board, and with which option."""
+    if not board["fits"]:
+        return cell(_shortage(board), "red")
+    return cell("with --stream-input" if board["way"] == "streamed" else "yes", "green")
 
 
 def _shortage(board: Values) -> str:

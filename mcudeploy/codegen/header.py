@@ -45,7 +45,7 @@ class MapLine:
 
 @dataclass(frozen=True, slots=True)
 class BorderText:
-    """A model input or output in the C interface."""
+    """A model input or output in the C interface; `streamed`: the application's feed delivers its rows."""
 
     name: str
     tensor: str
@@ -62,6 +62,7 @@ class BorderText:
     meaning: str
     layout: str
     shape: tuple[int, ...]
+    streamed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ def _peak_bytes(plan: Plan, tiled: TiledGraph, work: WorkBytes) -> Counter[tuple
 def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[BorderText]:
     """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
     texts, roots = [], Dataflow.of(plan.graph).roots
+    fed = {operator.output for operator in plan.graph.operators if not operator.inputs}
     for position, border in enumerate(borders):
         tensor = plan.graph.tensors[border.tensor]
         first = plan.layout.blocks[roots[border.tensor]][0][0]
@@ -161,6 +163,7 @@ def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[Bo
                 else "",
                 layout=_border_layout(border, tensor),
                 shape=tensor.shape,
+                streamed=border.tensor in fed,
             )
         )
     return texts

@@ -67,7 +67,14 @@ def written_step(
     require_separate_constants(
         read(path, InputChoices(dict(options.shapes), dict(options.constants))), graph, trained
     )
-    planned = replace(options, keep_constant=True, float_io=False, shapes=(), constants=())
+    planned = replace(
+        options,
+        keep_constant=True,
+        float_io=False,
+        shapes=(),
+        constants=(),
+        whole_inputs=(step.target,),
+    )
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
         file = Path(folder, f"{path.stem}.onnx")  # the C library has the model's name
         file.write_bytes(step.proto.SerializeToString())
@@ -146,7 +153,6 @@ def _require_plain(options: Options) -> None:
         "--hop": options.hop is not None,
         "--replaceable": bool(options.replaceable),
         "--rounding": options.rounding is not None,
-        "--stream-input": options.stream_input,
         "--plan": options.plan_file is not None,
     }
     names = [name for name, there in present.items() if there]

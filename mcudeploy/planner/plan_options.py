@@ -55,6 +55,9 @@ class OptionSpec:
 class Options:
     """The user's choices: the values of `OPTIONS`, and `name`, the prefix of names in C.
 
+    `whole_inputs`: the names of inputs that `stream_input` leaves whole in memory, as the target of a
+    training step.
+
     `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all cores of the
     board; None for the number of a stored plan, or else one. `objective`: None for `Options.unit_on`.
     `rounding`: None for that of the file's format, if all its operators have it. `fresh`: search, even if an
@@ -70,6 +73,7 @@ class Options:
     dma_io: bool = True
     split: bool = True
     stream_input: bool = False
+    whole_inputs: tuple[str, ...] = ()
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
     cores: int | None = None

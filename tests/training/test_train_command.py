@@ -97,7 +97,7 @@ def test_losses_of_many_steps_are_averaged() -> None:
 
 def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:
     report(f"{RUN} --data data.npz --update full --steps 4 --save-model trained.onnx")
-    training_run = report(f"{RUN} --data data.npz --update full --steps 5")
+    training_run = report(f"{RUN} --data data.npz --update full --steps 5 --stream-input")
     wanted = next(it for it in training_run["outputs"] if it["sample"] == 4 and it["elements"] == CLASSES)
     values = outputs_of(Path("trained.onnx"), np.load("x.npy")[4:5]).reshape(-1)
     for each in wanted["top"]:
@@ -228,11 +228,14 @@ def printed_by(main: Path) -> str:
     return subprocess.run(["./main"], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize(("loss", "tail"), [("cross-entropy", "Softmax"), ("mse", "")])
-def test_the_example_of_the_library_trains(loss: str, tail: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("loss", "tail", "options"), [("cross-entropy", "Softmax", ""), ("mse", "", " --stream-input")]
+)
+def test_the_example_of_the_library_trains(loss: str, tail: str, options: str, folder: Path) -> None:
     """It prints the output for a sample of zeros, and the loss of its target: class 0, or zeros."""
     saved(network(tail).model(), folder, "net")
-    report(f"train build net.onnx --loss {loss} --update full --rate 0.2 --board host --no-split -o lib")
+    line = f"train build net.onnx --loss {loss} --update full --rate 0.2 --board host --no-split -o lib"
+    report(f"{line}{options}")
     *lines, last = printed_by(Path("lib/examples/main.c")).splitlines()
     values = np.array([float(line.partition(" = ")[2]) for line in lines])
     wanted = outputs_of(Path("net.onnx"), np.zeros((1, 2, 8, 8), np.float32)).reshape(-1)
@@ -290,13 +293,49 @@ int main(void)
     assert printed_by(Path("main.c")).split() == ["0", "1"]
 
 
-@pytest.mark.parametrize("tail", ["Softmax", ""])
-def test_the_library_trains_as_the_run_does(tail: str, folder: Path) -> None:
+SET_SAMPLE = """
+static void set_sample(const float *image)
+{
+    memcpy(net_input_0(), image, NET_INPUT_0_COUNT * sizeof *image);
+}
+"""
+FEED_SAMPLE = """
+static int32_t next;
+static void deliver(void *image, uint32_t input, int32_t first_row, int32_t rows, void *to)
+{
+    const int32_t row = NET_INPUT_0_COUNT / 8;
+    const float *from = image;
+    if (input != 0 || first_row != next) {
+        abort();
+    }
+    memcpy(to, from + first_row * row, (size_t)(rows * row) * sizeof(float));
+    next = first_row + rows;
+}
+static void set_sample(float *image)
+{
+    next = 0;
+    net_set_feed(deliver, image);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tail", "update", "options", "set_sample"),
+    [
+        ("Softmax", "bias", "--time-limit 0.2 --stream-input", FEED_SAMPLE),
+        ("", "full", "--no-split", SET_SAMPLE),
+    ],
+    ids=["streamed", "whole"],
+)
+def test_the_library_trains_as_the_run_does(
+    tail: str, update: str, options: str, set_sample: str, folder: Path
+) -> None:
     """The losses of the C library, compiled alone, are those of `train run`: by label, and step by step."""
     saved(network(tail).model(), folder, "net")
-    built = report("train build net.onnx --update full --rate 0.2 --board host --no-split -o lib")
+    built = report(f"train build net.onnx --update {update} --rate 0.2 --board host {options} -o lib")
+    assert built["streamed"] == (set_sample is FEED_SAMPLE)
     inputs = np.load("x.npy")
-    training_run = report(f"{RUN} --data data.npz --update full")
+    training_run = report(f"{RUN} --data data.npz --update {update}")
     labels = np.load("data.npz")["y"]
     images = inputs.transpose(0, 2, 3, 1).reshape(len(inputs), -1)
     rows = ",\n".join("{" + ", ".join(f"{value:.9g}f" for value in row) + "}" for row in images)
@@ -305,14 +344,16 @@ def test_the_library_trains_as_the_run_does(tail: str, folder: Path) -> None:
         assert stop == 5
     Path("main.c").write_text(
         f"""#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "net.h"
-static const float images[{len(images)}][NET_INPUT_0_COUNT] = {{ {rows} }};
+{set_sample}
+static float images[{len(images)}][NET_INPUT_0_COUNT] = {{ {rows} }};
 static const uint32_t labels[] = {{ {", ".join(map(str, labels))} }};
 int main(void)
 {{
     for (int i = 0; i < {len(images)}; i++) {{
-        memcpy(net_input_0(), images[i], sizeof images[i]);
+        set_sample(images[i]);
         if (i % 2 == 0) {{
             printf("%.9g\\n", (double)net_train_step(labels[i]));
             continue;
@@ -328,7 +369,7 @@ int main(void)
     if (net_train_step({CLASSES}) != -1.0f || net_state_0()[0] != before) {{
         return 2;
     }}
-    memcpy(net_input_0(), images[0], sizeof images[0]);
+    set_sample(images[0]);
     for (uint32_t step = 0; step < {stop}u; step++) {{
         net_step(step);
     }}
@@ -339,7 +380,7 @@ int main(void)
     )
     *losses, probability = map(float, printed_by(Path("main.c")).split())
     assert losses == [pytest.approx(it, rel=1e-6) for it in training_run["training"]["losses"]]
-    again = report(f"{RUN} --data data.npz --update full --steps 6")
+    again = report(f"{RUN} --data data.npz --update {update} --steps 6")
     last = next(it for it in again["outputs"] if it["sample"] == 5 and it["elements"] == CLASSES)
     assert probability == pytest.approx(next(it["value"] for it in last["top"] if it["index"] == 0), rel=1e-5)
 
@@ -746,7 +787,6 @@ def test_a_network_of_branches_learns(folder: Path) -> None:
         ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
         ("--batch 0", "0 is not in the range"),
         ("--clip-norm 1 --momentum 0.5", "--clip-norm is not for --momentum"),
-        ("--stream-input", "--stream-input is not for a training step"),
         ("--stateful --hop 2", "--stateful, --hop are not for a training step"),
     ],
 )

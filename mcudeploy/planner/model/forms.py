@@ -5,6 +5,7 @@ These are streamed inputs, vectors as rows, copies in place of some views, and o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from mcudeploy.ir.graph import Graph, Operator
@@ -22,27 +23,32 @@ from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.model.channels import channels_as_rows
 
 
-def in_form(graph: Graph, has: Rewrites, wanted: Rewrites) -> Graph:
+def in_form(graph: Graph, has: Rewrites, wanted: Rewrites, whole_inputs: Collection[str] = ()) -> Graph:
     """Return a graph in a form with more rewrites. Raises ValueError if a rewrite would have to be undone.
 
-    Inputs are streamed before operators accumulate, so that a streamed vector can arrive in parts.
+    `whole_inputs`: as in `stream_inputs`. Inputs are streamed before operators accumulate, so that a streamed
+    vector can arrive in parts.
     """
     if has.streamed > wanted.streamed or (has.accumulating and has != wanted):
         raise ValueError(f"a graph in the form {has} does not go back to {wanted}")
     if wanted.streamed and not has.streamed:
-        graph = stream_inputs(graph)
+        graph = stream_inputs(graph, whole_inputs)
     if wanted.accumulating and not has.accumulating:
         graph = accumulate_rows(copy_regrouped_rows(channels_as_rows(graph)))
     return graph
 
 
-def stream_inputs(graph: Graph) -> Graph:
-    """Return the graph with an operator before every input that requests its rows from the application."""
+def stream_inputs(graph: Graph, whole: Collection[str] = ()) -> Graph:
+    """Return the graph with an operator before every input that requests its rows from the application.
+
+    Inputs with a name in `whole` stay as they are.
+    """
     feeds = tuple(
         Operator(
             f"feed_{border.tensor}", StreamedInput(i, graph.tensors[border.tensor].shape), (), border.tensor
         )
         for i, border in enumerate(graph.own_inputs())
+        if border.name not in whole
     )
     return replace(graph, operators=feeds + graph.operators)
 

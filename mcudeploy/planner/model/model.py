@@ -62,6 +62,8 @@ class Model:
     """The window that the graph computes from new rows; None if a run takes whole inputs."""
     replaceable: tuple[str, ...] = ()
     """The operators whose constants the application may replace, in the order of the graph."""
+    whole_inputs: tuple[str, ...] = ()
+    """The names of inputs that are not streamed."""
     parameters_in_flash: bool = False
     """Whether kernels read replaced constants where they lie in flash, instead of RAM."""
 
@@ -105,7 +107,7 @@ class Model:
 
     def in_form(self, form: Rewrites) -> Model:
         """Return the same model, rewritten."""
-        graph = in_form(self.graph, self.form, form)
+        graph = in_form(self.graph, self.form, form, self.whole_inputs)
         return self._of(graph, form, self.assignment)
 
     def on_units(self, board: Board, assignment: Assignment) -> Model:
@@ -249,6 +251,7 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
         rounding=options.rounding,
         hop=options.hop,
     )
+    model = replace(model, whole_inputs=options.whole_inputs)
     names = [name.strip() for each in options.replaceable for name in each.split(",")]
     if not names:
         if options.parameters_in != "ram":
