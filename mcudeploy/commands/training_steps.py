@@ -67,13 +67,14 @@ def written_step(
     require_separate_constants(
         read(path, InputChoices(dict(options.shapes), dict(options.constants))), graph, trained
     )
+    inputs = [it.name for it in step.proto.graph.input]  # those of the model first
     planned = replace(
         options,
         keep_constant=True,
         float_io=False,
         shapes=(),
         constants=(),
-        whole_inputs=(step.target,),
+        whole_inputs=tuple(inputs[len(graph.inputs) :]),
     )
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
         file = Path(folder, f"{path.stem}.onnx")  # the C library has the model's name
