@@ -2,11 +2,13 @@
 
     pip install scikit-learn
     python benchmarks/heads.py accuracy [--trials 20]
+    python benchmarks/heads.py drift [--trials 20]
     python benchmarks/heads.py cost MODEL.onnx --features average_pool_0 --classes 12
 
 `accuracy`: a network of 64-64-64-10 learns 1,000 of scikit-learn's digits. The 797 others are shifted. Heads
 learn from some examples a class of them, drawn in each trial, and classify the rest. Features are the second
-hidden layer in int8. `cost`: instructions of a call on an emulated board, with the run of the model.
+hidden layer in int8. `drift`: heads learn from 20 examples a class before the sensor drifts, then see 100
+drifted inputs without labels. `cost`: instructions of a call on an emulated board, with the run of the model.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from numpy.typing import NDArray
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.render import render_head_check
+from mcudeploy.codegen.texts import FeatureStatistics
 from mcudeploy.commands.adapt import features_model
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.commands.head_kinds import HEADS, HeadSize, Ridge
+from mcudeploy.commands.head_statistics import SeenInputs
 from mcudeploy.commands.heads import HeadAnswer, HeadWanted, call_head, head_bytes, with_head
 from mcudeploy.device.transport import open_transport
 from mcudeploy.planner.plan_options import Options
@@ -186,6 +190,45 @@ def accuracy(trials: int) -> None:
             print(f"| {name} | {count} | {cells} |", flush=True)
 
 
+def drifts(images: Array) -> Mapping[str, Array]:
+    """Return images of a sensor that has drifted, by the name of the drift."""
+    fixed = np.random.default_rng(2)
+    gains, offsets = fixed.uniform(0.3, 1, (8, 8)), fixed.uniform(0, 0.6, (8, 8))
+    return {
+        "half the contrast": images / 2,
+        "half the contrast, brighter by 0.4": images / 2 + 0.4,
+        "brighter by 0.4": images + 0.4,
+        "own gain of each pixel, 0.3 to 1": images * gains,
+        "own offset of each pixel, 0 to 0.6": images + offsets,
+    }
+
+
+def drift(trials: int, seen: int = 100) -> None:
+    """Print a line for each drift and head: accuracy before it, after it, and with statistics."""
+    network, images, labels = train()
+    training = FeatureStatistics(
+        tuple(network.known.mean(axis=0).tolist()), tuple(network.known.std(axis=0).tolist())
+    )
+    before = network.features(images)
+    print("| drift | head | before it | after it | after it, with statistics |\n|---|---|---|---|---|")
+    for name, drifted in drifts(images).items():
+        after = network.features(drifted)
+        for head, way in (("prototypes", by_prototypes), ("ridge", by_ridge)):
+            rights = []
+            for seed in range(trials):
+                order = np.random.default_rng(seed).permutation(len(labels))
+                own = np.concatenate([order[labels[order] == it][:20] for it in range(CLASSES)])
+                rest = np.setdiff1d(order, own)
+                observed, queries = np.split(np.random.default_rng(seed).permutation(rest), [seen])
+                moved = SeenInputs(training, tuple(after[observed])).in_training(after[queries])
+                kinds = (before[queries], after[queries], np.rint(moved))
+                rights.append(
+                    [np.mean(way(Lesson(before[own], labels[own], it)) == labels[queries]) for it in kinds]
+                )
+            cells = " | ".join(f"{100 * it:.0f} %" for it in np.mean(rights, axis=0))
+            print(f"| {name} | {head} | {cells} |", flush=True)
+
+
 def cost(path: Path, features: str, classes: int, board_name: str) -> None:
     """Print a line for each head, after 5 examples a class."""
     board, options = load_board(board_name), Options(time_limit=1)
@@ -219,7 +262,8 @@ def main() -> None:
     """Parse the command line and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("accuracy").add_argument("--trials", type=int, default=20)
+    for name in ("accuracy", "drift"):
+        commands.add_parser(name).add_argument("--trials", type=int, default=20)
     of_cost = commands.add_parser("cost")
     of_cost.add_argument("model", type=Path)
     of_cost.add_argument("--features", required=True)
@@ -228,6 +272,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.command == "accuracy":
         accuracy(arguments.trials)
+    elif arguments.command == "drift":
+        drift(arguments.trials)
     else:
         cost(arguments.model, arguments.features, arguments.classes, arguments.board)
 

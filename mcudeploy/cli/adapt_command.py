@@ -13,11 +13,14 @@ from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option
 from mcudeploy.cli.options import library_options, model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output, Values
+from mcudeploy.cli.parameter_types import InputData
+from mcudeploy.cli.sample_options import reading_options
 from mcudeploy.cli.table_grids import facts
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.planner.plan_options import Options
+    from mcudeploy.verify.preprocessing import Preprocessing
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,6 +59,15 @@ def adapt() -> None:
     type=click.IntRange(min=2),
     help="Number of examples that --head ridge stores, of all classes together. Default: 5 per class.",
 )
+@click.option(
+    "--statistics",
+    metavar="FOLDER|FILE",
+    type=InputData(),
+    help="Samples of the training data, as --data of `evaluate`. The library then moves and scales each "
+    "feature so that its mean and deviation over inputs of the device, without labels, are those of these "
+    "samples.",
+)
+@reading_options
 @library_options
 @planning_options()
 @output_options
@@ -67,6 +79,8 @@ def build_head(
     features: str,
     count: int,
     examples: int | None,
+    statistics: Path | None,
+    reading: Preprocessing,
     directory: Path,
     name: str | None,
     force: bool,
@@ -76,6 +90,7 @@ def build_head(
     """Write a C library of MODEL up to its features, with a head that learns from examples."""
     from mcudeploy.commands.adapt import build_adaptable
     from mcudeploy.commands.heads import HeadWanted
+    from mcudeploy.evaluation.dataset import DataRequest
 
     with output.progress() as progress:
         report = build_adaptable(
@@ -85,6 +100,7 @@ def build_head(
             directory,
             features=features,
             head=HeadWanted(head, count, examples),
+            statistics=None if statistics is None else DataRequest(statistics, reading=reading),
             force=force,
             library_only=True,
             progress=progress,
@@ -98,6 +114,8 @@ def _built(console: Console, report: Values) -> None:
     sizes = f"{head['classes']} classes of {head['features']} features"
     if head["examples"] is not None:
         sizes += f", {head['examples']} examples"
+    if head["statistics"]:
+        sizes += ", statistics of each feature"
     facts(console, [("head", f"{head['bytes']:,} B beside the arena: {head['kind']}, {sizes}")])
 
 

@@ -25,7 +25,8 @@ _NO_SETTINGS = {
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
     *("output-name", "prepare", "recompute", "report", "save-outputs", "samples", "topology"),
     *("batch", "clip-norm", "loss", "momentum", "rate", "save-model", "update", "weight-decay"),
-    *("baud", "features", "head", "library", "junit", "markdown", "trace", "traceback", "trust-board"),
+    *("baud", "features", "head", "library", "junit", "markdown", "statistics", "trace", "traceback"),
+    "trust-board",
 }
 """Options that stand on the command line only."""
 _OTHER_MEANING = {

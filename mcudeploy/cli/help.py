@@ -118,6 +118,7 @@ _OPTIONS = {
         "--parameters-in",
         "--head",
         "--features",
+        "--statistics",
         "--examples",
     ],
     "Training": ["--loss", "--update", "--rate", "--weight-decay", "--momentum", "--batch", "--clip-norm"],

@@ -183,6 +183,7 @@ class Program:
             *([RUN_CORES] if self.lanes else []),
             *([PARAMETERS] if self.parameters or self.head else []),
             *([f"mcud_{self.head.kind}"] if self.head else []),
+            *(["mcud_statistics"] if self.head and self.head.statistics else []),
         ]
 
     @property

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from mcudeploy.codegen.ctext import c_elements
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.planner.tape.tape import ONE_PIECE
 
@@ -71,8 +74,34 @@ class HeadMember:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureStatistics:
+    """The mean and the standard deviation of each feature of a head over training data."""
+
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+
+    @property
+    def members(self) -> list[HeadMember]:
+        """The arrays of those that the device sees, in the head's table."""
+        count = len(self.means)
+        return [
+            HeadMember("means", "float", 4, count),
+            HeadMember("squares", "float", 4, count),
+            HeadMember("count", "uint32_t", 4, 1),
+        ]
+
+    @property
+    def arrays(self) -> dict[str, list[str]]:
+        """The elements of the arrays in flash, by the names of their fields."""
+        fields = {"training_means": self.means, "training_deviations": self.deviations}
+        return {name: c_elements(np.array(it, np.float32)) for name, it in fields.items()}
+
+
+@dataclass(frozen=True, slots=True)
 class HeadText:
     """A classifier on the output: its table in RAM, the numbers of its record, and the hash of its model.
+
+    `statistics`: those of training, if the head moves features to them.
 
     `scratch_count`: words that it needs between runs; `scratch_base`: the C expression of the arena that
     has room for them, empty if none has.
@@ -88,6 +117,7 @@ class HeadText:
     scratch_count: int
     scratch_base: str
     hash: str
+    statistics: FeatureStatistics | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.commands.build import build_models
+from mcudeploy.commands.head_statistics import training_statistics
 from mcudeploy.commands.heads import HeadWanted, head_bytes
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.evaluation.dataset import DataRequest
 from mcudeploy.frontend.features import write_features_model
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
@@ -25,17 +28,21 @@ def build_adaptable(
     *,
     features: str,
     head: HeadWanted,
+    statistics: DataRequest | None = None,
     force: bool = False,
     library_only: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Write the library of a model that ends at its features, with a head on them.
 
-    `features` names an operator or a tensor of the file. Returns the object of `build`, and `head`. Raises
+    `features` names an operator or a tensor of the file. `statistics`: training data, to whose statistics the
+    head moves the features of the device. Returns the object of `build`, and `head`. Raises
     what `build_models` and `with_head` raise.
     """
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
         part = features_model(path, board, options, features, Path(folder))
+        if statistics is not None:
+            head = replace(head, statistics=training_statistics(part, options, statistics, progress))
         built = build_models(
             [part],
             board,
@@ -53,6 +60,7 @@ def build_adaptable(
             "classes": text.classes,
             "features": text.features,
             "examples": text.numbers.get("capacity"),
+            "statistics": text.statistics is not None,
             "bytes": head_bytes(text),
         }
         return {**as_json(built), "head": facts}

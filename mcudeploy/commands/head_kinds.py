@@ -157,10 +157,10 @@ class HeadKind:
     reference: Callable[[HeadSize], HeadReference]
     stores: bool = False
 
-    def table_bytes(self, size: HeadSize) -> int:
-        """Return the bytes of the table, whole units of a blob."""
-        used = sum(it.size_bytes for it in self.members(size))
-        return -(-used // TABLE_GRAIN_BYTES) * TABLE_GRAIN_BYTES
+
+def table_bytes(members: Sequence[HeadMember]) -> int:
+    """Return the bytes of a table with these arrays, whole units of a blob."""
+    return -(-sum(it.size_bytes for it in members) // TABLE_GRAIN_BYTES) * TABLE_GRAIN_BYTES
 
 
 def _columns(size: HeadSize) -> int:

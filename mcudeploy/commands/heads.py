@@ -12,7 +12,7 @@ import numpy as np
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import render_head_check
-from mcudeploy.codegen.texts import HeadText
+from mcudeploy.codegen.texts import FeatureStatistics, HeadText
 from mcudeploy.commands.head_kinds import (
     EXAMPLES_PER_CLASS,
     HEADS,
@@ -23,7 +23,9 @@ from mcudeploy.commands.head_kinds import (
     HeadReference,
     HeadSize,
     Scores,
+    table_bytes,
 )
+from mcudeploy.commands.head_statistics import SeenInputs
 from mcudeploy.common.errors import BuildError, FitError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.transport import Transport, open_transport
@@ -40,11 +42,15 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class HeadWanted:
-    """A head by the name of its kind. `examples`: those that it stores in total; None for 5 per class."""
+    """A head by the name of its kind. `examples`: those that it stores in total; None for 5 per class.
+
+    `statistics`: those of training, to which it moves the features of the device; None if it does not.
+    """
 
     name: str
     classes: int
     examples: int | None = None
+    statistics: FeatureStatistics | None = None
 
     def __post_init__(self) -> None:
         if self.examples is not None and not self.kind.stores:
@@ -93,13 +99,15 @@ def with_head(made: Deployment, program: Program, wanted: HeadWanted) -> Program
 
 def _head_text(made: Deployment, program: Program, wanted: HeadWanted, features: int) -> HeadText:
     size, kind = HeadSize(wanted.classes, features, wanted.capacity), wanted.kind
-    members, numbers = kind.members(size), kind.numbers(size)
-    table, scratch = kind.table_bytes(size), kind.scratch_count(size)
+    members, numbers, statistics = kind.members(size), kind.numbers(size), wanted.statistics
+    stored = [*(statistics.members if statistics else ()), *members]
+    table, scratch = table_bytes(stored), kind.scratch_count(size)
     arena = max(program.arenas, key=lambda it: it.size_bytes)
     in_arena = 0 < scratch * _WORD_BYTES <= arena.size_bytes
     facts = facts_hash(operator_facts(made.plan.graph, made.model.calls, made.model.replaceable))
-    layout = ", ".join(f"{it.type} {it.name}[{it.count}]" for it in members)
-    digest = hashlib.sha256(facts + f"{wanted.name}: {layout}".encode()).digest()
+    layout = ", ".join(f"{it.type} {it.name}[{it.count}]" for it in stored)
+    moved = f"; {statistics}" if statistics else ""
+    digest = hashlib.sha256(facts + f"{wanted.name}: {layout}{moved}".encode()).digest()
     return HeadText(
         kind=wanted.name,
         classes=wanted.classes,
@@ -107,16 +115,20 @@ def _head_text(made: Deployment, program: Program, wanted: HeadWanted, features:
         members=members,
         numbers=numbers,
         size_bytes=table,
-        gap_bytes=table - sum(it.size_bytes for it in members),
+        gap_bytes=table - sum(it.size_bytes for it in stored),
         scratch_count=scratch,
         scratch_base=program.bases[arena.memory] if in_arena else "",
         hash=", ".join(f"0x{byte:02x}" for byte in digest[:HASH_BYTES]),
+        statistics=statistics,
     )
 
 
 def head_bytes(head: HeadText) -> int:
-    """Return the RAM of a head beside the arena: its table, and scratch that no arena has room for."""
-    return head.size_bytes + (0 if head.scratch_base else head.scratch_count * _WORD_BYTES)
+    """Return the RAM of a head beside the arena: its table, moved features, and scratch that has no room in
+    an arena.
+    """
+    moved = head.features if head.statistics else 0
+    return head.size_bytes + moved + (0 if head.scratch_base else head.scratch_count * _WORD_BYTES)
 
 
 def _require_room(made: Deployment, head: HeadText) -> None:
@@ -148,8 +160,12 @@ def require_head(made: Deployment, program: Program, seed: int, progress: Progre
 
 @dataclass(frozen=True, slots=True)
 class HeadAnswer:
-    """Features and scores after a call of a running head, the call's ticks and result."""
+    """Features and scores after a call of a running head, the call's ticks and result.
 
+    `output`: the features before the head moved them.
+    """
+
+    output: Features
     features: Features
     scores: Scores
     ticks: int
@@ -163,11 +179,27 @@ def call_head(
 
     Raises BuildError if the program does not answer within the limit.
     """
-    line.write((head.classes + 1 if label is None else label).to_bytes(2, "little") + stored)
-    answer = _read(line, head.features + _WORD_BYTES * (2 + head.classes), limit_s)
-    scores = np.frombuffer(answer, "<f4", head.classes, head.features).astype(np.float64)
-    ticks, result = np.frombuffer(answer, "<u4", 2, head.features + _WORD_BYTES * head.classes).tolist()
-    return HeadAnswer(np.frombuffer(answer, np.int8, head.features), scores, ticks, result)
+    return _call(line, head, (head.classes + 1 if label is None else label, stored), limit_s)
+
+
+def observe_input(line: Transport, head: HeadText, stored: bytes, limit_s: float) -> Features:
+    """Add an input to the statistics of a running head, and return its features.
+
+    Raises BuildError if the program does not answer within the limit.
+    """
+    return _call(line, head, (head.classes + 2, stored), limit_s).output
+
+
+def _call(line: Transport, head: HeadText, call: tuple[int, bytes], limit_s: float) -> HeadAnswer:
+    """Send the number of a call and an input, and read the answer."""
+    code, stored = call
+    line.write(code.to_bytes(2, "little") + stored)
+    count = head.features * (2 if head.statistics else 1)
+    answer = _read(line, count + _WORD_BYTES * (2 + head.classes), limit_s)
+    features = np.frombuffer(answer, np.int8, count)
+    scores = np.frombuffer(answer, "<f4", head.classes, count).astype(np.float64)
+    ticks, result = np.frombuffer(answer, "<u4", 2, count + _WORD_BYTES * head.classes).tolist()
+    return HeadAnswer(features[: head.features], features[-head.features :], scores, ticks, result)
 
 
 def head_fault(made: Deployment, program: Program, line: Transport, seed: int) -> str:
@@ -178,9 +210,15 @@ def head_fault(made: Deployment, program: Program, line: Transport, seed: int) -
     labels = np.random.default_rng(seed).integers(0, head.classes, _CHECKED_RUNS)
     size = HeadSize(head.classes, head.features, head.numbers.get("capacity", 0))
     reference = HEADS[head.kind].reference(size)
+    seen = SeenInputs(head.statistics) if head.statistics else None
     for number, sample in enumerate(drawn_samples(graph, seed, _CHECKED_RUNS)):
         label = int(labels[number]) if number % _ROUND < _ROUND_EXAMPLES else None
-        answer = call_head(line, head, label, sample.stored[border.tensor].tobytes(), made.patience_s)
+        stored = sample.stored[border.tensor].tobytes()
+        if seen is not None:
+            seen = seen.observe(observe_input(line, head, stored, made.patience_s))
+        answer = call_head(line, head, label, stored, made.patience_s)
+        if seen is not None and (fault := seen.fault(answer.output, answer.features)):
+            return f"run {number} {fault}"
         if label is None:
             fault = _query_fault(reference, answer)
         else:

@@ -6,6 +6,7 @@ import subprocess
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +16,15 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.cli.adapt_command import build_head
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import render_head_check
-from mcudeploy.commands import head_kinds
+from mcudeploy.codegen.texts import FeatureStatistics
+from mcudeploy.commands import head_kinds, head_statistics
 from mcudeploy.commands.adapt import build_adaptable
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.commands.head_kinds import HEADS, HeadSize, Prototypes, Ridge
 from mcudeploy.commands.heads import HeadWanted, head_fault, require_head, with_head
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
 from mcudeploy.device.transport import open_transport
+from mcudeploy.evaluation.dataset import DataRequest
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
@@ -38,6 +41,7 @@ def dense(tmp_path: Path) -> Path:
 
 
 PROTOTYPES, RIDGE = HeadWanted("prototypes", 5), HeadWanted("ridge", 5, 20)
+MOVED = replace(PROTOTYPES, statistics=FeatureStatistics((3, -70, 10, 0.5), (40, 9, 0, 21)))
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def deployment(dense: Path) -> Deployment:
     return plan_model(dense, M4, QUICK)
 
 
-@pytest.fixture(params=[PROTOTYPES, RIDGE], ids=lambda it: it.name)
+@pytest.fixture(params=[PROTOTYPES, RIDGE, MOVED], ids=["prototypes", "ridge", "statistics"])
 def made(deployment: Deployment, request: pytest.FixtureRequest) -> tuple[Deployment, Program]:
     return deployment, with_head(deployment, deployment.program, request.param)
 
@@ -89,6 +93,9 @@ def test_a_head_that_differs_from_the_reference_is_not_written(
     ridge = with_head(deployment, deployment.program, RIDGE)
     require_head(deployment, prototypes, seed=2)
     require_head(deployment, ridge, seed=2)
+    monkeypatch.setattr(head_statistics, "LEAST_INPUTS", 15)
+    with pytest.raises(OutputsDifferError, match=r"run 14 moves feature \d to -?\d+, the reference to"):
+        require_head(deployment, with_head(deployment, deployment.program, MOVED), seed=2)
     distance = head_kinds._distance
     monkeypatch.setattr(head_kinds, "_distance", lambda features, examples: -distance(features, examples))
     with pytest.raises(OutputsDifferError, match=r"run \d+ returns the label \d+, which is not"):
@@ -230,7 +237,7 @@ def test_the_functions_of_a_library(
     out = tmp_path / "lib"
     report = build_adaptable(dense, M4, QUICK, out, features=features, head=head, library_only=True)
     facts = {"kind": head.name, "classes": 5, "features": 8, "bytes": size + scratch}
-    assert report["head"] == facts | {"examples": head.capacity or None}
+    assert report["head"] == facts | {"examples": head.capacity or None, "statistics": False}
     assert report["verified"]
     (tmp_path / "main.c").write_text(_MAIN)
     program = tmp_path / "program"
@@ -257,10 +264,81 @@ def test_the_functions_of_a_library(
     assert data == 0 and bss == size + scratch
 
 
-def test_a_head_of_few_features_counts_its_examples(tmp_path: Path) -> None:
+_OBSERVING = """
+#include <string.h>
+
+#include "m_head.h"
+
+static uint8_t slots[2][32 + M_HEAD_BYTES];
+
+static uint32_t get(void *user, uint32_t slot, uint32_t offset, void *to, uint32_t bytes)
+{
+    (void)user;
+    memcpy(to, slots[slot] + offset, bytes);
+    return 0;
+}
+
+static uint32_t put(void *user, uint32_t slot, uint32_t offset, const void *from, uint32_t bytes)
+{
+    (void)user;
+    memcpy(slots[slot] + offset, from, bytes);
+    return 0;
+}
+
+#define CHECK(what) do { if (!(what)) { return __LINE__ % 250; } } while (0)
+
+static uint32_t is_moved(void)
+{
+    return memcmp(m_features(), m_output(), 3) != 0;
+}
+
+int main(void)
+{
+    const mcud_parameter_storage storage = {get, put, NULL, NULL};
+    int8_t input[M_INPUT_COUNT];
+    memset(input, 40, sizeof input);
+    CHECK(m_enrol(input, 2) == MCUD_ENROLLED && !is_moved());
+    for (uint32_t i = 1; i < MCUD_STATISTICS_LEAST; i++) {
+        m_observe(input);
+        CHECK(m_classify(input) == 2 && !is_moved() && m_observed() == i);
+    }
+    m_observe(input);
+    CHECK(m_classify(input) == 2 && is_moved() && m_score(2) < 0);
+    CHECK(m_save_head(&storage) == MCUD_PARAMETERS_OK);
+    m_reset_statistics();
+    CHECK(m_observed() == 0 && m_examples(2) == 1);
+    CHECK(m_classify(input) == 2 && !is_moved() && m_score(2) == 0);
+    CHECK(m_load_head(&storage) == MCUD_PARAMETERS_OK && m_observed() == MCUD_STATISTICS_LEAST);
+    CHECK(m_classify(input) == 2 && is_moved());
+    m_reset_head();
+    CHECK(m_observed() == 0 && m_classify(input) == M_CLASSES);
+    return 0;
+}
+"""
+
+
+def test_a_head_of_few_features_and_their_statistics(tmp_path: Path) -> None:
     narrow = fully_connected(tmp_path / "narrow.onnx", (24, 3, 4), quantised=True)
-    report = build_adaptable(narrow, M4, QUICK, tmp_path / "lib", features="stored_0", head=PROTOTYPES)
-    assert report["verified"] and report["head"]["features"] == 3 and report["head"]["bytes"] == 96
+    inputs = np.random.default_rng(0).integers(-128, 128, (40, 1, 24)).astype(np.int8)
+    np.save(tmp_path / "training.npy", inputs)
+    np.save(tmp_path / "few.npy", inputs[:15])
+
+    def build(name: str) -> dict[str, Any]:
+        data = DataRequest(tmp_path / name)
+        features = {"features": "stored_0", "head": PROTOTYPES}
+        return build_adaptable(narrow, M4, QUICK, tmp_path / "lib", statistics=data, **features)
+
+    with pytest.raises(UsageError, match="has 15 samples; --statistics needs at least 16"):
+        build("few.npy")
+    report = build("training.npy")
+    facts = {"kind": "prototypes", "classes": 5, "features": 3, "examples": None, "statistics": True}
+    assert report["verified"] and report["head"] == facts | {"bytes": 128 + 3}
+    (tmp_path / "main.c").write_text(_OBSERVING)
+    program = tmp_path / "program"
+    sources = [*sorted((tmp_path / "lib" / "src").glob("*.c")), tmp_path / "main.c"]
+    include = [f"-I{tmp_path / 'lib' / name}" for name in ("include", "src")]
+    subprocess.run(["gcc", *STRICT, *CHECKED, *include, *sources, "-lm", "-o", program], check=True)
+    assert subprocess.run([program], check=False).returncode == 0
 
 
 def test_models_and_names_that_heads_do_not_take(dense: Path, tmp_path: Path) -> None:
