@@ -19,7 +19,7 @@ from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.codegen.training_text import StepBorders, StepNames, training_text
 from mcudeploy.codegen.wake_word import WakeWord
 from mcudeploy.commands.commands import plan_model, verdict_on_host
-from mcudeploy.commands.heads import HeadWanted, require_head, with_head
+from mcudeploy.commands.heads import HeadWanted, require_head, with_head, with_head_stack
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
@@ -108,11 +108,14 @@ def build_models(
     if several:
         require_room(shares, options.limited(board), arena)
     if head is not None:
-        programs = [with_head(each.made, it, head) for each, it in zip(built, programs, strict=True)]
+        programs = [
+            with_head_stack(each.made, with_head(each.made, it, head))
+            for each, it in zip(built, programs, strict=True)
+        ]
         if verify:
             for each, it in zip(built, programs, strict=True):
                 require_head(each.made, it, options.seed, progress)
-        built = [replace(each, program=it) for each, it in zip(built, programs, strict=True)]
+        built = [_with_head_of(each, it) for each, it in zip(built, programs, strict=True)]
     if step_names is not None:
         programs = [
             _with_training(each.made.plan.graph, it, step_names)
@@ -245,6 +248,14 @@ def _built(path: Path, board: Board, options: Options, checks: Checks, progress:
     else:
         program = replace(made.program, stack_bytes=bound.library_bytes)
     return BuiltModel(made, program, verdict, firmware, _selftest(made, samples[0], verdict), unknown)
+
+
+def _with_head_of(built: BuiltModel, program: Program) -> BuiltModel:
+    """Return a model with the program that has a head, and the reason if that has no bound of the stack."""
+    unknown = built.stack_unknown
+    if program.stack_bytes is None and unknown is None:
+        unknown = "a function that the head calls has no bound"
+    return replace(built, program=program, stack_unknown=unknown)
 
 
 def _with_training(graph: Graph, program: Program, names: StepNames) -> Program:

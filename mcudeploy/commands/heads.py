@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -26,15 +27,18 @@ from mcudeploy.commands.head_kinds import (
     table_bytes,
 )
 from mcudeploy.commands.head_statistics import SeenInputs
-from mcudeploy.common.errors import BuildError, FitError, OutputsDifferError, UsageError
+from mcudeploy.common.errors import BuildError, DeployError, FitError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.device.target import Target
 from mcudeploy.device.transport import Transport, open_transport
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.operator_facts import HASH_BYTES, facts_hash, operator_facts
 from mcudeploy.toolchain import build_firmware
+from mcudeploy.toolchain.stack import library_bytes
 from mcudeploy.verify.samples import drawn_samples
 
+_LOG = logging.getLogger(__name__)
 _CHECKED_RUNS, _ROUND, _ROUND_EXAMPLES = 32, 16, 12
 """Runs of the check, in rounds that first enrol, then classify."""
 _WORD_BYTES = 4
@@ -156,6 +160,23 @@ def require_head(made: Deployment, program: Program, seed: int, progress: Progre
         fault = head_fault(made, program, line, seed)
     if fault:
         raise OutputsDifferError(f"the head is not verified, nothing is written: {fault}")
+
+
+def with_head_stack(made: Deployment, program: Program) -> Program:
+    """Return a program whose bound of the stack holds for the functions of its head as well.
+
+    Without such a bound it has none, after a warning with the cause.
+    """
+    if program.stack_bytes is None:
+        return program
+    files = render_head_check(program, made.plan, made.source)
+    emulated = Target(made.board).emulated
+    try:
+        firmware = build_firmware(made.board, files, program.sources, emulate=emulated, measurer=False)
+    except DeployError as error:
+        _LOG.warning("warning: no bound for the stack of the head: %s", error)
+        return replace(program, stack_bytes=None)
+    return replace(program, stack_bytes=library_bytes(firmware))
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,9 @@ def stack(bound: StackBound | None) -> JsonObject:
 def _(result: BuiltModel) -> JsonObject:
     """Without firmware, only the weights are known. `verified` is null if the program was not run."""
     made, firmware, checked = result.made, result.firmware, result.verdict
-    known = {"weights_bytes": weights_bytes(made.model.calls)} if firmware is None else sizes(firmware)
+    known: JsonObject = {"weights_bytes": weights_bytes(made.model.calls)}
+    if firmware is not None:
+        known = {**sizes(firmware), "library_stack_bound_bytes": result.program.stack_bytes}  # with a head's
     judged = {"verified": None} if checked is None else verdict(made, checked)
     step = longest_step(made.plan, made.model, made.board)
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache as memoize
 from pathlib import Path
@@ -85,17 +85,34 @@ def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolcha
     whose frame cannot be read.
     """
     depths = Depths(compiled, others)
-    library = (
-        name
-        for name, function in compiled.items()
-        if function.source.parent.name == "generated" or _TAPE.fullmatch(name) or _CORES.fullmatch(name)
-    )
     painted = depths.above("stack_paint") + compiled["stack_paint"].frame_bytes + _UNPAINTED_BYTES
     return StackBound(
         max(depths.above("timing_run") + depths.of("timing_run"), painted),
-        max(map(depths.of, library)),
+        max(map(depths.of, _library(compiled))),
         _ENTRY_BYTES[toolchain] + max(map(depths.of, INTERRUPT_HANDLERS)),
     )
+
+
+def library_bytes(firmware: Firmware) -> int | None:
+    """Return the bound of a library in a firmware whose main() is generated; None as in `stack_bound`."""
+    listing = firmware.elf.with_name(CALLS_NAME)
+    if not listing.is_file():
+        return None
+    try:
+        compiled = read_calls(listing.read_text("utf-8"))
+        depths = Depths(compiled, LibraryFunctions(firmware.elf, firmware.board.toolchain))
+        main = compiled["main"].source
+        return max(depths.of(it) for it in _library(compiled) if compiled[it].source != main)
+    except BuildError as error:
+        _LOG.warning("warning: %s", error)
+        return None
+
+
+def _library(compiled: Mapping[str, Compiled]) -> Iterator[str]:
+    """Yield the functions of a library that an application may call, with those below them."""
+    for name, function in compiled.items():
+        if function.source.parent.name == "generated" or _TAPE.fullmatch(name) or _CORES.fullmatch(name):
+            yield name
 
 
 def read_calls(text: str) -> dict[str, Compiled]:

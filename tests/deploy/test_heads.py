@@ -23,11 +23,13 @@ from mcudeploy.commands.commands import plan_model
 from mcudeploy.commands.head_kinds import HEADS, HeadSize, Prototypes, Ridge
 from mcudeploy.commands.heads import HeadWanted, head_fault, require_head, with_head
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
+from mcudeploy.device.target import Target
 from mcudeploy.device.transport import open_transport
 from mcudeploy.evaluation.dataset import DataRequest
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
+from mcudeploy.toolchain.stack import stack_bound
 
 M4 = load_board("mps2-an386")
 QUICK = Options(time_limit=0.5, name="m")
@@ -231,6 +233,7 @@ def test_the_functions_of_a_library(
     size: int,
     scratch: int,
     dense: Path,
+    deployment: Deployment,
     tmp_path: Path,
 ) -> None:
     """A table is whole blocks of 32 bytes. The arena of this model has no room for the scratch of `ridge`."""
@@ -239,6 +242,10 @@ def test_the_functions_of_a_library(
     facts = {"kind": head.name, "classes": 5, "features": 8, "bytes": size + scratch}
     assert report["head"] == facts | {"examples": head.capacity or None, "statistics": False}
     assert report["verified"]
+    stack = report["library_stack_bound_bytes"]
+    assert f"#define M_STACK_BYTES {stack}u" in (out / "include" / "m.h").read_text()
+    alone = stack_bound(deployment.build(Target(M4)))
+    assert alone is not None and stack > alone.library_bytes  # it runs the model, and solves for weights
     (tmp_path / "main.c").write_text(_MAIN)
     program = tmp_path / "program"
     sources = [*sorted((out / "src").glob("*.c")), tmp_path / "main.c"]
