@@ -2,10 +2,10 @@
 
     python benchmarks/training.py MODEL.onnx[:UPDATE[:OPTION,...]] ... [--board mps2-an386] [--time-limit 20]
 
-UPDATE is that of `mcudeploy train run`, by default `bias`. An option is `momentum` (0.9), `batch` (8), `stream`
-(the input arrives by rows), `unsplit`, or a limit of latency in percent, such as `35`. Two steps on drawn
-samples are run and verified. `rest` is the arena without parameters and sums of gradients; the overhead is that
-over the unsplit step that keeps all tensors.
+UPDATE is that of `mcudeploy train run`, by default `bias`. An option is `momentum` (0.9), `batch` (8),
+`stream` (the input arrives by rows), `unsplit`, or a limit of latency in percent, such as `35`. Two steps on
+drawn samples are run and verified. `rest` is the arena without parameters and sums of gradients; the overhead
+is that over the unsplit step that keeps all tensors.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.graph import Graph, Operator, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
-from mcudeploy.training.forward import onnx_weights, parameter_name
+from mcudeploy.training.forward import parameter_name
+from mcudeploy.training.quantized import is_stored, real_constant
 from mcudeploy.training.recipe import FACTORS, Update
 
 Array = NDArray[Any]
@@ -27,8 +28,10 @@ def with_factors(graph: Graph, rank: int) -> Graph:
     windows, has `rank` channels and random weights; B has 1x1 windows and zeros. Both results are added.
 
     A convolution in groups stays alone, and one that has no more values than A and B would have. Raises
-    UsageError if all do.
+    UsageError if all do, and for int8 models.
     """
+    if any(is_stored(tensor) for tensor in graph.tensors.values()):
+        raise UsageError(f"--update lora:{rank} is for float32 models: this one is int8")
     tensors, operators = dict(graph.tensors), list[Operator]()
     for number, operator in enumerate(graph.operators):
         if not _has_factors(operator, rank):
@@ -89,7 +92,8 @@ def merged(graph: Graph, rank: int, factors: Mapping[str, Array]) -> dict[str, A
         )
         up = up.reshape(up.shape[:2])
         result |= {
-            parameter_name(operator, "weights"): onnx_weights(operator) + np.tensordot(up, down, 1),
+            parameter_name(operator, "weights"): real_constant(graph, operator, "weights")
+            + np.tensordot(up, down, 1),
             parameter_name(operator, "bias"): operator.constants["bias"] + up @ down_bias + up_bias,
         }
     return {name: np.asarray(values, np.float32) for name, values in result.items()}
