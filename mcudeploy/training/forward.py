@@ -40,9 +40,7 @@ from mcudeploy.training.forward_rules import (
     unary,
     view,
 )
-from mcudeploy.training.node_list import NodeList
-from mcudeploy.training.onnx_images import NotTrainable, image_shape
-from mcudeploy.training.quantized import (
+from mcudeploy.training.int8_values import (
     constant,
     is_stored,
     real_constant,
@@ -50,6 +48,8 @@ from mcudeploy.training.quantized import (
     stored,
     stored_output,
 )
+from mcudeploy.training.node_list import NodeList
+from mcudeploy.training.onnx_images import NotTrainable, image_shape
 from mcudeploy.training.recipe import Trained
 
 Array = NDArray[Any]

@@ -28,11 +28,11 @@ from mcudeploy.training.forward import (
     parameter_name,
     window,
 )
+from mcudeploy.training.int8_values import bounds, constant
 from mcudeploy.training.move_gradients import concat, pad, part, resize, transpose
 from mcudeploy.training.node_list import OnnxShape
 from mcudeploy.training.onnx_images import NotTrainable, image_shape
 from mcudeploy.training.pool_gradients import average_pool, max_pool, reduction
-from mcudeploy.training.quantized import bounds, constant
 from mcudeploy.training.recomputing import KeptTensors
 from mcudeploy.training.unary_gradients import prelu, reads_argument, softmax, unary
 from mcudeploy.training.updates import Updates

@@ -15,7 +15,7 @@ from mcudeploy.ir.graph import Graph, Operator, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.training.forward import parameter_name
-from mcudeploy.training.quantized import is_stored, real_constant
+from mcudeploy.training.int8_values import is_stored, real_constant
 from mcudeploy.training.recipe import FACTORS, Update
 
 Array = NDArray[Any]

@@ -22,8 +22,8 @@ from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.training.forward import Forward, convolutions, parameter_name
 from mcudeploy.training.gradients import Backward, depending
+from mcudeploy.training.int8_values import is_stored
 from mcudeploy.training.onnx_images import image_shape
-from mcudeploy.training.quantized import is_stored
 from mcudeploy.training.recipe import Recipe, Trained
 from mcudeploy.training.recomputing import KeptTensors
 from mcudeploy.training.updates import OPTIMIZER, Updates

@@ -20,8 +20,8 @@ import mcudeploy as md
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.training.forward import convolutions
+from mcudeploy.training.named_layers import labels_of
 from mcudeploy.training.recipe import Recipe, Update
-from mcudeploy.training.sparse import labels_of
 from mcudeploy.training.step import trained_model, training_step
 
 
