@@ -152,7 +152,7 @@ def test_a_model_is_saved_only_if_verified(folder: Path, monkeypatch: pytest.Mon
 
 def test_parts_are_verified_as_the_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that run one or two at a time have the losses and the bits of all together."""
-    line = f"{RUN} --data data.npz --update full --steps 7 --save-model"
+    line = f"{RUN} --data data.npz --update full --batch 3 --steps 7 --save-model"
     whole = report(f"{line} whole.onnx")
     for steps in (1, 2):
         monkeypatch.setattr(training_run, "_steps_at_once", lambda *_, steps=steps: steps)
