@@ -81,7 +81,7 @@ def test_steps_in_turn(update: str, tmp_path: Path) -> None:
         for following in step.parameters.values():
             largest = np.abs(wanted[following]).max()
             assert np.abs(values[following] - wanted[following]).max() <= 1e-6 * largest, following
-        parameters = {name: values[following] for name, following in step.parameters.items()}
+        parameters = {name: values[following] for name, following in step.states.items()}
     assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
 
 
