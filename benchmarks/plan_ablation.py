@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.place import compaction as relocation
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.planner.search import best_first, splitting
+from mcudeploy.planner.search import best_first, placing, segment_simulation, splitting
 from mcudeploy.planner.search.cuts import Space
 from mcudeploy.planner.search.seeds import Seeds
 
@@ -56,8 +56,19 @@ def _no_moves() -> Iterator[None]:
         yield
 
 
+def _given(_: object, order: Sequence[int]) -> list[int]:
+    return list(order)
+
+
+def _undelayed(time: dict[int, int], *_: object) -> dict[int, int]:
+    return time
+
+
 PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "orders without idle memory": lambda: patch.object(placing, "without_idle_memory", _given),
     "seeds": lambda: patch.object(Seeds, "states", _nothing),
+    "seeds of two halves": lambda: patch.object(Space, "halves", _nothing),
+    "prompt steps": lambda: patch.object(segment_simulation, "without_delay", _undelayed),
     "prefixes": lambda: patch.object(Space, "prefixes", _nothing),
     "changes of cuts": lambda: patch.object(Space, "moves", _nothing),
     "16 candidates (1)": lambda: patch.object(best_first, "KEPT", 1),

@@ -91,7 +91,9 @@ def trained(model: Path, update: str, chosen: list[str], options: list[str]) -> 
         graph = load(model)
         (entry,), (output,) = graph.own_inputs(), graph.own_outputs()
         rng = np.random.default_rng(0)
-        np.save(f"{folder}/x.npy", rng.normal(0, 1, (2, *entry.shape[1:])).astype(np.float32))
+        spread = 1 if entry.dtype == "float32" else 30
+        drawn = rng.normal(0, spread, (2, *entry.shape[1:])).clip(-128 if spread > 1 else -np.inf, 127)
+        np.save(f"{folder}/x.npy", drawn.astype(entry.dtype))
         np.save(f"{folder}/y.npy", np.arange(2) % graph.tensors[output.tensor].elements)
         command += ["--data", f"{folder}/x.npy", "--labels", f"{folder}/y.npy"]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

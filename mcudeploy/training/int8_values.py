@@ -91,13 +91,16 @@ def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
 
 
 def constant(forward: Forward, operator: Operator, name: str, first: int = 0) -> str:
-    """Add the "weights" or "bias" of a convolution, as the graph stores them.
+    """Add the "weights" or "bias" of a convolution: integers with scales, if they have a form in ONNX.
 
     `first`: the first input channel of the weights.
     """
     nodes, graph = forward.nodes, forward.graph
     value: Array = operator.constants[name]
-    if value.dtype == np.float32 or (name == "bias" and "bias_rounding" in operator.constants):
+    has_form = value.dtype == np.int8 or (
+        value.dtype == np.int32 and "bias_rounding" not in operator.constants
+    )
+    if not has_form:
         reals = real_constant(graph, operator, name)
         return nodes.reals(reals[:, first:] if name == "weights" else reals, f"{operator.name}_{name}")
     scale = operator.constants["weight_scale"]
