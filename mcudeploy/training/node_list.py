@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from mcudeploy.frontend.onnx.training_definitions import training_functions
 from mcudeploy.frontend.onnx.training_functions import (
     CLIP_MASK,
     MAX_POOL_TAPS,
     OPSET,
     TRAINING_DOMAIN,
     TRAINING_OPERATORS,
-    training_functions,
 )
 
 if TYPE_CHECKING:
