@@ -41,6 +41,9 @@ from mcudeploy.toolchain.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, drawn_samples
 from mcudeploy.verify.verdict import Verdict, device_share
 
+_TRAINING_SAMPLES = 2
+"""Drawn samples for a training step: the second one begins with changed parameters; more could diverge."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checks:
@@ -97,7 +100,8 @@ def build_models(
         require_trusted(board)
     if bounds:
         require_twin(board)
-    checks = Checks(verify, bare, samples=None if dossier is None else DOSSIER_SAMPLES)
+    samples = None if dossier is None else DOSSIER_SAMPLES
+    checks = Checks(verify, bare, samples if step_names is None else _TRAINING_SAMPLES)
     built = [_built(path, board, options, checks, progress) for path in paths]
     if bounds:
         built = [_with_bounds(each, options.seed, progress) for each in built]
