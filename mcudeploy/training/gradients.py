@@ -28,7 +28,7 @@ from mcudeploy.training.forward import (
     parameter_name,
     window,
 )
-from mcudeploy.training.int8_values import bounds, constant
+from mcudeploy.training.int8_values import bounds, constant, exceeded
 from mcudeploy.training.move_gradients import concat, pad, part, resize, transpose
 from mcudeploy.training.node_list import OnnxShape
 from mcudeploy.training.onnx_images import NotTrainable, image_shape
@@ -73,9 +73,10 @@ class Backward:
         rule = _RULES.get(operator.op.kind)
         if rule is None:
             raise NotTrainable("it is between the loss and a trained parameter, and has no gradient here")
-        clip = getattr(operator.op, "low", -inf), getattr(operator.op, "high", inf)
-        if operator.op.kind not in _KEEP_RANGE:
-            clip = bounds(self.forward.graph.tensors[operator.output], clip)
+        tensors, op = self.forward.graph.tensors, operator.op
+        clip = bounds(tensors[operator.output], (getattr(op, "low", -inf), getattr(op, "high", inf)))
+        if op.kind in _KEEP_RANGE:
+            clip = exceeded(clip, (tensors[name] for name in operator.inputs))
         rule(self, operator, self.through_clip(operator, gradient, clip))
 
     def through_clip(self, operator: Operator, gradient: str, bounds: tuple[float, float]) -> str:
@@ -243,4 +244,4 @@ _RULES: dict[str, Callable[[Backward, Operator, str], None]] = {
 _KEEP_RANGE = frozenset(
     it.kind for it in (AveragePool, Concat, Dequantize, MaxPool, Reshape, Resize, Slice, Transpose)
 )
-"""Operators whose results lie between values of their inputs, and saturate where these do."""
+"""Operators whose results lie between values of their inputs: they saturate only by a smaller range."""

@@ -6,6 +6,8 @@ estimator (Bengio et al., arXiv:1308.3432).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +76,13 @@ def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
     low, high = clamp_bounds(quantization, *clip)
     scale = np.float32(quantization.scale)
     return float(scale * (low - quantization.zero_point)), float(scale * (high - quantization.zero_point))
+
+
+def exceeded(limits: tuple[float, float], sources: Iterable[Tensor]) -> tuple[float, float]:
+    """Return the bounds that a value of these tensors may exceed; infinity in place of the others."""
+    ranges = [bounds(source, (-inf, inf)) for source in sources]
+    low, high = min(least for least, _ in ranges), max(most for _, most in ranges)
+    return limits[0] if low < limits[0] else -inf, limits[1] if high > limits[1] else inf
 
 
 def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
