@@ -19,6 +19,7 @@ from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
+from mcudeploy.ops.quantize import Dequantize
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.training.forward import Forward, convolutions, parameter_name
 from mcudeploy.training.gradients import Backward, depending
@@ -222,10 +223,13 @@ def _other_problem(graph: Graph, operator: Operator) -> Problem:
 
 
 def _without_softmax(graph: Graph, output: GraphIO) -> tuple[tuple[Operator, ...], Operator | None]:
-    """The operators before a softmax over the channels that makes the output, and this softmax, if there is
-    one.
+    """The operators before a softmax over the channels that makes the output, or its real values, and this
+    softmax, if there is one.
     """
-    last = next((it for it in graph.operators if it.output == output.tensor), None)
+    makers = {operator.output: operator for operator in graph.operators}
+    last, after = makers.get(output.tensor), None
+    if last is not None and isinstance(last.op, Dequantize):
+        last, after = makers.get(last.inputs[0]), last
     if last is None or not isinstance(last.op, Softmax) or last.op.axis != 2:
         return graph.operators, None
-    return tuple(it for it in graph.operators if it is not last), last
+    return tuple(it for it in graph.operators if it not in (last, after)), last

@@ -25,7 +25,7 @@ from mcudeploy.training.recipe import Recipe, Update
 from mcudeploy.training.step import trained_model, training_step
 
 
-def quantized(folder: Path, seed: int, activation: str = "Relu") -> Path:
+def quantized(folder: Path, seed: int, activation: str = "Relu", tail: str = "") -> Path:
     """The file of an int8 network: dense, depthwise, multiplied and pointwise layers, and a residual sum."""
     network = Network(seed, (3, 9, 8))
     network.conv(8, 3, 2)
@@ -40,6 +40,8 @@ def quantized(folder: Path, seed: int, activation: str = "Relu") -> Path:
     network.node("GlobalAveragePool", [network.value])
     network.size = (16, 1, 1)
     network.dense(5)
+    if tail:
+        network.node(tail, [network.value])
     samples = np.random.default_rng(seed).normal(0, 1, (12, 3, 9, 8)).astype(np.float32)
     np.save(folder / "samples.npy", samples)
     float32, int8 = saved(network.model(), folder, "float"), folder / "network.onnx"
@@ -173,6 +175,13 @@ def test_some_input_channels(tmp_path: Path) -> None:
         assert array.shape == same.shape
         np.testing.assert_allclose(array, same, rtol=1e-5, atol=1e-5 * np.abs(same).max())
     assert some["conv_2_weights"].shape == (8, 3, 1, 1)
+
+
+@pytest.mark.parametrize("float_io", [False, True])
+def test_the_softmax_at_the_end_is_that_of_the_loss(float_io: bool, tmp_path: Path) -> None:
+    graph = load(quantized(tmp_path, 8, tail="Softmax"), keep_constant=True, float_io=float_io)
+    step = training_step(graph, Recipe())
+    assert [node.op_type for node in step.proto.graph.node].count("Softmax") == 1
 
 
 def test_tables_are_refused(tmp_path: Path) -> None:
