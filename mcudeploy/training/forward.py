@@ -229,6 +229,11 @@ def _conv(to: Forward, operator: Operator) -> str:
         sums = to.nodes.add("Conv", [x, weights, bias], shape, operator.name, **window(op))
         return to.clipped(sums, op.low, op.high)
     if all(is_stored(to.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
+        if operator.constants["weights"].dtype != np.int8:
+            raise NotTrainable(
+                "its weights have a zero point other than 0, and a bias alone is trained beside symmetric "
+                "int8 ones: train its weights as well (full, last:K), or quantise them to symmetric int8"
+            )
         bounds = {"low": op.low, "high": op.high}
         inputs = [x, weights, bias]
         return to.nodes.add(functions.BIASED_CONV, inputs, shape, operator.name, **window(op), **bounds)

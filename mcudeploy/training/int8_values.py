@@ -117,8 +117,12 @@ def constant(forward: Forward, operator: Operator, name: str, first: int = 0) ->
         value = np.ascontiguousarray(value.transpose(0, 3, 1, 2)[:, first:])
     else:
         scale = _units(graph, operator).astype(np.float32)
-    integers = nodes.constant(value, f"{operator.name}_{name}")
-    inputs = [integers, nodes.reals(scale, "scale")]
+    inputs = [nodes.reals(scale, "scale")]
+    if value.dtype == np.int16:  # that of weights whose zero points are not 0: uint8 ones, by others
+        zero = np.maximum(-value.min(axis=(1, 2, 3)), 0)
+        inputs.append(nodes.constant(zero.astype(np.uint8), "zero_point"))
+        value = (value + zero[:, None, None, None]).astype(np.uint8)
+    inputs.insert(0, nodes.constant(value, f"{operator.name}_{name}"))
     return nodes.add("DequantizeLinear", inputs, value.shape, f"{operator.name}_{name}_real", axis=0)
 
 

@@ -20,6 +20,7 @@ import mcudeploy as md
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.training.forward import convolutions
+from mcudeploy.training.int8_values import real_constant
 from mcudeploy.training.named_layers import labels_of
 from mcudeploy.training.recipe import Recipe, Update
 from mcudeploy.training.step import trained_model, training_step
@@ -182,6 +183,36 @@ def test_the_softmax_at_the_end_is_that_of_the_loss(float_io: bool, tmp_path: Pa
     graph = load(quantized(tmp_path, 8, tail="Softmax"), keep_constant=True, float_io=float_io)
     step = training_step(graph, Recipe())
     assert [node.op_type for node in step.proto.graph.node].count("Softmax") == 1
+
+
+def test_weights_with_zero_points(tmp_path: Path) -> None:
+    """Frozen uint8 weights keep their real values, and a bias beside them is not trained alone."""
+    path = quantized(tmp_path, 9)
+    model = onnx.load(path)
+    for array in model.graph.initializer:
+        integers = numpy_helper.to_array(array)
+        weights = [it.input for it in model.graph.node if it.input[0] == array.name and integers.ndim > 1]
+        for _, _, zero in weights if integers.dtype == np.int8 else []:
+            array.CopyFrom(
+                numpy_helper.from_array(np.uint8(np.clip(integers * 1.5 + 60, 0, 255)), array.name)
+            )
+            (point,) = (it for it in model.graph.initializer if it.name == zero)
+            points = np.full(numpy_helper.to_array(point).shape, 60, np.uint8)
+            point.CopyFrom(numpy_helper.from_array(points, zero))
+    onnx.save(model, path)
+    graph = load(path, keep_constant=True)
+    frozen = [it for it in convolutions(graph)[:-1] if it.constants["weights"].dtype == np.int16]
+    step = training_step(graph, Recipe())
+    constants = {it.name: numpy_helper.to_array(it) for it in step.proto.graph.initializer}
+    for layer in frozen:
+        (inputs,) = (it.input for it in step.proto.graph.node if f"{layer.name}_weights_real" in it.output)
+        value, scale, zero = (constants[name].astype(np.float64) for name in inputs)
+        column = (-1, 1, 1, 1)
+        reals = (value - zero.reshape(column)) * scale.reshape(column)
+        np.testing.assert_allclose(reals, real_constant(graph, layer, "weights"), rtol=1e-6)
+    assert len(frozen) > 1
+    with pytest.raises(ModelError, match=r"its weights have a zero point other than 0.*full, last:K"):
+        training_step(graph, Recipe(update=Update.parse("bias")))
 
 
 def test_tables_are_refused(tmp_path: Path) -> None:
