@@ -86,7 +86,8 @@ def biased_cases() -> Iterator[Graph]:
     """Yield graphs of one convolution of int8 by a float32 bias."""
     rng = np.random.default_rng(5)
     grouped = (Conv2d(12, (3, 3), groups=3), (7, 6, 6)), (Conv2d(20, (2, 1), groups=2), (5, 8, 12))
-    for conv, (rows, cols, channels) in (*_convolutions(), *grouped):
+    clipped = ((Conv2d(depth, (3, 3), groups=depth, low=0.0), (7, 6, depth)) for depth in (8, 12))
+    for conv, (rows, cols, channels) in (*_convolutions(), *grouped, *clipped):
         size = (conv.out_channels, *conv.kernel_shape, channels // conv.groups)
         constants: dict[str, ConstantArray] = {
             "weights": rng.integers(-127, 128, size, np.int8),
