@@ -106,10 +106,7 @@ def constant(forward: Forward, operator: Operator, name: str, first: int = 0) ->
     """
     nodes, graph = forward.nodes, forward.graph
     value: Array = operator.constants[name]
-    has_form = value.dtype == np.int8 or (
-        value.dtype == np.int32 and "bias_rounding" not in operator.constants
-    )
-    if not has_form:
+    if value.dtype == np.float32 or (name == "bias" and "bias_rounding" in operator.constants):
         reals = real_constant(graph, operator, name)
         return nodes.reals(reals[:, first:] if name == "weights" else reals, f"{operator.name}_{name}")
     scale = operator.constants["weight_scale"]
