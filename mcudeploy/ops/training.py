@@ -263,14 +263,14 @@ class MaskedGradient(PlainOperator):
 
 
 def _bounds(op: ClipGradient | ClipMask, clipped: Tensor) -> dict[str, ParamValue]:
-    """The `act` of a kernel: of floats the bounds, of integers the first and the last between them."""
+    """The parameters of a kernel: of floats the bounds, of integers the first and the last between them."""
     if not is_int8(clipped):
         require_floats(clipped)
         return within("act", {"min": op.low, "max": op.high})
     reals = dequantize_table(quantization_of(clipped))
     inside = STORED[(reals > np.float32(op.low)) & (reals < np.float32(op.high))]
     first, last = (int(inside[0]), int(inside[-1])) if inside.size else (1, 0)
-    return within("act", {"min": first, "max": last})
+    return {"first": first, "last": last}
 
 
 def mask_bytes(shape: Shape) -> int:

@@ -1,5 +1,5 @@
 /* Which int8 values a clip or saturation left as they were, as bits: bit i % 8 of byte i / 8 is 1 where
- * act.min <= in <= act.max.
+ * first <= in <= last.
  *
  * in[0]    int8 [rows][row_elements], the clipped values
  * out      uint8_t [rows][(row_elements + 7) / 8]; bits beyond the last element are 0
@@ -8,11 +8,11 @@
 #define MCUD_CLIP_MASK_S8_H
 
 #include "mcud.h"
-#include "mcud_params.h"
 
 typedef struct {
     int32_t row_elements;
-    mcud_act_s8 act; /* the values between the bounds; min > max if there are none */
+    int32_t first; /* and the last value between the bounds; first > last if there is none */
+    int32_t last;
 } mcud_clip_mask_s8_params;
 
 mcud_kernel mcud_clip_mask_s8;

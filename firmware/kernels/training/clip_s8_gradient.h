@@ -1,4 +1,4 @@
-/* Gradient of what was clipped or saturated to int8: the gradient where act.min <= clipped <= act.max, else 0.
+/* Gradient of what was clipped or saturated to int8: the gradient where first <= clipped <= last, else 0.
  *
  * in[0]    float [rows][row_elements], gradient of the clipped values
  * in[1]    int8 [rows][row_elements], the clipped values
@@ -8,11 +8,11 @@
 #define MCUD_CLIP_S8_GRADIENT_H
 
 #include "mcud.h"
-#include "mcud_params.h"
 
 typedef struct {
     int32_t row_elements;
-    mcud_act_s8 act; /* the values between the bounds; min > max if there are none */
+    int32_t first; /* and the last value between the bounds; first > last if there is none */
+    int32_t last;
 } mcud_clip_s8_gradient_params;
 
 mcud_kernel mcud_clip_s8_gradient;
