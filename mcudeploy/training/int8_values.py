@@ -115,7 +115,7 @@ def constant(forward: Forward, operator: Operator, name: str, first: int = 0) ->
     else:
         scale = _units(graph, operator).astype(np.float32)
     inputs = [nodes.reals(scale, "scale")]
-    if value.dtype == np.int16:  # that of weights whose zero points are not 0: uint8 ones, by others
+    if value.dtype == np.int16:  # weights less their zero points: uint8, by zero points that fit
         zero = np.maximum(-value.min(axis=(1, 2, 3)), 0)
         inputs.append(nodes.constant(zero.astype(np.uint8), "zero_point"))
         value = (value + zero[:, None, None, None]).astype(np.uint8)
