@@ -73,6 +73,8 @@ class Update:
             return cls("full")
         if text == "bias":
             return cls("bias")
+        if text == _SPARSE:
+            raise UsageError("--update sparse: lacks the file: take sparse:FILE, as in sparse:layers.toml")
         if text.startswith(_SPARSE):
             return cls("sparse", sparse=SparseLayers.read(text.removeprefix(_SPARSE)))
         raise UsageError(
