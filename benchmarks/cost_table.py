@@ -94,7 +94,7 @@ def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample
     with tempfile.TemporaryDirectory() as folder:
         counted = counting(target, firmware, Path(folder) / "counts")
         with open_device(target, firmware, emulator_arguments=counted) as device:
-            kernels = KernelTable.of(device.session, all_kernels())
+            kernels = KernelTable.of(device.session, kernels_for(board.isa))
             timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
             for graph in cases(DType.INT8):
                 timed += times(graph, timer, board, chosen)
@@ -123,7 +123,7 @@ def counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
 def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Iterator[float]:
     """Yield modelled cycles of each call of a kernel, without those of the measurement itself."""
     functions, core = Functions(firmware.elf), core_of(target)
-    entries = [functions.named(f"mcud_{name}").address for name in all_kernels()]
+    entries = [functions.named(f"mcud_{name}").address for name in kernels_for(target.board.isa)]
     outside = [functions.named(name) for name in ("hal_ticks", "timing_call")]
     found = profile(target, firmware, {})
     for window in read_windows(counted, entries):

@@ -21,7 +21,7 @@ from typing import Any
 from cost_cases import one_operator, weighted
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.image import build_bench
@@ -115,7 +115,7 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
     target = Target(load_board(board), emulate=True)
     bench = build_bench(target)
     with open_device(target, bench) as device:
-        kernels = KernelTable.of(device.session, all_kernels())
+        kernels = KernelTable.of(device.session, kernels_for(target.board.isa))
         timer = TileTimer(device.session, kernels, flash=FlashRegion.of(target.board))
         for case in cases:
             graph = graph_of(case, dtype)

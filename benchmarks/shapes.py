@@ -22,7 +22,7 @@ from cost_table import calls_of_kernels, counting
 from kernels import print_table
 
 from mcudeploy.boards.board import Board, load_board
-from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.common.errors import DeployError
 from mcudeploy.cost.estimate import counts_of, load_costs
 from mcudeploy.device.image import build_bench
@@ -123,7 +123,7 @@ def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, l
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "counts"
         with open_device(target, firmware, emulator_arguments=counting(target, firmware, out)) as device:
-            kernels = KernelTable.of(device.session, all_kernels())
+            kernels = KernelTable.of(device.session, kernels_for(target.board.isa))
             timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
             for graph in graphs:
                 (operator,) = graph.operators

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from threading import Event, Thread
 
 from mcudeploy.boards.board import Board
-from mcudeploy.codegen.bench import all_kernels, bench_sources
+from mcudeploy.codegen.bench import bench_sources, kernels_for
 from mcudeploy.common.errors import BuildError
 from mcudeploy.cost.database import Database
 from mcudeploy.cost.estimate import Unit
@@ -24,12 +24,13 @@ _LOOK_S = 0.2
 
 
 def build_bench(target: Target) -> Firmware:
-    """Build the measurer with all kernels and no model; half of the memory is arena."""
-    return build_firmware(target.board, _sources(target.board), all_kernels(), emulate=target.emulated)
+    """Build the measurer with all kernels of the core and no model; half of the memory is arena."""
+    board = target.board
+    return build_firmware(board, _sources(board), kernels_for(board.isa), emulate=target.emulated)
 
 
 def _sources(board: Board) -> dict[str, str]:
-    return bench_sources(all_kernels(), board.ram_bytes // 2)
+    return bench_sources(kernels_for(board.isa), board.ram_bytes // 2)
 
 
 @contextmanager
@@ -71,7 +72,8 @@ def stored_times(database: Database, board: Board, objective: Unit) -> KnownSour
     wanted = (False,) if objective == "cycles" else (False, True)
     forms = [emulate for emulate in wanted if board.has_form(emulate)]
     try:
-        hashes = [firmware_hash(board, _sources(board), all_kernels(), emulate=form) for form in forms]
+        kernels = kernels_for(board.isa)
+        hashes = [firmware_hash(board, _sources(board), kernels, emulate=form) for form in forms]
     except BuildError:  # without its compiler there are no measurements
         return nothing_known
     for each in hashes:

@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from threading import Lock
 
-from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.device.fleet import LOST, POLL_S
 from mcudeploy.device.lease import Lease
 from mcudeploy.device.replies import Ticks
@@ -95,7 +95,7 @@ class BoardTimer:
             device = self._open.enter_context(open_board(self._target, self._port, self._bench, reuse=True))
         self._since = time.monotonic()
         if self._kernels is None:
-            self._kernels = KernelTable.of(device.session, all_kernels())
+            self._kernels = KernelTable.of(device.session, kernels_for(self._target.board.isa))
         return TileTimer(device.session, self._kernels, flash=FlashRegion.of(self._target.board))
 
     def _give_way(self) -> None:

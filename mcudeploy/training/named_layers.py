@@ -8,12 +8,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_regular
 from mcudeploy.common.text import plain
-from mcudeploy.ir.graph import Operator
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator
 
 _MOST_BYTES = 2**20
 _MOST_SHOWN = 8

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
-from mcudeploy.ir.graph import Operator
 from mcudeploy.training.named_layers import SparseLayers
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator
 
 Loss = Literal["cross-entropy", "mse"]
 """cross-entropy: of a softmax over the classes, against a probability for each; mse: the mean of the squared
