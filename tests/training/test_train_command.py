@@ -782,7 +782,7 @@ def test_a_network_of_branches_learns(folder: Path) -> None:
             "--update some",
             "is none of full, bias, last:K, as in last:1, lora:R, as in lora:4, and sparse:FILE",
         ),
-        ("--update sparse:", "--update sparse: lacks the file: take sparse:FILE"),
+        ("--update sparse:", "sparse: lacks the file: take sparse:FILE"),
         ("--update lora:9", "no layer has more weights than factors of this rank would have"),
         ("--rate 0", "0.0 is not in the range"),
         ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
