@@ -143,11 +143,11 @@ def _open_data(request: TrainingRequest, graph: Graph) -> tuple[Dataset, Array |
 
     Raises UsageError for the first sample of a step, or a target, that does not fit.
     """
-    asked = request.data
-    if isinstance(asked, ArrayData):
-        data, source = dataset_of(asked, graph), "the data"
+    if isinstance(request.data, ArrayData):
+        data, source = dataset_of(request.data, graph), "the data"
     else:
-        data, source = open_dataset(asked, graph), str(asked.labels or asked.path)
+        data = open_dataset(request.data, graph)
+        source = str(request.data.labels or request.data.path)
     targets = _targets(data, source, graph, request.recipe)
     for number in range(min(request.steps or data.count, data.count)):
         data.sample(number, graph)

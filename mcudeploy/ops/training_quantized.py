@@ -48,19 +48,19 @@ class BiasedConv2d(PlainOperator):
         if not is_int8(source) or not is_int8(output) or bias.dtype != "float32":
             raise ValueError("a convolution of int8 by a float32 bias makes int8")
         conv, channels = self.conv, source.shape[2]
-        read, made = requantize.quantization_of(source), requantize.quantization_of(output)
+        of_input, of_output = requantize.quantization_of(source), requantize.quantization_of(output)
         weights = np.ascontiguousarray(operator.constants["weights"], np.int8)
-        scale = operator.constants["weight_scale"].astype(np.float64) * read.scale
-        low, high = requantize.clamp_bounds(made, conv.low, conv.high)
-        zeros = fold_zero_point(operator.name, weights, np.zeros(len(weights), np.int32), read.zero_point)
+        scale = operator.constants["weight_scale"].astype(np.float64) * of_input.scale
+        low, high = requantize.clamp_bounds(of_output, conv.low, conv.high)
+        zeros = fold_zero_point(operator.name, weights, np.zeros(len(weights), np.int32), of_input.zero_point)
         requantize.check_accumulator(
             operator.name, requantize.largest_products(weights) + np.abs(zeros.astype(np.int64)), np.zeros(1)
         )
         fields = window_fields(conv, source, output)
         last: dict[str, ParamValue] = {
-            "input_zero_point": read.zero_point,
-            "scale": float(made.scale),
-            "zero_point": made.zero_point,
+            "input_zero_point": of_input.zero_point,
+            "scale": float(of_output.scale),
+            "zero_point": of_output.zero_point,
             "act.min": low,
             "act.max": high,
         }

@@ -88,7 +88,10 @@ class SparseLayers:
                     f"--update sparse:{plain(self.origin)}: the weights of {plain(labels_of(layer)[0])!r} "
                     "are in groups of channels: train all of them, or only its bias"
                 )
-            result[layer.name] = max(1, round(share * layer.constants["weights"].shape[-1]))
+            depth = layer.constants["weights"].shape[-1]
+            count = max(1, round(share * depth))
+            if count < depth:
+                result[layer.name] = count
         return result
 
 

@@ -116,8 +116,8 @@ def test_straight_through(seed: int, tmp_path: Path) -> None:
     initial = {it.name: numpy_helper.to_array(it).astype(np.float64) for it in model.graph.initializer}
     before, wanted = (by_parameter(model, step, arrays) for arrays in (initial, gradients))
     for name, following in step.parameters.items():
-        found = (before[name] - values[following].astype(np.float64)) / LARGE_RATE
-        assert np.abs(found - wanted[name]).max() <= 1e-5 * np.abs(wanted[name]).max() + 1e-12, name
+        gradient = (before[name] - values[following].astype(np.float64)) / LARGE_RATE
+        assert np.abs(gradient - wanted[name]).max() <= 1e-5 * np.abs(wanted[name]).max() + 1e-12, name
 
 
 def test_steps_on_a_board(tmp_path: Path) -> None:
@@ -176,6 +176,9 @@ def test_some_input_channels(tmp_path: Path) -> None:
         assert array.shape == same.shape
         np.testing.assert_allclose(array, same, rtol=1e-5, atol=1e-5 * np.abs(same).max())
     assert some["conv_2_weights"].shape == (8, 3, 1, 1)
+    chosen.write_text(json.dumps({"weights": {labels["conv_2"]: 0.99}}))
+    step = training_step(graph, Recipe(update=Update.parse(f"sparse:{chosen}")))  # 8 of 8 channels
+    assert step.origins["conv_2_weights"].elements == 64
 
 
 @pytest.mark.parametrize("float_io", [False, True])

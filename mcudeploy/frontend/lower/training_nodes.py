@@ -25,7 +25,7 @@ from mcudeploy.frontend.lower.training_unary_nodes import (
     smooth_gradient,
 )
 from mcudeploy.frontend.onnx import training_functions as functions
-from mcudeploy.frontend.onnx.constants import Constant, Quantized
+from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
 from mcudeploy.ir.graph import DType, Quantization
@@ -83,19 +83,15 @@ def biased_conv(builder: Builder, node: Node) -> None:
     """BiasedConv, with the QuantizeLinear after it."""
     source, weights = builder.pure(node.inputs[0]), builder.constants.get(node.inputs[1])
     ending = follow(builder, node.output)
-    stored = None if weights is None else weights.quantized
-    if source is None or weights is None or stored is None or ending.quantization is None:
+    if source is None or weights is None or ending.quantization is None:
         raise Unsupported("its input, weights and result are not int8")
-    if not _is_by_channel(stored):
+    constants = _int8_weights(weights, (0, 2, 3, 1))
+    if constants is None:
         raise Unsupported("its weights are not int8 with the zero point 0 and a scale for each channel")
     conv = _conv(node, weights.shape, (_bound(node, "low", -inf), _bound(node, "high", inf)))
     op, bias = BiasedConv2d(conv), builder.real(node.inputs[2])
     inputs = (builder.arranged(source.tensor, image_positions(source.index)), bias.tensor)
     shape = op.loops(tuple(map(builder.shape_of, inputs))).output_shape()
-    constants: dict[str, ConstantArray] = {
-        "weights": np.ascontiguousarray(stored.integers.transpose(0, 2, 3, 1), np.int8),
-        "weight_scale": np.ascontiguousarray(stored.scale[:, 0, 0, 0], np.float32),
-    }
     tensor = builder.emit(
         op, inputs, shape, DType.INT8, ending.quantization, constants=constants, nodes=(node,)
     )
@@ -119,21 +115,28 @@ def input_gradient(builder: Builder, node: Node) -> None:
     builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
 
 
-def _is_by_channel(stored: Quantized) -> bool:
-    """Whether weights [K, ...] are int8 of zero point 0, with one scale for each output channel."""
-    one_scale = bool(np.all(stored.scale == stored.scale[:, :1, :1, :1]))
-    return one_scale and not np.any(stored.zero_point) and stored.signed and stored.bits == 8
+def _int8_weights(constant: Constant, axes: tuple[int, ...]) -> dict[str, ConstantArray] | None:
+    """Weights [K, ...] in the order `axes`, and their scales [K].
+
+    None if they are not int8 of zero point 0, with one scale for each output channel.
+    """
+    stored = constant.quantized
+    if stored is None or np.any(stored.zero_point) or not stored.signed or stored.bits != 8:
+        return None
+    scale = stored.scale[:, 0, 0, 0]
+    if np.any(stored.scale != scale[:, None, None, None]):
+        return None
+    integers = np.ascontiguousarray(stored.integers.transpose(axes), np.int8)
+    return {"weights": integers, "weight_scale": np.ascontiguousarray(scale, np.float32)}
 
 
 def _gradient_weights(conv: Conv2d, constant: Constant, channels: int) -> dict[str, ConstantArray]:
     """Constant weights of an input gradient; dense ones are int8, with scales, if the file has them so."""
     depthwise = conv.groups == channels
     axes = parameter_axes(conv) if depthwise else (0, 2, 3, 1)
-    stored = constant.quantized
-    if stored is not None and conv.groups == 1 and _is_by_channel(stored):
-        integers = stored.integers.transpose(axes).reshape(-1)
-        scale = np.ascontiguousarray(stored.scale[:, 0, 0, 0], np.float32)
-        return {"weights": np.ascontiguousarray(integers, np.int8), "weight_scale": scale}
+    stored = _int8_weights(constant, axes) if conv.groups == 1 else None
+    if stored is not None:
+        return stored | {"weights": stored["weights"].reshape(-1)}
     reals = constant.reals().transpose(axes).reshape(-1)
     return {"weights": np.ascontiguousarray(reals, np.float32)}
 
