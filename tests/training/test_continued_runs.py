@@ -60,6 +60,9 @@ def test_parts_are_the_whole(target: Target, tmp_path: Path) -> None:
     ):
         for name, values in part.items():
             np.testing.assert_array_equal(values, one[name], name)
+    for observed, computed in zip(parts.measured.ran.observed.outputs, parts.verdict.host, strict=True):
+        for name, values in computed.items():
+            np.testing.assert_array_equal(observed[name], values, name)
     states = {it.after.tensor for it in first.measured.ran.made.plan.graph.states}
     held = [not states.isdisjoint(it) for it in parts.measured.ran.observed.outputs]
     assert held == [False] * 3 + [True] * 4

@@ -2,12 +2,14 @@
 
 #include <math.h>
 
+#include "mcud_exponential_f32.h"
+
 static float of(float x, float alpha, float beta)
 {
     (void)alpha;
     (void)beta;
-    const float softplus = fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
-    return x * tanhf(softplus);
+    const float softplus = fmaxf(x, 0.0f) + log1pf(mcud_expf(-fabsf(x)));
+    return x * mcud_tanhf(softplus);
 }
 
 void mcud_mish_f32(const mcud_op *op, int32_t first_row, int32_t end_row)

@@ -2,15 +2,14 @@
 #ifndef MCUD_GRU_CELLS_F32_H
 #define MCUD_GRU_CELLS_F32_H
 
-#include <math.h>
-
+#include "mcud_exponential_f32.h"
 #include "mcud_recurrent_f32.h"
 
 /* The sums of the update and the reset gate to their values, in place. */
 static inline void mcud_gru_gates_f32(const mcud_cell_f32 *cell, float *gates)
 {
     for (int32_t k = 0; k < 2 * cell->hidden; k++) {
-        gates[k] = mcud_sigmoid(mcud_gate_f32(cell, gates[k]));
+        gates[k] = mcud_sigmoidf(mcud_gate_f32(cell, gates[k]));
     }
 }
 
@@ -36,7 +35,7 @@ static inline void mcud_gru_cells_f32(const mcud_cell_f32 *cell, const float *ga
 {
     const float *const candidate = gates + 2 * cell->hidden;
     for (int32_t k = 0; k < cell->hidden; k++) {
-        h[k] = (1.0f - gates[k]) * tanhf(mcud_gate_f32(cell, candidate[k])) + gates[k] * h[k];
+        h[k] = (1.0f - gates[k]) * mcud_tanhf(mcud_gate_f32(cell, candidate[k])) + gates[k] * h[k];
     }
 }
 

@@ -2,9 +2,8 @@
 #ifndef MCUD_LSTM_CELLS_F32_H
 #define MCUD_LSTM_CELLS_F32_H
 
-#include <math.h>
-
 #include "mcud_clamp_f32.h"
+#include "mcud_exponential_f32.h"
 #include "mcud_recurrent_f32.h"
 
 /* The gates i, o, f and the candidate to the next h and c; `peepholes` may be NULL. */
@@ -20,14 +19,14 @@ static inline void mcud_lstm_cells_f32(const mcud_cell_f32 *cell, const float *p
             input += peepholes[k] * c[k];
             forget += peepholes[2 * hidden + k] * c[k];
         }
-        input = mcud_sigmoid(mcud_gate_f32(cell, input));
-        forget = mcud_sigmoid(mcud_gate_f32(cell, forget));
-        const float next = forget * c[k] + input * tanhf(mcud_gate_f32(cell, gates[3 * hidden + k]));
+        input = mcud_sigmoidf(mcud_gate_f32(cell, input));
+        forget = mcud_sigmoidf(mcud_gate_f32(cell, forget));
+        const float next = forget * c[k] + input * mcud_tanhf(mcud_gate_f32(cell, gates[3 * hidden + k]));
         c[k] = mcud_clamp_f32(next, -cell->cell_clip, cell->cell_clip);
         if (peepholes != NULL) {
             output += peepholes[hidden + k] * c[k];
         }
-        h[k] = mcud_sigmoid(mcud_gate_f32(cell, output)) * tanhf(c[k]);
+        h[k] = mcud_sigmoidf(mcud_gate_f32(cell, output)) * mcud_tanhf(c[k]);
     }
 }
 

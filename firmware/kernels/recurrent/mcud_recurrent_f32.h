@@ -103,9 +103,4 @@ static inline float mcud_gate_f32(const mcud_cell_f32 *cell, float x)
     return cell->saturates && !(x < FLT_MAX) ? FLT_MAX : x;
 }
 
-static inline float mcud_sigmoid(float x)
-{
-    return 1.0f / (1.0f + expf(-x));
-}
-
 #endif

@@ -1,11 +1,11 @@
 #include "rnn_sigmoid_f32.h"
 
-#include <math.h>
+#include "mcud_exponential_f32.h"
 
 static void step(const void *params, const float *x, float *h, float *c, float *gates)
 {
     (void)c;
-    mcud_plain_step_f32(params, x, h, gates, mcud_sigmoid);
+    mcud_plain_step_f32(params, x, h, gates, mcud_sigmoidf);
 }
 
 void mcud_rnn_sigmoid_f32(const mcud_op *op, int32_t first_row, int32_t end_row)

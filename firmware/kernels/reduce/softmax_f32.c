@@ -1,6 +1,6 @@
 #include "softmax_f32.h"
 
-#include <math.h>
+#include "mcud_exponential_f32.h"
 
 static void softmax(const mcud_softmax_f32_params *params, const float *in, float *out)
 {
@@ -12,7 +12,7 @@ static void softmax(const mcud_softmax_f32_params *params, const float *in, floa
     }
     float sum = 0.0f;
     for (int32_t i = 0; i < extent; i += step) {
-        out[i] = expf(in[i] - max);
+        out[i] = mcud_expf(in[i] - max);
         sum += out[i];
     }
     for (int32_t i = 0; i < extent; i += step) {

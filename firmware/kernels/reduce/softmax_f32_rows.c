@@ -1,6 +1,6 @@
 #include "softmax_f32_rows.h"
 
-#include <math.h>
+#include "mcud_exponential_f32.h"
 
 static float value_at(const mcud_tensor *tensor, int32_t row, int32_t element)
 {
@@ -20,11 +20,11 @@ void mcud_softmax_f32_rows(const mcud_op *op, int32_t first_row, int32_t end_row
         }
         float sum = 0.0f;
         for (int32_t row = 0; row < params->rows; row++) {
-            sum += expf(value_at(in, row, element) - max);
+            sum += mcud_expf(value_at(in, row, element) - max);
         }
         for (int32_t row = first_row; row < end_row; row++) {
             float *out = mcud_row(op->out, row);
-            out[element] = expf(value_at(in, row, element) - max) / sum;
+            out[element] = mcud_expf(value_at(in, row, element) - max) / sum;
         }
     }
 }

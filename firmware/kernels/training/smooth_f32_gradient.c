@@ -2,25 +2,21 @@
 
 #include <math.h>
 
-/* 1 / (1 + exp(-x)); the exponential may overflow to infinity, which gives 0. */
-static float sigmoid(float x)
-{
-    return 1.0f / (1.0f + expf(-x));
-}
+#include "mcud_exponential_f32.h"
 
 static float slope(int32_t function, float x, float alpha)
 {
     if (function == MCUD_SLOPE_SWISH) {
-        const float s = sigmoid(alpha * x);
+        const float s = mcud_sigmoidf(alpha * x);
         return s * (1.0f + alpha * x * (1.0f - s));
     }
     if (function == MCUD_SLOPE_GELU) {
-        return 0.5f * (1.0f + erff(0.70710678f * x)) + 0.39894228f * x * expf(-0.5f * x * x);
+        return 0.5f * (1.0f + erff(0.70710678f * x)) + 0.39894228f * x * mcud_expf(-0.5f * x * x);
     }
     if (function == MCUD_SLOPE_ERF) {
-        return 1.1283792f * expf(-x * x);
+        return 1.1283792f * mcud_expf(-x * x);
     }
-    return sigmoid(x);
+    return mcud_sigmoidf(x);
 }
 
 void mcud_smooth_f32_gradient(const mcud_op *op, int32_t first_row, int32_t end_row)
