@@ -19,7 +19,7 @@ from mcudeploy.ir.plan import Plan, Schedule, Step
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.search.best_first import Candidate
-from mcudeploy.planner.search.recompute import recompute
+from mcudeploy.planner.search.recompute import Recomputed, recompute
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import buffers, live_peak, lives, peak, work_bytes
@@ -64,8 +64,9 @@ def plan_of(candidate: Candidate, work: dict[str, tuple[int, int]]) -> Plan:
 @pytest.mark.parametrize("graph", [funnel(), stream_inputs(funnel())])
 def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
-    found = recompute(base, costs, work, 4 * base.ticks, endless())
-    assert found is not None and found.peak_bytes < base.peak_bytes
+    recomputed = recompute(Recomputed.of(base), costs, work, 4 * base.ticks, endless())
+    found = recomputed.candidate
+    assert recomputed.is_final and found.peak_bytes < base.peak_bytes
     assert base.ticks < found.ticks <= 4 * base.ticks
     assert set(found.schedule.steps) == set(base.schedule.steps)
     assert len(found.schedule.steps) > len(base.schedule.steps)
@@ -75,14 +76,21 @@ def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
 @pytest.mark.parametrize("graph", [funnel(), residual(), stream_inputs(residual())])
 def test_no_time_no_recompute(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
-    assert recompute(base, costs, work, base.ticks, endless()) is None
+    assert recompute(Recomputed.of(base), costs, work, base.ticks, endless()).candidate is base
 
 
-@pytest.mark.parametrize("graph", [funnel()])
-def test_it_stops_when_told(graph: Graph) -> None:
-    base, costs, work = rows_one_by_one(graph)
-    assert recompute(base, costs, work, 4 * base.ticks, endless()) is not None
-    assert recompute(base, costs, work, 4 * base.ticks, Effort(0)) is None
+def test_it_stops_with_its_effort_and_continues_later() -> None:
+    base, costs, work = rows_one_by_one(funnel())
+    most_ticks = 4 * base.ticks
+    whole = recompute(Recomputed.of(base), costs, work, most_ticks, endless())
+    parts = [recompute(Recomputed.of(base), costs, work, most_ticks, Effort(0))]
+    assert parts[0].candidate is base and not parts[0].is_final
+    while not parts[-1].is_final:
+        effort = Effort(100 * len(parts))
+        parts.append(recompute(parts[-1], costs, work, most_ticks, effort))
+    peaks = [part.candidate.peak_bytes for part in parts]
+    assert peaks == sorted(peaks, reverse=True) and len(parts) > 2
+    assert peaks[-1] == whole.candidate.peak_bytes
 
 
 def test_a_block_lives_as_often_as_it_is_made() -> None:

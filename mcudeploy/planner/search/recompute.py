@@ -24,43 +24,63 @@ Drops = Mapping[int, frozenset[str]]
 
 _MOST_ROUNDS = 24
 
-_UNITS = 12
-"""Effort of a try, for each step of the schedule."""
+_STEP_UNITS, _PEAK_UNITS = 2, 4
+"""Effort of a try, for each step of the schedule: to repeat steps, and to find the peak."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _DropState:
+class Recomputed:
+    """A candidate with repeated steps, the candidate without them, and the tensors that are dropped.
+
+    `is_final`: no further drop lowers the peak.
+    """
+
+    base: Candidate
     candidate: Candidate
     drops: Drops
+    is_final: bool = False
+
+    @classmethod
+    def of(cls, base: Candidate) -> Recomputed:
+        """Return a candidate that repeats no step yet."""
+        return cls(base, base, {})
 
 
 def recompute(
-    base: Candidate,
+    state: Recomputed,
     costs: BlockTimes,
     work: WorkBytes,
     most_ticks: float,
     effort: Effort,
-) -> Candidate | None:
-    """Return the candidate with repeated steps, if these lower its peak within a latency."""
-    state = _DropState(base, {})
+) -> Recomputed:
+    """Return the candidate with more repeated steps, if these lower its peak within a latency."""
+    base = state.base
+    tiled, once = base.tiled, base.schedule.steps
+    makers, once_ticks = _makers(tiled), schedule_ticks(tiled, once, costs)
+
+    def tried(drops: Drops) -> Iterator[Recomputed]:
+        """Yield the state with these drops if it keeps the latency."""
+        effort.spend(_STEP_UNITS * len(once))
+        steps = _repeated(tiled, once, drops, makers)
+        ticks = base.ticks + schedule_ticks(tiled, steps, costs) - once_ticks
+        if ticks <= most_ticks:
+            effort.spend(_PEAK_UNITS * len(steps))
+            peak_bytes, peak_step = live_peak(tiled, steps, work)
+            schedule = Schedule(steps, "feasible")
+            better = replace(base, schedule=schedule, peak_bytes=peak_bytes, peak_step=peak_step, ticks=ticks)
+            yield Recomputed(base, better, drops)
+
     for _ in range(_MOST_ROUNDS):
-        drops_tried = takewhile(lambda _: _begin(base, effort), _wider(state))
-        options = (_tried(base, drops, costs, work) for drops in drops_tried)
-        within = [one for one in options if one.candidate.ticks <= most_ticks]
+        drops_tried = takewhile(lambda _: not effort.is_spent(), _wider(state))
+        within = [one for drops in drops_tried for one in tried(drops)]
         best = min(within, key=lambda one: (one.candidate.peak_bytes, one.candidate.ticks), default=state)
         if best.candidate.peak_bytes >= state.candidate.peak_bytes:
-            break
+            return replace(state, is_final=not effort.is_spent())
         state = best
-    return state.candidate if state.drops else None
+    return state
 
 
-def _begin(base: Candidate, effort: Effort) -> bool:
-    """Spend the effort of one more try; return whether there is enough."""
-    effort.spend(_UNITS * len(base.schedule.steps))
-    return not effort.is_spent()
-
-
-def _wider(state: _DropState) -> Iterator[Drops]:
+def _wider(state: Recomputed) -> Iterator[Drops]:
     """Yield drops with one more tensor, or one and its inputs, while the operator at the peak runs."""
     candidate = state.candidate
     tiled, steps = candidate.tiled, candidate.schedule.steps
@@ -114,24 +134,19 @@ def _read(tiled: TiledGraph, step: Step) -> Iterator[int]:
         yield from range(lo, hi)
 
 
-def _tried(base: Candidate, drops: Drops, costs: BlockTimes, work: WorkBytes) -> _DropState:
-    tiled = base.tiled
-    steps = _repeated(tiled, base.schedule.steps, drops)
-    peak_bytes, peak_step = live_peak(tiled, steps, work)
-    before = schedule_ticks(tiled, base.schedule.steps, costs)
-    ticks = base.ticks + schedule_ticks(tiled, steps, costs) - before
-    schedule = Schedule(steps, "feasible")
-    made = replace(base, schedule=schedule, peak_bytes=peak_bytes, peak_step=peak_step, ticks=ticks)
-    return _DropState(made, drops)
-
-
-def _repeated(tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops) -> tuple[Step, ...]:
-    """Return the schedule with the steps that rematerialise dropped blocks before those that read them."""
-    makers = {
+def _makers(tiled: TiledGraph) -> dict[int, Step]:
+    """Return the step that writes each block."""
+    return {
         tiled.written(position, block): Step(position, block)
         for position, count in enumerate(tiled.step_counts)
         for block in range(count)
     }
+
+
+def _repeated(
+    tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops, makers: Mapping[int, Step]
+) -> tuple[Step, ...]:
+    """Return the schedule with the steps that rematerialise dropped blocks before those that read them."""
     blocks = {
         position: frozenset(
             block
@@ -145,7 +160,7 @@ def _repeated(tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops) -> tuple
     result: list[Step] = []
 
     def run(step: Step) -> None:
-        for block in _read(tiled, step):
+        for block in _read(tiled, step) if absent else ():
             if block in absent:
                 absent.discard(block)
                 run(makers[block])

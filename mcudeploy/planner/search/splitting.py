@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from math import inf
 
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
@@ -22,7 +23,7 @@ from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import Space, State
 from mcudeploy.planner.search.kernels import KernelLimits, choose_kernels
 from mcudeploy.planner.search.ranking import front, sort_key, worth_moving, worth_placing
-from mcudeploy.planner.search.recompute import recompute
+from mcudeploy.planner.search.recompute import Recomputed, recompute
 from mcudeploy.planner.search.row_by_row import row_by_row
 from mcudeploy.planner.search.seeds import CutProblem
 from mcudeploy.planner.search.segments import Segments
@@ -83,6 +84,7 @@ class _Round:
     plans: list[Plan]
     number: int = 0
     made: list[Plan] = field(default_factory=list)
+    recomputed: list[Recomputed] = field(default_factory=list)
     settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
 
     def settle(self, stage: str, plan: Plan, effort: Effort) -> None:
@@ -246,7 +248,7 @@ def _relocated(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Pl
     plans = current.plans
     for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
         if worth_moving(task, plan, plans):
-            yield from _moved(task, current, plan, effort.part(0.5))
+            yield from _moved(task, current, plan, effort.part(0.7))
 
 
 def _perfected(task: SearchTask, current: _Round, effort: Effort) -> Iterator[Plan]:
@@ -280,18 +282,25 @@ def _recomputed(task: SearchTask, current: _Round, effort: Effort) -> Iterator[P
     """Yield plans that recompute tensors, if that lowers the peak and no RAM limit is kept."""
     if any(map(task.fits, current.plans)):
         return
-    for candidate in current.candidates[:_RECOMPUTED]:
-        again = recompute(candidate, task.variants, task.lean.work, task.most_ticks, effort)
-        if again is not None:
-            yield _with_moves(task, _first_fit(task, again, effort), effort)
+    unfinished = [*current.recomputed, *map(Recomputed.of, current.candidates[:_RECOMPUTED])]
+    unfinished.sort(key=lambda one: one.candidate.peak_bytes)
+    current.recomputed = unfinished[_RECOMPUTED:]
+    for number, before in enumerate(unfinished[:_RECOMPUTED]):
+        own = effort.part(1 / (_RECOMPUTED - number))
+        after = recompute(before, task.variants, task.lean.work, task.most_ticks, own)
+        if not after.is_final:
+            current.recomputed.append(after)
+        lowest = min((plan.estimate.peak_bytes for plan in current.plans), default=inf)
+        if after.candidate is not before.candidate and after.candidate.peak_bytes < lowest:
+            yield _first_fit(task, after.candidate, effort)
 
 
 _STAGES = (
     ("", _made),
     ("ordering the best plans", _reordered),
+    ("recomputing halos", _recomputed),
     ("packing the best plans", _relocated),
     ("ordering and packing the best plan", _perfected),
-    ("recomputing halos", _recomputed),
 )
 
 
