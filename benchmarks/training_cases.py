@@ -21,6 +21,7 @@ from mcudeploy.ops.training import (
     TrainedConv2d,
     mask_bytes,
 )
+from mcudeploy.ops.training_optimizer import NextSample, ParameterStep, SquareSum
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
 from mcudeploy.ops.training_quantized import BiasedConv2d
 from mcudeploy.ops.training_resize import ResizeGradient
@@ -31,15 +32,7 @@ from mcudeploy.ops.training_unary import (
     SmoothFunction,
     SmoothGradient,
 )
-from mcudeploy.ops.training_updates import (
-    BiasGradientSum,
-    BiasUpdate,
-    Conv2dGradientSum,
-    Conv2dWeightUpdate,
-    NextSample,
-    ParameterStep,
-    SquareSum,
-)
+from mcudeploy.ops.training_updates import BiasGradientSum, BiasUpdate, Conv2dGradientSum, Conv2dWeightUpdate
 
 VALUE_SHAPES = (
     (1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3), (7, 3, 6), (9, 2, 33),

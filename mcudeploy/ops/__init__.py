@@ -65,6 +65,7 @@ from mcudeploy.ops.training import (
     MaskedGradient,
     TrainedConv2d,
 )
+from mcudeploy.ops.training_optimizer import NextSample, ParameterStep, SquareSum
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
 from mcudeploy.ops.training_quantized import BiasedConv2d
 from mcudeploy.ops.training_resize import ResizeGradient
@@ -75,9 +76,6 @@ from mcudeploy.ops.training_updates import (
     Conv2dGradientSum,
     Conv2dWeightUpdate,
     Conv2dWeightUpdateByRows,
-    NextSample,
-    ParameterStep,
-    SquareSum,
 )
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose

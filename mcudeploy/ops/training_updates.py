@@ -1,4 +1,4 @@
-"""Updates of parameters in a training step, in place, and sums of their gradients."""
+"""Updates of weights and biases in a training step, in place, and sums of their gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcudeploy.ir.opdef import (
     PlainOperator,
     TableIndex,
 )
-from mcudeploy.ops.common import ELEMENTWISE, OFFSET_BYTES, reduced_axis, spatial_axes
+from mcudeploy.ops.common import OFFSET_BYTES, reduced_axis
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.training import (
     kernel_family,
@@ -27,18 +27,12 @@ from mcudeploy.ops.training import (
     weight_index,
 )
 from mcudeploy.ops.training_counts import bias_update_counts, update_counts
+from mcudeploy.ops.training_optimizer import AWAITED, ONCE, OPTIMIZER, require_optimizer
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
-_ONCE = "once"
-"""An axis of one value."""
-_AWAITED: Access = (TableIndex(_ONCE, (0,), (0,)),) * 3
-"""An operand that is not read, but computed before the last step."""
-_OPTIMIZER_SHAPE = (1, 1, 2)
-_OPTIMIZER: Access = (Index(), Index(), TableIndex(_ONCE, (0,), (2,)))
-"""The operand that has the learning rate, and the number of earlier samples in the batch."""
 _HELD = 2
 """The operand of a weight update that it overwrites."""
 _VECTOR: Access = (Index(), Index(), Index.of(k=1))
@@ -206,102 +200,12 @@ class BiasGradientSum(PlainOperator):
         return (1,)
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterStep(PlainOperator):
-    """A parameter (1, 1, N), in place, which changes after the last sample of a batch, float32:
-    parameter - rate * (sum / batch + weight_decay * parameter).
-
-    Inputs: the parameter, the sum of its gradients (1, 1, N), the optimizer, if `clipped` a factor of the sum
-    (1, 1, 1), and further ones as those of Conv2dWeightUpdate.
-    """
-
-    kind: ClassVar[str] = "ParameterStep"
-
-    weight_decay: float
-    batch: int = 1
-    clipped: bool = False
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the elements at its place. Raises ValueError for two shapes."""
-        parameter, total, optimizer, *others = inputs
-        if parameter != total:
-            raise ValueError(f"a sum {total} is not of a parameter {parameter}")
-        _require_optimizer(optimizer)
-        axes = (*spatial_axes(parameter), reduced_axis(_ONCE, 1))
-        if self.clipped and others[:1] != [(1, 1, 1)]:
-            raise ValueError("the factor of a sum is one value")
-        reads = [ELEMENTWISE, ELEMENTWISE, _OPTIMIZER, *(_AWAITED for _ in others)]
-        if self.clipped:
-            reads[3] = (Index(), Index(), Index())
-        return LoopNest(axes, tuple(reads), ELEMENTWISE)
-
-    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Return the kernel `parameter_f32_step`."""
-        require_floats(*inputs[: 3 + self.clipped], output)
-        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
-        factors: dict[str, ParamValue] = {"weight_decay": self.weight_decay, "batch": float(self.batch)}
-        return KernelCall("parameter_f32_step", size | factors | {"is_clipped": int(self.clipped)})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the parameter."""
-        return (0,)
-
-
-@dataclass(frozen=True, slots=True)
-class SquareSum(PlainOperator):
-    """The sum of the squares (1, 1, 1) of a vector (1, 1, N), float32."""
-
-    kind: ClassVar[str] = "SquareSum"
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """All elements are read. Raises ValueError for another shape than that of a vector."""
-        ((rows, cols, elements),) = inputs
-        if (rows, cols) != (1, 1):
-            raise ValueError("squares are those of a vector")
-        axes = (*spatial_axes((1, 1, 1)), reduced_axis("n", elements))
-        return LoopNest(axes, ((Index(), Index(), Index.of(n=1)),), ELEMENTWISE)
-
-    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Return the kernel `square_sum_f32`."""
-        require_floats(*inputs, output)
-        return KernelCall("square_sum_f32", {"row_elements": inputs[0].shape[2]})
-
-
-@dataclass(frozen=True, slots=True)
-class NextSample(PlainOperator):
-    """The optimizer (1, 1, 2), in place, for the next sample: the learning rate, and the number of earlier
-    samples in the batch, which starts again after `batch` samples.
-
-    Further inputs as those of Conv2dWeightUpdate.
-    """
-
-    kind: ClassVar[str] = "NextSample"
-
-    batch: int
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Both elements are read. Raises ValueError for another shape."""
-        optimizer, *others = inputs
-        _require_optimizer(optimizer)
-        axes = (*spatial_axes(optimizer), reduced_axis(_ONCE, 1))
-        return LoopNest(axes, (ELEMENTWISE, *(_AWAITED for _ in others)), ELEMENTWISE)
-
-    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Return the kernel `next_sample_f32`."""
-        require_floats(inputs[0], output)
-        return KernelCall("next_sample_f32", {"batch": float(self.batch)})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the optimizer."""
-        return (0,)
-
-
 def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
     """The loops of an update of weights; `held_rows`: the index of the row of the weights."""
     gradient, x, weights, optimizer, *others = inputs
     plain = conv.loops((x,))
     require_parameters(conv, x, weights)
-    _require_optimizer(optimizer)
+    require_optimizer(optimizer)
     if plain.output_shape() != gradient:
         raise ValueError(f"a gradient {gradient} is not of the output for {x}")
     dense = conv.groups == 1
@@ -313,7 +217,7 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
         *((Axis("c", x[2]),) if dense else ()),
         reduced_axis("oh", gradient[0]),
         reduced_axis("ow", gradient[1]),
-        reduced_axis(_ONCE, 1),
+        reduced_axis(ONCE, 1),
     )
     weight = weight_index(conv, x[2])
     (row, col, _), *_ = plain.reads
@@ -323,8 +227,8 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
         (Index.of(oh=1), Index.of(ow=1), of_output),
         (row, col, of_input),
         (held_rows, Index(), weight),
-        _OPTIMIZER,
-        *(_AWAITED for _ in others),
+        OPTIMIZER,
+        *(AWAITED for _ in others),
     )
     return LoopNest(axes, reads, (Index(), Index(), weight), multiplies=True)
 
@@ -332,29 +236,23 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
 def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
     """The loops of an update of a bias; `held_rows`: the index of the row of the bias."""
     gradient, bias, optimizer, *others = inputs
-    _require_optimizer(optimizer)
+    require_optimizer(optimizer)
     if bias != (1, 1, gradient[2]):
         raise ValueError(f"a bias {bias} does not fit a gradient {gradient}")
     axes = (
         Axis("k", gradient[2]),
         reduced_axis("oh", gradient[0]),
         reduced_axis("ow", gradient[1]),
-        reduced_axis(_ONCE, 1),
+        reduced_axis(ONCE, 1),
     )
     read: Access = (Index.of(oh=1), Index.of(ow=1), Index.of(k=1))
-    reads = (read, (held_rows, Index(), Index.of(k=1)), _OPTIMIZER, *(_AWAITED for _ in others))
+    reads = (read, (held_rows, Index(), Index.of(k=1)), OPTIMIZER, *(AWAITED for _ in others))
     return LoopNest(axes, reads, _VECTOR)
 
 
 def _at_last(rows: int) -> TableIndex:
     """The index of a row that only the last of `rows` values of axis "oh" reads."""
     return TableIndex("oh", (0,) * rows, (0,) * (rows - 1) + (1,))
-
-
-def _require_optimizer(optimizer: Shape) -> None:
-    """Raise ValueError for an optimizer of another shape."""
-    if optimizer != _OPTIMIZER_SHAPE:
-        raise ValueError(f"an optimizer has the shape {_OPTIMIZER_SHAPE}, not {optimizer}")
 
 
 def _update_fields(conv: Conv2d, inputs: tuple[Tensor, ...]) -> dict[str, ParamValue]:

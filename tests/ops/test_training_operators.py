@@ -23,6 +23,7 @@ from mcudeploy.ops.training import (
     MaskedGradient,
     TrainedConv2d,
 )
+from mcudeploy.ops.training_optimizer import NextSample, ParameterStep, SquareSum
 from mcudeploy.ops.training_quantized import BiasedConv2d
 from mcudeploy.ops.training_updates import (
     BiasGradientSum,
@@ -30,9 +31,6 @@ from mcudeploy.ops.training_updates import (
     Conv2dGradientSum,
     Conv2dWeightUpdate,
     Conv2dWeightUpdateByRows,
-    NextSample,
-    ParameterStep,
-    SquareSum,
 )
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -40,16 +40,9 @@ from mcudeploy.ops.training import (
     mask_bytes,
     parameter_axes,
 )
+from mcudeploy.ops.training_optimizer import NextSample, ParameterStep, SquareSum
 from mcudeploy.ops.training_quantized import BiasedConv2d
-from mcudeploy.ops.training_updates import (
-    BiasGradientSum,
-    BiasUpdate,
-    Conv2dGradientSum,
-    Conv2dWeightUpdate,
-    NextSample,
-    ParameterStep,
-    SquareSum,
-)
+from mcudeploy.ops.training_updates import BiasGradientSum, BiasUpdate, Conv2dGradientSum, Conv2dWeightUpdate
 
 
 def parameter(builder: Builder, node: Node) -> None:

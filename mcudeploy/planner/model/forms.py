@@ -15,9 +15,7 @@ from mcudeploy.ops.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.pool import AveragePool
-from mcudeploy.ops.training_updates import (
-    Conv2dWeightUpdate,
-)
+from mcudeploy.ops.training_updates import Conv2dWeightUpdate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
 from mcudeploy.planner.model.channels import channels_as_rows
