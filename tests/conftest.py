@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from mcudeploy.toolchain import firmware_build
+from tests.shared_objects import SharedObjects
 
 for folder in ("plan", "deploy", "frontend", "ops"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
@@ -25,6 +30,17 @@ def _no_earlier_plans(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     """Tests search themselves, but for those of the cache of plans."""
     if request.path.name != "test_plan_cache.py":
         monkeypatch.setattr("mcudeploy.planner.plan_cache.PlanCache.load", lambda *_: None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shared_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs for the host compile a source once in the whole run, on all workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(firmware_build, "run_logged", SharedObjects(folder, firmware_build.run_logged))
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
