@@ -17,6 +17,7 @@ def call(*words: str) -> Result:
     return CliRunner().invoke(cli, ["flash", *words])
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_a_program_becomes_blocks_beside_it(tmp_path: Path) -> None:
     ours = json.loads(call("--board", "rp2040", "--dry-run", "--json").stdout)
     blocks = Path(ours["commands"][0][1])

@@ -155,6 +155,7 @@ def test_there_is_a_line_for_each_command() -> None:
     assert set(VISITS) == set(leaves(cli))
 
 
+@pytest.mark.usefixtures("small_bench")
 @pytest.mark.parametrize("name", VISITS)
 def test_no_command_runs_what_lies_there(name: str, canaries: Path) -> None:
     master, port = os.openpty()

@@ -52,7 +52,7 @@ COMMANDS = (
     f"train build dense.onnx --board stm32f405 {QUICK} -o steps",
     "train run dense.onnx --board mps2-an386 --no-split --data test.npz --steps 2",
     f"init project m.onnx --board stm32f405 {QUICK}",
-    "flash --board stm32f405 --dry-run --emulate",
+    "flash --board mps2-an386 --dry-run",
     "graph order graph.json --time-limit 1",
     "graph order graph.json --time-limit 1 --memory 50% --link 1 --recompute",
     "graph place rectangles.csv --capacity 9",
