@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -10,6 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, helper, numpy_helper
 
+# To compile is most of the time: each operator computes once.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 jax = pytest.importorskip("jax")
 jax.config.update("jax_enable_x64", True)
 jnp, nn, lax = jax.numpy, jax.nn, jax.lax
