@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from mcudeploy.codegen.bench import kernels_for
+from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import firmware_build
 from tests.shared_objects import SharedObjects
 
@@ -41,6 +43,20 @@ def _shared_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(firmware_build, "run_logged", SharedObjects(folder, firmware_build.run_logged))
         yield
+
+
+@pytest.fixture
+def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measurer without a model has a tenth of its kernels: all of them take 20 seconds to compile.
+
+    tests/bounds/test_effects.py builds it with all kernels for mps2-an386 and mps3-an547.
+    """
+
+    def chosen(isa: Isa) -> tuple[str, ...]:
+        return tuple(it for it in kernels_for(isa) if it.startswith(("add_s8", "conv2d_s8", "copy", "feed")))
+
+    for module in ("image", "timer"):
+        monkeypatch.setattr(f"mcudeploy.device.{module}.kernels_for", chosen)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -190,12 +190,6 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
 
 
 @pytest.fixture
-def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The measurer without a model has two kernels: all 230 take 20 seconds to compile."""
-    monkeypatch.setattr("mcudeploy.device.image.kernels_for", lambda _: ("add_s8", "copy"))
-
-
-@pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory but for `m.onnx` and `x.npy`, and an environment without options."""
     for name in ("m.onnx", "x.npy", "y.npy", "p.json"):

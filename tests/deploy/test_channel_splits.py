@@ -67,6 +67,7 @@ def test_a_fed_vector_comes_in_rows(tmp_path: Path) -> None:
     assert report["splits"][0]["operators"][0] == "feed_x"
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_measured_within_the_limit_and_bit_identical_on_a_board(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "dense.onnx", WIDE, quantised=True)
     target = Target(load_board("stm32f405"), emulate=True)

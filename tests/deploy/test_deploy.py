@@ -70,12 +70,14 @@ def test_run_verifies_and_reports(model: Path, board: str) -> None:
     assert bound is None or report["stack_bytes"] <= bound <= report["stack_bytes"] + 64
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_a_stack_deeper_than_its_bound_is_a_defect(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "stack_bound", lambda _: StackBound(100, 80, 100))
     with pytest.raises(DeployError, match=r"\d+ B of stack, more than the bound of 100 B.*defect"):
         reports.measure_model(model, Target(load_board("microbit"), emulate=True), Options(split=False))
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_instruction_counts_repeat_exactly(model: Path) -> None:
     target = Target(load_board("stm32f405"), emulate=True)
     first, second = (reports.measure_model(model, target, Options()) for _ in range(2))
@@ -170,6 +172,7 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
         api.plan_model(model, HOST.board, Options(plan_file=stored))
 
 
+@pytest.mark.usefixtures("small_bench")
 @pytest.mark.parametrize("stream", [False, True])
 def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     model: Path, tmp_path: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
@@ -201,6 +204,7 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     assert again["latency"] == report["latency"] and again["splits"] == report["splits"]
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_two_measurers_find_what_one_finds(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_device_tells_what_it_waited_for(made: Deployment, stage: Iterations) 
     assert waited(plan, stage, residency, idle).waits == ()
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
     options = Options(split=False, memory_limits=LIMITS, time_limit=2)
     tuned, report = reports.tune_model(model, [Target(BOARD, emulate=True)], options)
@@ -101,6 +102,7 @@ def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
     assert tuned.plan.estimate.ticks > 0 and report["plans_run"] == 1 + len(kinds)
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_tune_has_no_iterations_where_nothing_leaves(model: Path) -> None:
     target = Target(BOARD, emulate=True)
     _, report = reports.tune_model(model, [target], Options(split=False, time_limit=1))

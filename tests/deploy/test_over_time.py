@@ -96,6 +96,7 @@ def test_a_chart_shows_what_is_between_memories(model: Path, tmp_path: Path) -> 
     assert text.count('class="flight" stroke-width') == 2 and "between memories: 2 transfers" in text
 
 
+@pytest.mark.usefixtures("small_bench")
 @pytest.mark.parametrize("limit", [12 * 1024, LIMIT])
 def test_what_the_core_loads_from_the_slow_memory_is_what_is_counted(model: Path, limit: int) -> None:
     options = Options(split=False, memory_limits=(("sram", limit),))
