@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from mcudeploy.verify.compare import Storage, run_once
 from tests import reports
 
 ANCHORS, CLASSES = 30, 4
+UNSPLIT = replace(QUICK, split=False)
 
 
 def detector(
@@ -53,21 +56,22 @@ def detector(
     return f.save(folder, [x, s], outputs)
 
 
-def results(path: Path, inputs: list[NDArray[np.float32]]) -> list[NDArray[Any]]:
-    """The outputs of the program."""
+def results(path: Path, samples: list[list[NDArray[np.float32]]]) -> Iterator[list[NDArray[Any]]]:
+    """The outputs of the program for each of the samples."""
     target = Target(load_board("host"))
-    made = api.plan_model(path, target.board, QUICK)
+    made = api.plan_model(path, target.board, UNSPLIT)
     graph, storage = made.plan.graph, Storage.of(made.plan)
     with open_device(target, made.build(target)) as machine:
-        given = {
-            border.tensor: to_device(border, graph.tensors[border.tensor], value)
-            for border, value in zip(graph.own_inputs(), inputs, strict=True)
-        }
-        run_once(machine, storage, given)
-        return [
-            from_device(it, graph.tensors[it.tensor], storage.get_tensor(machine, it.tensor))
-            for it in graph.own_outputs()
-        ]
+        for inputs in samples:
+            given = {
+                border.tensor: to_device(border, graph.tensors[border.tensor], value)
+                for border, value in zip(graph.own_inputs(), inputs, strict=True)
+            }
+            run_once(machine, storage, given)
+            yield [
+                from_device(it, graph.tensors[it.tensor], storage.get_tensor(machine, it.tensor))
+                for it in graph.own_outputs()
+            ]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +91,11 @@ def test_detections_are_those_of_litert(options: dict[str, Any], tmp_path: Path)
     path = detector(tmp_path, **options)
     rng = np.random.default_rng(8)
     columns = CLASSES + options.get("background", 1)
+    samples = []
     for _ in range(5):
         drawn = rng.normal(0, 2, (1, ANCHORS, 4)), rng.uniform(0, 1, (1, ANCHORS, columns))
-        inputs = [each.astype(np.float32) for each in drawn]
-        *found, count = results(path, inputs)
+        samples.append([each.astype(np.float32) for each in drawn])
+    for inputs, (*found, count) in zip(samples, results(path, samples), strict=True):
         *theirs, number = litert(path, inputs)
         assert count == number
         rows = int(count[0]) * options.get("per_box", 1)
@@ -98,7 +103,7 @@ def test_detections_are_those_of_litert(options: dict[str, Any], tmp_path: Path)
             assert own.shape == wanted.shape
             assert np.allclose(own[:, :rows], wanted[:, :rows], rtol=1e-5, atol=1e-6)
             assert not own[:, rows:].any()  # LiteRT leaves these as they were
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    report = reports.run_model(path, HOST, UNSPLIT, inputs=[], expected=[])
     assert report["verified"], report["reason"]
 
 
