@@ -187,16 +187,20 @@ def build(*words: object) -> Result:
     return CliRunner().invoke(cli, ["build", *map(str, words), "--board", "host", "--for", "esphome"])
 
 
-@pytest.fixture
-def component(tmp_path: Path) -> Path:
-    manifest(tmp_path)
-    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome")
+@pytest.fixture(scope="module")
+def component(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A component; its model and manifest are in the folder of `esphome`."""
+    folder = tmp_path_factory.mktemp("component")
+    manifest(folder)
+    built = build(wake_word(folder), "-o", folder / "esphome")
     assert built.exit_code == 0, built.output
-    return tmp_path / "esphome" / "components" / "hey"
+    return folder / "esphome" / "components" / "hey"
 
 
-def compile_component(component: Path, folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def program(component: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The component with stubs of ESPHome, all headers in one C++ file as in ESPHome's own program."""
+    folder = tmp_path_factory.mktemp("program")
     everything = "".join(f'#include "{path.name}"\n' for path in sorted(component.glob("*.h")))
     for name, text in {**HEADERS, "main.cpp": everything + MAIN.replace("NAME", "hey")}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -214,11 +218,10 @@ def compile_component(component: Path, folder: Path) -> Path:
     return folder / "component"
 
 
-def test_a_component_hears_what_esphome_would(component: Path, tmp_path: Path) -> None:
+def test_a_component_hears_what_esphome_would(component: Path, program: Path, tmp_path: Path) -> None:
     """Samples in chunks of any size; detections at the runs that the rules say, of the model's outputs."""
-    program = compile_component(component, tmp_path / "build")
-    sound = speech_like(12.0)
-    joined = with_front_end(tmp_path / "hey.tflite", read_manifest(tmp_path / "hey.json"), tmp_path / "build")
+    sound, given = speech_like(12.0), component.parents[2]
+    joined = with_front_end(given / "hey.tflite", read_manifest(given / "hey.json"), tmp_path)
     outputs = results(joined, sound.reshape(-1, ROWS, HOP)).reshape(-1).astype(int) + 128
     assert np.ptp(outputs) > 100
     for cutoff, window in ((int(0.6 * 255), 4), (40, 2)):
@@ -237,7 +240,7 @@ def test_a_component_hears_what_esphome_would(component: Path, tmp_path: Path) -
 def test_two_components_in_one_program(component: Path, tmp_path: Path) -> None:
     """Their kernels have other names, and both headers fit into one file."""
     other = tmp_path / "other"
-    word, said = wake_word(tmp_path, seed=2), tmp_path / "hey.json"
+    word, said = wake_word(tmp_path, seed=2), component.parents[2] / "hey.json"
     built = build(word, "--name", "ho", "--manifest", said, "-o", other, "--no-verify")
     assert built.exit_code == 0, built.output
     folder = tmp_path / "build"
@@ -261,8 +264,7 @@ def test_two_components_in_one_program(component: Path, tmp_path: Path) -> None:
     subprocess.run([folder / "both"], check=True, timeout=60)
 
 
-def test_a_component_stops_after_a_detection(component: Path, tmp_path: Path) -> None:
-    program = compile_component(component, tmp_path / "build")
+def test_a_component_stops_after_a_detection(program: Path) -> None:
     words = [program, "40", "2", "1"]
     done = subprocess.run(
         words, input=speech_like(12.0).tobytes(), capture_output=True, check=True, timeout=60
@@ -380,6 +382,6 @@ def test_manifests_are_for_esphome(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["class", "microphone", "wake_word"])
 def test_names_that_the_component_cannot_have(name: str, tmp_path: Path) -> None:
     manifest(tmp_path)
-    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", "--name", name)
+    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", "--name", name, "--no-verify")
     assert built.exit_code == 2
     assert f"cannot be called {name}" in built.output.replace("\n", " ")
