@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench import machine
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
@@ -155,18 +156,15 @@ def run_in_blocks(session: Session, table: KernelTable, height: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def host_output(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    firmware = build_firmware(
-        load_board("host"), bench_sources(KERNELS, ARENA_BYTES), KERNELS, emulate=False, sanitize=True
-    )
-    with connect(f"process:{firmware.elf}", firmware_hash=firmware.hash) as session:
-        table = KernelTable.of(session, KERNELS)
-        whole = run_in_blocks(session, table, 6)
-        assert run_in_blocks(session, table, 2) == whole
-        graph, _ = convolution()
-        (operator,) = graph.operators
-        call = call_of(graph, operator)
-        assert TileTimer(session, table).time(graph, operator, call, Interval(0, 6)).ticks > 0
+def host_output() -> bytes:
+    bench = machine()
+    session, table = bench.session, bench.kernels(KERNELS[0])
+    whole = run_in_blocks(session, table, 6)
+    assert run_in_blocks(session, table, 2) == whole
+    graph, _ = convolution()
+    (operator,) = graph.operators
+    call = call_of(graph, operator)
+    assert TileTimer(session, table).time(graph, operator, call, Interval(0, 6)).ticks > 0
     return whole
 
 

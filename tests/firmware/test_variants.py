@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from bench import machine
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -90,13 +91,10 @@ class Work:
 
 
 @pytest.fixture(scope="module")
-def host() -> Iterator[Device]:
+def host() -> Device:
     """Portable C, under sanitizers."""
-    board = load_board("host")
-    files = bench_sources(KERNELS, ARENA_BYTES)
-    firmware = build_firmware(board, files, KERNELS, emulate=False, sanitize=True)
-    with connect(f"process:{firmware.elf}", firmware_hash=firmware.hash) as session:
-        yield Device(session, KernelTable.of(session, KERNELS))
+    bench = machine()
+    return Device(bench.session, bench.kernels(KERNELS[0]))
 
 
 BOARDS = ("cortex-m0", "mps2-an386", "mps2-an505", "mps3-an547", "riscv32-virt-v")
