@@ -35,11 +35,11 @@ from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.requantize import STORED, dequantize_table, quantization_of
 from mcudeploy.ops.training_counts import (
     WIDENED,
-    forward_counts,
     input_gradient_counts,
     packed_gradient_counts,
     widened_gradient_counts,
 )
+from mcudeploy.ops.training_forward_counts import forward_counts
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
