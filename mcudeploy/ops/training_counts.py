@@ -24,7 +24,8 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
     """Counts of conv2d_f32_input_gradient, and of the same kernel for groups and for depthwise ones."""
     dense, groups = "multiplier" not in fields, fields.get("groups", 1)
     inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"] // groups
-    blocks, single = (groups * count for count in divmod(inputs // groups, _LINES))
+    of_eight = inputs // 8 if groups == 1 else 0
+    blocks, single = (groups * count for count in divmod(inputs // groups - 8 * of_eight, _LINES))
 
     def products(pixels: int, pairs: int) -> Counts:
         if not dense and inputs == outputs:
@@ -34,8 +35,13 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
         if groups > 1:  # which are taken pixel by pixel
             by_pairs, alone = {"groups": pixels * groups}, pixels
         else:
-            by_pairs = {"pair_blocks": pairs * blocks, "eights": pairs * blocks * outputs}
             alone = pixels - 2 * pairs
+            by_pairs = {
+                "pair_blocks": pairs * blocks,
+                "pair_fours": pairs * blocks * outputs,
+                **_lines_of_eight(pairs * of_eight, outputs, 2),
+                **_lines_of_eight(alone * of_eight, outputs, 1),
+            }
         return {
             **by_pairs,
             "blocks": alone * blocks,
@@ -44,7 +50,25 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
             "single_products": pixels * single * outputs,
         }
 
-    return _gradient_counts(fields, products)
+    plain = _gradient_counts(fields, products)
+    if dense or inputs != outputs:
+        return plain
+
+    def counts(rows: Interval) -> Counts:
+        sizes = plain(rows)
+        lines = {"lines_of_eights": inputs // 8, "lines_of_ones": inputs % 8}
+        return sizes | {name: sizes["tap_cols"] * count for name, count in lines.items()}
+
+    return counts
+
+
+def _lines_of_eight(count: int, outputs: int, pixels: int) -> Counts:
+    """Counts of eight input channels by all output channels, four at a time, `count` times."""
+    return {
+        f"eights_{pixels}": count,
+        f"turns_{pixels}": count * (outputs // _LINES),
+        f"rest_{pixels}": count * (outputs % _LINES),
+    }
 
 
 def packed_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
@@ -143,7 +167,9 @@ def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> Counts
         has_sums = bool(fields["in_place"]) or len(step) < len(every)
         taps = kernel_cols * (sum(1 for each in tap_rows if each) if has_sums else len(tap_rows))
         rows_of_taps, pixels = sum(tap_rows) * kernel_cols, sum(tap_rows) * reach.col_pixels
+        joined = sum(each - 1 for each in tap_rows if each) * reach.joined_cols
         sizes: Counts = {"calls": 1, "taps": taps, "tap_rows": rows_of_taps}
+        runs = rows_of_taps - joined
         sizes |= _sum_counts(fields, count * kernel_cols * len(tap_rows), (step, every))
         if dense and one_pixel:
             alone = pixels * outputs  # lines of taps with one product for each weight
@@ -152,11 +178,11 @@ def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> Counts
                 "pixel_fours": alone * (inputs // _LINES),
                 "pixel_single": alone * (inputs % _LINES),
             }
-            taps, rows_of_taps, pixels = taps - pixels, rows_of_taps - pixels, 0
+            taps, runs, pixels = taps - pixels, runs - pixels, 0
         return sizes | {
             "results": taps * count * int(not has_sums),
             **{name: taps * number for name, number in parts.items()},
-            **{f"{name}_rows": rows_of_taps * number for name, number in parts.items()},
+            **{f"{name}_runs": runs * number for name, number in parts.items()},
             **{f"{name}_pixels": pixels * number for name, number in parts.items()},
         }
 
@@ -175,17 +201,22 @@ def _sum_counts(fields: Mapping[str, Any], count: int, rows: tuple[Interval, Int
 
 
 def _blocks(outputs: int, inputs: int) -> dict[str, int]:
-    """Numbers of blocks of 4 x 4 weights, of lines of 4, and of single weights at a tap."""
+    """Numbers of blocks of 4 x 4 weights, of lines of 16 and of 4, and of single weights at a tap."""
     (of_outputs, outputs_left), (of_inputs, inputs_left) = divmod(outputs, _LINES), divmod(inputs, _LINES)
-    lines = of_outputs * inputs_left + outputs_left * of_inputs
-    return {"blocks": of_outputs * of_inputs, "lines": lines, "single": outputs_left * inputs_left}
+    longest, shorter = divmod(of_outputs, 4)
+    return {
+        "blocks": of_outputs * of_inputs,
+        "sixteens": longest * inputs_left,
+        "lines": shorter * inputs_left + outputs_left * of_inputs,
+        "single": outputs_left * inputs_left,
+    }
 
 
 def _channels(fields: Mapping[str, Any]) -> dict[str, int]:
-    """The same of a depthwise convolution, which has no blocks."""
+    """The same of a depthwise convolution, which has lines of 8 and no blocks."""
     outputs = fields["dims.output_channels"]
-    lines = outputs // _LINES if fields["multiplier"] == 1 else 0
-    return {"lines": lines, "single": outputs - _LINES * lines}
+    lines = outputs // 8 if fields["multiplier"] == 1 else 0
+    return {"lines": lines, "single": outputs - 8 * lines}
 
 
 def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
@@ -216,13 +247,15 @@ def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
 @dataclass(frozen=True, slots=True)
 class _TapReach:
     """By tap row, the rows of the output and of the input at which it is inside; and the number of output
-    columns at which a tap column is inside, over all tap columns, and of pairs of them.
+    columns at which a tap column is inside, over all tap columns, and of pairs of them. `joined_cols`: tap
+    columns whose rows are one run.
     """
 
     output_rows: tuple[range, ...]
     rows: tuple[range, ...]
     col_pixels: int
     col_pairs: int
+    joined_cols: int
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> _TapReach:
@@ -231,7 +264,10 @@ class _TapReach:
         cols = _places(fields, "cols", "left", fields["dims.output_cols"])
         outputs, inputs = zip(*rows, strict=True)
         counts = [len(columns) for columns, _ in cols]
-        return cls(outputs, inputs, sum(counts), sum(count // 2 for count in counts))
+        size = fields["dims.input_cols"]
+        steps_by_one = fields["window.stride_rows"] == fields["window.stride_cols"] == 1
+        joined = counts.count(size) if steps_by_one and fields["dims.output_cols"] == size else 0
+        return cls(outputs, inputs, sum(counts), sum(count // 2 for count in counts), joined)
 
     def rows_in(self, tap: int, step: Interval) -> int:
         """The number of rows in a step of the output at which a tap row is inside."""

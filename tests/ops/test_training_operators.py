@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -268,9 +269,21 @@ def counted(graph: Graph) -> dict[str, float]:
     whole = call.counts(Interval(0, rows))
     parts = [call.counts(Interval(row, row + 1)) for row in range(rows)]
     for name, count in whole.items() if not call.params.get("rows_join") else ():
-        by_step = operator.op.accumulates and not name.endswith(("pixels", "products", "_rows"))
+        by_step = operator.op.accumulates and not name.endswith(("pixels", "products", "tap_rows"))
         assert by_step or count == sum(part[name] for part in parts) or name == "calls", name
     return whole
+
+
+def forward_pairs(counts: Mapping[str, float]) -> float:
+    """The products of a dense convolution whose weights training changes."""
+    values = {n: 4 * counts[f"turns_{n}"] + counts[f"rest_{n}"] for n in (2, 1)}
+    return sum(4 * n * count for n, count in values.items()) + counts["single_products"]
+
+
+def gradient_pairs(counts: Mapping[str, float]) -> float:
+    """The products of an input gradient by weights that are no constants."""
+    pairs = 8 * counts["pair_fours"] + 4 * counts["fours"] + counts["single_products"]
+    return pairs + sum(8 * n * (4 * counts[f"turns_{n}"] + counts[f"rest_{n}"]) for n in (1, 2))
 
 
 def of_one_convolution() -> list[list[Graph]]:
@@ -294,14 +307,15 @@ def test_counts_of_products(graphs: list[Graph]) -> None:
     channels = graphs[0].tensors["x0"].shape[2]
     taps = int(windows(conv, np.ones(graphs[0].tensors["x0"].shape))[..., 0].sum())
     for update in updates:
-        pairs = 16 * update.get("blocks_pixels", 0) + 4 * update["lines_pixels"] + update["single_pixels"]
+        line = 4 if conv.groups == 1 else 8
+        pairs = line * update["lines_pixels"] + update["single_pixels"]
+        pairs += 16 * (update.get("blocks_pixels", 0) + update.get("sixteens_pixels", 0))
         pairs += 4 * update.get("pixel_fours", 0) + update.get("pixel_single", 0)
         assert pairs == taps * conv.out_channels * (channels if conv.groups == 1 else 1)
     if conv.groups == 1:
         pairs = taps * channels * conv.out_channels
-        values_2, values_1 = (4 * forward[f"turns_{n}"] + forward[f"rest_{n}"] for n in (2, 1))
-        assert 8 * values_2 + 4 * values_1 + forward["single_products"] == pairs
-        assert 8 * backward["eights"] + 4 * backward["fours"] + backward["single_products"] == pairs
+        assert forward_pairs(forward) == pairs
+        assert gradient_pairs(backward) == pairs
     else:
         eights = forward.get("taps_of_eights", 0)  # none for a multiplier
         assert 8 * eights + forward["taps_of_ones"] == taps * conv.out_channels
@@ -317,5 +331,5 @@ def test_counts_of_constant_weights(graph: Graph) -> None:
     with_tensor = (graph.tensors["x0"].shape, (1, 1, operator.constants["weights"].size))
     plain, packed = counted(one_operator(op, with_tensor, DType.FLOAT32)), counted(graph)
     channels = op.conv.out_channels
-    pairs = 8 * plain["eights"] + 4 * plain["fours"] + plain["single_products"]
+    pairs = gradient_pairs(plain)
     assert (16 * packed["sixteens"] + 4 * packed["single"]) * channels == pairs * (channels + -channels % 4)

@@ -1,9 +1,10 @@
 #include "conv2d_f32_update.h"
 
+#include "mcud_outer_f32.h"
 #include "mcud_tap_pixels_f32.h"
 
-/* Weights of `outputs` output channels from k on, which are 1 or 4, by `inputs` input channels from c on, which are 1
- * or 4, or with four output channels any multiple of 4. */
+/* Weights of `outputs` output channels from k on by `inputs` input channels from c on: 1 or 4 by 4, 4 by any multiple
+ * of 4, or 1, 4 or any multiple of 16 by 1. */
 typedef struct {
     int32_t k;
     int32_t outputs;
@@ -15,48 +16,44 @@ typedef struct {
  * of output channels lie `pitch` apart. */
 static void add_4x4(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t pitch)
 {
-    for (int32_t c = of->c; c < of->c + of->inputs; c += 4, sums += 4) {
-        float *const line1 = sums + pitch;
-        float *const line2 = line1 + pitch;
-        float *const line3 = line2 + pitch;
-        float a0 = sums[0], a1 = sums[1], a2 = sums[2], a3 = sums[3];
-        float b0 = line1[0], b1 = line1[1], b2 = line1[2], b3 = line1[3];
-        float c0 = line2[0], c1 = line2[1], c2 = line2[2], c3 = line2[3];
-        float d0 = line3[0], d1 = line3[1], d2 = line3[2], d3 = line3[3];
-        for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-            const float *x = mcud_tap_input_f32(from, row) + c;
-            const float *g = mcud_tap_gradient_f32(from, row) + of->k;
-            for (int32_t col = 0; col < from->cols.count; col++) {
-                const float x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-                const float g0 = g[0], g1 = g[1], g2 = g[2], g3 = g[3];
-                a0 = mcud_fused_f32(g0, x0, a0);
-                a1 = mcud_fused_f32(g0, x1, a1);
-                a2 = mcud_fused_f32(g0, x2, a2);
-                a3 = mcud_fused_f32(g0, x3, a3);
-                b0 = mcud_fused_f32(g1, x0, b0);
-                b1 = mcud_fused_f32(g1, x1, b1);
-                b2 = mcud_fused_f32(g1, x2, b2);
-                b3 = mcud_fused_f32(g1, x3, b3);
-                c0 = mcud_fused_f32(g2, x0, c0);
-                c1 = mcud_fused_f32(g2, x1, c1);
-                c2 = mcud_fused_f32(g2, x2, c2);
-                c3 = mcud_fused_f32(g2, x3, c3);
-                d0 = mcud_fused_f32(g3, x0, d0);
-                d1 = mcud_fused_f32(g3, x1, d1);
-                d2 = mcud_fused_f32(g3, x2, d2);
-                d3 = mcud_fused_f32(g3, x3, d3);
-                x += from->cols.w_pitch;
-                g += from->cols.x_pitch;
-            }
+    const mcud_terms_f32 cols = from->cols; /* a copy, since a store to sums might change it */
+    for (int32_t run = from->runs.first; run < from->runs.end; run++) {
+        const float *x = mcud_tap_input_f32(from, run) + of->c;
+        const float *g = mcud_tap_gradient_f32(from, run) + of->k;
+        float *to = sums;
+        for (const float *const end = x + of->inputs; x != end; x += 4, to += 4) {
+            mcud_add_outer_4x4_f32(g, x, &cols, to, pitch);
         }
-        sums[0] = a0, sums[1] = a1, sums[2] = a2, sums[3] = a3;
-        line1[0] = b0, line1[1] = b1, line1[2] = b2, line1[3] = b3;
-        line2[0] = c0, line2[1] = c1, line2[2] = c2, line2[3] = c3;
-        line3[0] = d0, line3[1] = d1, line3[2] = d2, line3[3] = d3;
     }
 }
 
-/* The same for one output channel, or one input channel, or both: up to four sums, `apart` from each other. */
+/* The same for one input channel and output channels, 16 at a time. */
+static void add_16x1(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t pitch)
+{
+    const mcud_terms_f32 cols = from->cols;
+    for (int32_t k = of->k; k < of->k + of->outputs; k += 16) {
+        float line[16];
+        float *place = sums;
+        for (int32_t i = 0; i < 16; i += 4, place += 4 * pitch) {
+            line[i] = place[0];
+            line[i + 1] = place[pitch];
+            line[i + 2] = place[2 * pitch];
+            line[i + 3] = place[3 * pitch];
+        }
+        for (int32_t run = from->runs.first; run < from->runs.end; run++) {
+            const float *x = mcud_tap_input_f32(from, run) + of->c;
+            mcud_add_outer_16x1_f32(mcud_tap_gradient_f32(from, run) + k, x, &cols, line);
+        }
+        for (int32_t i = 0; i < 16; i += 4, sums += 4 * pitch) {
+            sums[0] = line[i];
+            sums[pitch] = line[i + 1];
+            sums[2 * pitch] = line[i + 2];
+            sums[3 * pitch] = line[i + 3];
+        }
+    }
+}
+
+/* The same for one or four output channels and one input channel, or one and four: the sums lie `apart`. */
 static void add_line(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t apart)
 {
     const mcud_terms_f32 *const cols = &from->cols;
@@ -66,9 +63,9 @@ static void add_line(const mcud_tap_pixels_f32 *from, const block *of, float *su
     for (int32_t i = 0; i < count; i++) {
         line[i] = sums[i * apart];
     }
-    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-        const float *x = mcud_tap_input_f32(from, row) + of->c;
-        const float *g = mcud_tap_gradient_f32(from, row) + of->k;
+    for (int32_t run = from->runs.first; run < from->runs.end; run++) {
+        const float *x = mcud_tap_input_f32(from, run) + of->c;
+        const float *g = mcud_tap_gradient_f32(from, run) + of->k;
         if (of->inputs == 4) {
             mcud_add_terms_4_f32(g, x, cols, line);
         } else if (of->outputs == 4) {
@@ -87,20 +84,27 @@ static void add_block(const mcud_tap_pixels_f32 *from, const block *of, float *s
 {
     if (of->outputs == 4 && of->inputs >= 4) {
         add_4x4(from, of, sums, pitch);
+    } else if (of->outputs >= 16) {
+        add_16x1(from, of, sums, pitch);
     } else {
         add_line(from, of, sums, of->inputs == 4 ? 1 : pitch);
     }
 }
 
-/* Stores the results of a block whose sums are in no memory; `line`: the place of its first weight. */
-static void store_block(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of, int32_t line,
-                        int32_t pitch)
+/* Adds the products of a block to the sums, or stores its results if the sums are in no memory; `line`: the place of
+ * its first weight. */
+static void update_block(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of, int32_t line,
+                         int32_t pitch)
 {
+    if (to->sums != NULL) {
+        add_block(from, of, to->sums + line, pitch);
+        return;
+    }
     float sums[16] = {0.0f};
-    add_block(from, of, sums, 4);
+    add_block(from, of, sums, of->inputs);
     for (int32_t i = 0; i < of->outputs; i++) {
         for (int32_t j = 0; j < of->inputs; j++) {
-            mcud_store_result_f32(to, line + i * pitch + j, sums[4 * i + j]);
+            mcud_store_result_f32(to, line + i * pitch + j, sums[of->inputs * i + j]);
         }
     }
 }
@@ -149,19 +153,21 @@ static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *t
         }
         return;
     }
+    const int32_t by_fours = inputs & ~3;
     block of = {0, 0, 0, 0};
-    for (; of.k < outputs; of.k += of.outputs, line += of.outputs * pitch) {
+    for (; by_fours > 0 && of.k < outputs; of.k += of.outputs) {
         of.outputs = outputs - of.k < 4 ? 1 : 4;
-        for (of.c = 0; of.c < inputs; of.c += of.inputs) {
-            of.inputs = inputs - of.c < 4 ? 1 : 4;
-            if (of.inputs == 4 && of.outputs == 4 && to->sums != NULL) {
-                of.inputs = inputs & ~3;
-            }
-            if (to->sums != NULL) {
-                add_block(from, &of, to->sums + line + of.c, pitch);
-            } else {
-                store_block(from, to, &of, line + of.c, pitch);
-            }
+        of.inputs = to->sums != NULL && of.outputs == 4 ? by_fours : 4;
+        for (of.c = 0; of.c < by_fours; of.c += of.inputs) {
+            update_block(from, to, &of, line + of.k * pitch + of.c, pitch);
+        }
+    }
+    of.inputs = 1;
+    for (of.c = by_fours; of.c < inputs; of.c++) {
+        for (of.k = 0; of.k < outputs; of.k += of.outputs) {
+            const int32_t left = outputs - of.k;
+            of.outputs = left < 4 ? 1 : left < 16 ? 4 : to->sums != NULL ? left & ~15 : 16;
+            update_block(from, to, &of, line + of.k * pitch + of.c, pitch);
         }
     }
 }

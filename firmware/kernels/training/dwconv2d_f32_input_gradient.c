@@ -1,10 +1,11 @@
 #include "dwconv2d_f32_input_gradient.h"
 
 #include "mcud_input_gradient_f32.h"
-#include "mcud_simd_f32.h"
+#include "mcud_lines_f32.h"
+#include "mcud_scaled_f32.h"
 
-static void add_multiplied(const mcud_dwconv2d_f32_input_gradient_params *params, const float *gradient,
-                           const float *tap, float *out)
+static void add_pixel(const mcud_dwconv2d_f32_input_gradient_params *params, const float *gradient, const float *tap,
+                      float *out)
 {
     int32_t k = 0;
     for (int32_t c = 0; c < params->dims.input_channels; c++) {
@@ -14,24 +15,26 @@ static void add_multiplied(const mcud_dwconv2d_f32_input_gradient_params *params
     }
 }
 
-/* With multiplier 1: eight channels at a time are a window of one tap. */
-static void add_pixel(const void *of, const float *gradient, const float *tap, float *out)
+/* With multiplier 1 eight channels at a time. */
+static void add_columns(const void *of, const float *gradient, const float *tap, int32_t count, float *out,
+                        int32_t apart)
 {
     const mcud_dwconv2d_f32_input_gradient_params *params = of;
+    const int32_t channels = params->dims.input_channels;
+    const int32_t outputs = params->dims.output_channels;
     if (params->multiplier != 1) {
-        add_multiplied(params, gradient, tap, out);
+        for (; count > 0; count--, gradient += outputs, out += apart) {
+            add_pixel(params, gradient, tap, out);
+        }
         return;
     }
-    const int32_t channels = params->dims.input_channels;
-    const uint32_t offset = 0;
-    const void *memory = gradient;
-    const mcud_window_taps_f32 taps = {.memory = memory, .offsets = &offset, .rows = 1, .count = 1};
+    const mcud_terms_f32 columns = {count, channels, apart};
     int32_t c = 0;
     for (; c + 8 <= channels; c += 8) {
-        mcud_add_window_8_f32(&taps, c, tap + c, out + c);
+        mcud_add_scaled_8_f32(gradient + c, tap + c, &columns, out + c);
     }
     for (; c < channels; c++) {
-        out[c] = mcud_fused_f32(gradient[c], tap[c], out[c]);
+        mcud_add_scaled_1_f32(gradient + c, tap[c], &columns, out + c);
     }
 }
 
@@ -40,7 +43,7 @@ void mcud_dwconv2d_f32_input_gradient(const mcud_op *op, int32_t first_row, int3
     const mcud_dwconv2d_f32_input_gradient_params *params = op->params;
     const mcud_input_gradient_f32 of = {
         .params = params,
-        .add_pixel = add_pixel,
+        .add_columns = add_columns,
         .weights = params->weights != NULL ? params->weights : mcud_row(op->in[1], 0),
         .dims = &params->dims,
         .window = &params->window,

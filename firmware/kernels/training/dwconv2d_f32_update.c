@@ -1,32 +1,23 @@
 #include "dwconv2d_f32_update.h"
 
+#include "mcud_outer_f32.h"
 #include "mcud_tap_pixels_f32.h"
 
-/* Adds the products of four channels at all pixels of a tap, if each input channel has one output channel. */
-static void add_4(const mcud_tap_pixels_f32 *from, int32_t c, float sums[4])
+/* Adds the products of eight channels at all pixels of a tap, if each input channel has one output channel. */
+static void add_8(const mcud_tap_pixels_f32 *from, int32_t c, float sums[8])
 {
-    float a = sums[0], b = sums[1], d = sums[2], e = sums[3];
-    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-        const float *x = mcud_tap_input_f32(from, row) + c;
-        const float *g = mcud_tap_gradient_f32(from, row) + c;
-        for (int32_t col = 0; col < from->cols.count; col++) {
-            a = mcud_fused_f32(g[0], x[0], a);
-            b = mcud_fused_f32(g[1], x[1], b);
-            d = mcud_fused_f32(g[2], x[2], d);
-            e = mcud_fused_f32(g[3], x[3], e);
-            x += from->cols.w_pitch;
-            g += from->cols.x_pitch;
-        }
+    for (int32_t run = from->runs.first; run < from->runs.end; run++) {
+        const float *x = mcud_tap_input_f32(from, run) + c;
+        mcud_add_inner_8_f32(mcud_tap_gradient_f32(from, run) + c, x, &from->cols, sums);
     }
-    sums[0] = a, sums[1] = b, sums[2] = d, sums[3] = e;
 }
 
 /* Adds the products of output channel k, which reads input channel c. */
 static float add_1(const mcud_tap_pixels_f32 *from, int32_t k, int32_t c, float sum)
 {
-    for (int32_t row = from->rows.first; row < from->rows.end; row++) {
-        const float *gradient = mcud_tap_gradient_f32(from, row) + k;
-        sum = mcud_add_terms_f32(gradient, mcud_tap_input_f32(from, row) + c, &from->cols, sum);
+    for (int32_t run = from->runs.first; run < from->runs.end; run++) {
+        const float *gradient = mcud_tap_gradient_f32(from, run) + k;
+        sum = mcud_add_terms_f32(gradient, mcud_tap_input_f32(from, run) + c, &from->cols, sum);
     }
     return sum;
 }
@@ -41,10 +32,14 @@ static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *t
         return;
     }
     int32_t k = 0;
-    for (; params->multiplier == 1 && k + 4 <= outputs; k += 4) {
-        float sums[4] = {0.0f}; /* if there is no memory of all sums */
-        add_4(from, k, to->sums != NULL ? to->sums + line + k : sums);
-        for (int32_t i = 0; to->sums == NULL && i < 4; i++) {
+    for (; params->multiplier == 1 && k + 8 <= outputs; k += 8) {
+        if (to->sums != NULL) {
+            add_8(from, k, to->sums + line + k);
+            continue;
+        }
+        float sums[8] = {0.0f};
+        add_8(from, k, sums);
+        for (int32_t i = 0; i < 8; i++) {
             mcud_store_result_f32(to, line + k + i, sums[i]);
         }
     }

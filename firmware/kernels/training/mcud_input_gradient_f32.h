@@ -11,11 +11,16 @@
 /* Adds the products of a pixel of the output's gradient and a tap to a pixel of the result. */
 typedef void mcud_add_pixel_f32(const void *params, const float *gradient, const float *tap, float *out);
 
+/* The same for `count` columns of the output, which lie `apart` values from each other in the result. */
+typedef void mcud_add_columns_f32(const void *params, const float *gradient, const float *tap, int32_t count,
+                                  float *out, int32_t apart);
+
 /* A convolution whose weights lie [kernel_rows][kernel_cols][tap_values], or by output channel. */
 typedef struct {
     const void *params; /* of the kernel, for `add_pixel` */
     mcud_add_pixel_f32 *add_pixel;
-    mcud_add_pixel_f32 *add_pair; /* the same for two columns of the output, or none */
+    mcud_add_pixel_f32 *add_pair;      /* the same for two columns of the output, or none */
+    mcud_add_columns_f32 *add_columns; /* in place of both, or none */
     const float *weights;
     const mcud_conv_dims *dims;
     const mcud_window *window;
@@ -31,6 +36,13 @@ static inline void mcud_add_gradient_row_f32(const mcud_input_gradient_f32 *of, 
     for (int32_t s = 0; s < of->window->kernel_cols; s++) {
         const int32_t start = s * of->window->dilation_cols - of->window->pad_left;
         const mcud_taps cols = mcud_taps_inside(start, stride, of->dims->output_cols, 0, of->dims->input_cols);
+        if (of->add_columns != NULL) {
+            const int32_t first = cols.first < cols.end ? cols.first : 0;
+            of->add_columns(of->params, gradient + first * of->dims->output_channels, weights + s * of->tap_values,
+                            cols.end - cols.first, out + (start + first * stride) * of->dims->input_channels,
+                            stride * of->dims->input_channels);
+            continue;
+        }
         for (int32_t col = cols.first, count; col < cols.end; col += count) {
             const float *from = gradient + col * of->dims->output_channels;
             const float *tap = weights + s * of->tap_values;

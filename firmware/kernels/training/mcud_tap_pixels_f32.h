@@ -16,7 +16,8 @@ typedef struct {
     uint32_t *input_rows;     /* offsets, by row of the gradient */
     uint32_t *gradient_rows;  /* offsets */
     mcud_taps rows;           /* of the gradient, whose tap is inside the input */
-    mcud_terms_f32 cols;
+    mcud_taps runs;           /* the same rows, or the first one if the others continue it */
+    mcud_terms_f32 cols;      /* of a run */
 } mcud_tap_pixels_f32;
 
 /* Looks up the rows of a step of the gradient; `rows` has room for the offsets of both tensors, of all
@@ -45,6 +46,24 @@ static inline void mcud_tap_row_f32(mcud_tap_pixels_f32 *of, int32_t r)
     mcud_window_rows(of->op->in[1], top, window->stride_rows, of->rows, of->input_rows);
 }
 
+/* Whether all rows of a tap at these columns are one run in both tensors. */
+static inline int mcud_tap_rows_join_f32(const mcud_tap_pixels_f32 *of)
+{
+    const uint32_t input_bytes = of->op->in[1]->row_bytes;
+    const uint32_t gradient_bytes = of->op->in[0]->row_bytes;
+    const int32_t cols_bytes = of->cols.count * (int32_t)sizeof(float);
+    if ((uint32_t)(cols_bytes * of->cols.w_pitch) != input_bytes ||
+        (uint32_t)(cols_bytes * of->cols.x_pitch) != gradient_bytes) {
+        return 0;
+    }
+    int32_t row = of->rows.first;
+    while (row + 1 < of->rows.end && of->input_rows[row + 1] - of->input_rows[row] == input_bytes &&
+           of->gradient_rows[row + 1] - of->gradient_rows[row] == gradient_bytes) {
+        row++;
+    }
+    return row + 1 == of->rows.end;
+}
+
 /* Goes to the tap of column s in that row. */
 static inline void mcud_tap_column_f32(mcud_tap_pixels_f32 *of, int32_t s)
 {
@@ -58,6 +77,11 @@ static inline void mcud_tap_column_f32(mcud_tap_pixels_f32 *of, int32_t s)
     of->inputs = of->op->in[1]->memory + first * inputs * (int32_t)sizeof(float);
     of->gradients = of->op->in[0]->memory + cols.first * outputs * (int32_t)sizeof(float);
     of->cols = (mcud_terms_f32){cols.end - cols.first, outputs, window->stride_cols * inputs};
+    of->runs = of->rows;
+    if (mcud_tap_rows_join_f32(of)) {
+        of->cols.count *= of->rows.end - of->rows.first;
+        of->runs.end = of->runs.first + 1;
+    }
 }
 
 static inline const float *mcud_tap_input_f32(const mcud_tap_pixels_f32 *of, int32_t row)
