@@ -78,7 +78,7 @@ def patches(fields: Fields) -> CountsOf:
     def counts(rows: Interval) -> Counts:
         fours, ones = divmod(len(rows) * windows.outputs, _PIXELS)
         products = merged(window_rows(windows, rows), scaled(block, fours), scaled(pixel, ones))
-        moved = gathered(windows, fields, rows, _copied, _filled)
+        moved = gathered(windows, fields, rows, copied_floats, filled_floats)
         return {"calls": 1, "groups": fields["groups"]} | moved | scaled(products, fields["groups"])
 
     return counts
@@ -135,11 +135,11 @@ def to_rows(fields: Fields) -> CountsOf:
     return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(pixel, len(rows))
 
 
-def _copied(values: int, times: int) -> Counts:
+def copied_floats(values: int, times: int) -> Counts:
     return {"moves": times, "copied": times * values}
 
 
-def _filled(values: int, times: int) -> Counts:
+def filled_floats(values: int, times: int) -> Counts:
     return {"fills": times, "filled": times * values}
 
 

@@ -26,7 +26,7 @@ _MOST_EXPANDED_BYTES = 1280
 """Limit in bytes of the expanded windows of two pixels, unless a search weighs time against memory."""
 _SHORT_RUN = 8
 """Float values in a contiguous run of a window's row up to which gathering it first takes less time."""
-_MOST_GATHERED = 64
+MOST_GATHERED = 64
 """Bytes of the values of a gathered float window; four of them lie in scratch."""
 _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
@@ -164,7 +164,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     general = _with_weights(general, constants, conv.groups)
     run = group_inputs * (conv.kernel_shape[1] if one_run else 1)
     patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
-    if run > _SHORT_RUN or patch > _MOST_GATHERED:
+    if run > _SHORT_RUN or patch > MOST_GATHERED:
         return general
     fields |= {"patch_values": patch}
     scratch = offsets + FOUR * patch * source.dtype.size_bytes

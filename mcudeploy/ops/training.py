@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -29,7 +29,8 @@ from mcudeploy.ops.common import (
     within,
 )
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_kernels import is_plain
+from mcudeploy.ops.conv_constants import FOUR, without
+from mcudeploy.ops.conv_kernels import MOST_GATHERED, is_plain
 from mcudeploy.ops.packing import pack_fours, scaled_weights
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.requantize import STORED, dequantize_table, quantization_of
@@ -39,7 +40,7 @@ from mcudeploy.ops.training_counts import (
     packed_gradient_counts,
     widened_gradient_counts,
 )
-from mcudeploy.ops.training_forward_counts import forward_counts
+from mcudeploy.ops.training_forward_counts import forward_counts, gathered_counts
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class TrainedConv2d(PlainOperator):
         return LoopNest(plain.axes, (*plain.reads, weight, channel), plain.write, multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """conv2d_f32_trained or dwconv2d_f32_trained."""
+        """conv2d_f32_trained or conv2d_f32_trained_gathered; dwconv2d_f32_trained."""
         require_floats(*inputs, output)
         fields = window_fields(self.conv, inputs[0], output) | multiplier_field(self.conv, inputs[0].shape)
         if self.conv.groups == 1:
@@ -84,10 +85,17 @@ class TrainedConv2d(PlainOperator):
                 is_plain(self.conv) and self.conv.kernel_shape == self.conv.stride == (1, 1)
             )
         bounds: dict[str, ParamValue] = {"min": self.conv.low, "max": self.conv.high}
+        kernel, act = f"{kernel_family(self.conv)}_trained", within("act", bounds)
         scratch = self.conv.kernel_shape[0] * OFFSET_BYTES
-        kernel = f"{kernel_family(self.conv)}_trained"
-        counts = forward_counts(fields)
-        return KernelCall(kernel, fields | within("act", bounds), scratch, counts=counts)
+        call = KernelCall(kernel, fields | act, scratch, counts=forward_counts(fields))
+        patch = prod(self.conv.kernel_shape) * inputs[0].shape[2]
+        if self.conv.groups > 1 or self.conv.kernel_shape == (1, 1) or patch > MOST_GATHERED:
+            return call
+        fields = without(fields, "rows_join") | {"patch_values": patch}
+        scratch += FOUR * patch * output.dtype.size_bytes
+        counts = gathered_counts(fields)
+        other = KernelCall("conv2d_f32_trained_gathered", fields | act, scratch, counts=counts)
+        return replace(call, others=(other,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -323,6 +323,21 @@ def test_counts_of_products(graphs: list[Graph]) -> None:
         assert by_one == taps * conv.out_channels
 
 
+def test_counts_of_gathered_windows() -> None:
+    """Gathered windows are multiplied whole, with their padding."""
+    cases = 0
+    for graph, *_ in of_one_convolution():
+        (operator,), output = graph.operators, graph.tensors["y"]
+        call = operator.op.kernel(operator, graph.input_tensors(operator), output)
+        for other in call.others:
+            assert other.counts is not None
+            windows = output.shape[0] * output.shape[1]
+            weights = graph.tensors["x1"].elements
+            assert forward_pairs(other.counts(Interval(0, output.shape[0]))) == windows * weights
+            cases += 1
+    assert cases > 3
+
+
 @pytest.mark.parametrize("graph", CONSTANT_CASES, ids=kind)
 def test_counts_of_constant_weights(graph: Graph) -> None:
     """The packed weights fill up the last four channels."""
