@@ -157,8 +157,7 @@ def test_every_head_can_be_named() -> None:
         HeadWanted("ridge", 5, 70_000)
 
 
-_MAIN = """
-#include <math.h>
+_SLOTS = """
 #include <string.h>
 
 #include "m_head.h"
@@ -180,7 +179,12 @@ static uint32_t put(void *user, uint32_t slot, uint32_t offset, const void *from
 }
 
 #define CHECK(what) do { if (!(what)) { return __LINE__ % 250; } } while (0)
-
+"""
+"""The start of a program that has two slots for the parameters of a head."""
+_MAIN = (
+    "#include <math.h>"
+    + _SLOTS
+    + """
 int main(void)
 {
     const mcud_parameter_storage storage = {get, put, NULL, NULL};
@@ -216,6 +220,7 @@ int main(void)
     return 0;
 }
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -271,29 +276,9 @@ def test_the_functions_of_a_library(
     assert data == 0 and bss == size + scratch
 
 
-_OBSERVING = """
-#include <string.h>
-
-#include "m_head.h"
-
-static uint8_t slots[2][32 + M_HEAD_BYTES];
-
-static uint32_t get(void *user, uint32_t slot, uint32_t offset, void *to, uint32_t bytes)
-{
-    (void)user;
-    memcpy(to, slots[slot] + offset, bytes);
-    return 0;
-}
-
-static uint32_t put(void *user, uint32_t slot, uint32_t offset, const void *from, uint32_t bytes)
-{
-    (void)user;
-    memcpy(slots[slot] + offset, from, bytes);
-    return 0;
-}
-
-#define CHECK(what) do { if (!(what)) { return __LINE__ % 250; } } while (0)
-
+_OBSERVING = (
+    _SLOTS
+    + """
 static uint32_t is_moved(void)
 {
     return memcmp(m_features(), m_output(), 3) != 0;
@@ -322,6 +307,7 @@ int main(void)
     return 0;
 }
 """
+)
 
 
 def test_a_head_of_few_features_and_their_statistics(tmp_path: Path) -> None:
