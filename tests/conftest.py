@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from mcudeploy.codegen.bench import kernels_for
-from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import firmware_build
 from tests.shared_objects import SharedObjects
+from tests.small_bench import PLACES, few_kernels
 
 for folder in ("plan", "deploy", "frontend", "ops"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
@@ -34,11 +33,17 @@ def _no_earlier_plans(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         monkeypatch.setattr("mcudeploy.planner.plan_cache.PlanCache.load", lambda *_: None)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _shared_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs for the host compile a source once in the whole run, on all workers."""
+@pytest.fixture(scope="session")
+def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A temporary folder that all workers share."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shared_objects(folder_of_the_run: Path) -> Iterator[None]:
+    """Programs for the host compile a source once in the whole run, on all workers."""
+    folder = folder_of_the_run / "objects"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(firmware_build, "run_logged", SharedObjects(folder, firmware_build.run_logged))
@@ -47,16 +52,9 @@ def _shared_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The measurer without a model has a tenth of its kernels: all of them take 20 seconds to compile.
-
-    tests/bounds/test_effects.py builds it with all kernels for mps2-an386 and mps3-an547.
-    """
-
-    def chosen(isa: Isa) -> tuple[str, ...]:
-        return tuple(it for it in kernels_for(isa) if it.startswith(("add_s8", "conv2d_s8", "copy", "feed")))
-
-    for module in ("image", "timer"):
-        monkeypatch.setattr(f"mcudeploy.device.{module}.kernels_for", chosen)
+    """The measurer without a model has a tenth of its kernels."""
+    for module in PLACES:
+        monkeypatch.setattr(module, "kernels_for", few_kernels)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,7 @@ from tune_runs import Ended, Tune, kills, two_at_once
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tune, Ended]:
-    """On the host, whose firmware is built already."""
+    """On the host."""
     folder = tmp_path_factory.mktemp("killed")
     made = Tune(quantised_convolutions(folder / "small.onnx"), folder / "cache", "host")
     ended = made.run()

@@ -13,10 +13,11 @@ from mcudeploy.toolchain import Firmware, build_firmware
 from .board_line import FILES
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An empty cache folder that all builds of the session share."""
-    folder = tmp_path_factory.mktemp("cache")
+@pytest.fixture(scope="module")
+def cache(folder_of_the_run: Path) -> Iterator[Path]:
+    """A cache folder, empty when the run begins, for the tests of a module."""
+    folder = folder_of_the_run / "cache"
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCUDEPLOY_CACHE_DIR", str(folder))
         yield folder

@@ -28,11 +28,9 @@ from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.toolchain.disassembly import Functions
 from tests import reports
 from tests.targets.board_line import CONFIG, LINE, Line
-from tests.targets.conftest import cache  # noqa: F401 - a fixture
 from tests.targets.test_dma import PROGRAM
 
 
-@pytest.mark.usefixtures("cache")
 def test_a_copy_counts_exactly_and_a_transfer_not_at_all(tmp_path: Path) -> None:
     board, size = load_board("mps2-an505"), 4099
     files = {"mcud_config.h": CONFIG, "line.h": LINE, "transfers.c": PROGRAM}
