@@ -289,7 +289,8 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
     owners = Owners(plan, shapes)
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
-    fed: set[Run] = set()
+    begun_runs: set[Run] = set()
+    last_fed: dict[int, int] = {}
     states = {name for state in plan.graph.states for name in (state.tensor, *state.through)}
     begun, waited = 0, dict[str, int]()
     flying: dict[int, Transfer] = {}
@@ -310,11 +311,14 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
             continue
         operator = plan.graph.operators[entry.operator]
         where = f"step {owners.time} ({operator.name}, block {entry.block})"
-        if not operator.inputs and entry in fed:
-            raise PlanFaultError(f"{where} asks the application for the same rows again")
-        if states.intersection(operator.inputs) and entry in fed:
+        if not operator.inputs and entry.block <= last_fed.get(entry.operator, -1):
+            rows = "the same rows again" if entry in begun_runs else "earlier rows after later ones"
+            raise PlanFaultError(f"{where} asks the application for {rows}")
+        if states.intersection(operator.inputs) and entry in begun_runs:
             raise PlanFaultError(f"{where} goes on with its state a second time")
-        fed.add(entry)
+        if not operator.inputs:
+            last_fed[entry.operator] = entry.block
+        begun_runs.add(entry)
         _run_step(plan, owners, operator, entry.block, where)
         owners.time += 1
     owners.time = shapes.steps - 1

@@ -192,6 +192,11 @@ class Operator:
     constants: Mapping[str, ConstantArray] = field(default_factory=dict)
     onnx_nodes: tuple[str, ...] = ()
 
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the steps run in ascending order: sums go on, and an application delivers rows so."""
+        return self.op.accumulates or not self.inputs
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:

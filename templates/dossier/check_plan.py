@@ -481,6 +481,8 @@ class Run:
             check_window(plan, operator, self.tables, entry)
         once = not operator.inputs or self.states & set(operator.inputs)
         require(not (once and self.ran[pair]), f"{where} takes an input or goes on with a state again")
+        later = any(self.ran[step[0], other] for other in range(block + 1, operator.count))
+        require(bool(operator.inputs) or not later, f"{where} takes rows of an input after later ones")
         first, end = operator.interval(block)
         target, used, made = None, list[Used](), 0 if operator.accumulates else block
         if not operator.accumulates or end == operator.rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from graphs import border, conv, residual, tensor
@@ -18,6 +19,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Schedule, Step
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.order.tiled import problem_of, steps_of
 from mcudeploy.planner.search.best_first import Candidate
 from mcudeploy.planner.search.recompute import Recomputed, recompute
 from mcudeploy.tiling.blocks import TiledGraph
@@ -113,9 +115,20 @@ def test_a_repeated_step_must_find_what_it_reads() -> None:
         check(late, work, BOARD)
 
 
-def test_rows_are_fed_once() -> None:
+def test_rows_are_fed_once_and_in_order() -> None:
     base, _, work = rows_one_by_one(stream_inputs(funnel()))
     steps = base.schedule.steps
-    plan = plan_of(replace(base, schedule=Schedule((*steps, steps[0]), "feasible")), work)
-    with pytest.raises(PlanFaultError, match="same rows again"):
-        check(plan, work, BOARD)
+    feeds = [at for at, step in enumerate(steps) if step.operator == 0]
+    assert [steps[at].block for at in feeds] == list(range(len(feeds)))
+    order = list(steps)
+    order[feeds[0]], order[feeds[1]] = order[feeds[1]], order[feeds[0]]
+    for wrong, message in (
+        ((*steps, steps[0]), "same rows again"),
+        (tuple(order), "earlier rows after later"),
+    ):
+        plan = plan_of(replace(base, schedule=Schedule(wrong, "feasible")), work)
+        with pytest.raises(PlanFaultError, match=message):
+            check(plan, work, BOARD)
+    problem = problem_of(base.tiled, work)
+    numbers = [number for number, step in enumerate(steps_of(base.tiled)) if step.operator == 0]
+    assert all(first in problem.before[second] for first, second in pairwise(numbers))

@@ -1,8 +1,8 @@
 """Reverse post-order of the fine-grained graph from its outputs: depth first, so blocks are consumed early.
 
-Method: Peking University's published patent on fine-grained splitting. A step that accumulates comes after
-the previous one, which is visited before the next block of the input. Otherwise the whole input of a running
-sum would be live. Blocks are in ascending order.
+Method: Peking University's published patent on fine-grained splitting. A step of a running sum comes after
+the previous one, which is visited before the next block of the input; otherwise that whole input would be
+live. So does a step that an application feeds. Blocks are in ascending order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Sch
     needs: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         needs[number] = before = []
-        if tiled.graph.operators[step.operator].op.accumulates and step.block > 0:
+        if tiled.graph.operators[step.operator].is_sequential and step.block > 0:
             before.append(number - 1)
         ranges = tiled.reads[number]
         for lo, hi in ranges if first_input_first else reversed(ranges):

@@ -64,12 +64,12 @@ def _before(
     tiled: TiledGraph, steps: Sequence[Step], maker: Sequence[int | None]
 ) -> tuple[tuple[int, ...], ...]:
     before = []
-    latest: dict[int, int] = {}  # the previous step of each operator that accumulates
+    latest: dict[int, int] = {}  # the previous step of each sequential operator
     for number, step in enumerate(steps):
         ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
         needed = {maker[read] for lo, hi in ranges for read in range(lo, hi)}
         needed.update(maker[awaited] for awaited in tiled.awaited(step))
-        if tiled.graph.operators[step.operator].op.accumulates:
+        if tiled.graph.operators[step.operator].is_sequential:
             if step.operator in latest:
                 needed.add(latest[step.operator])
             latest[step.operator] = number

@@ -94,6 +94,8 @@ class _Walker:
         """Return the dependences of steps that also come after steps whose results they do not read."""
         result: Needs = {}
         for place, size in self._size.items():
+            if not self._places.sources[place]:  # an application delivers rows in ascending order
+                result.update((step, (step - 1,)) for step in self._places.steps(place, size)[1:])
             makers = tuple(self._size.get(source) for source in self._places.sources[place])
             awaited = self._places.awaited(place, makers)
             if awaited:
