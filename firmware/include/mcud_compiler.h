@@ -8,7 +8,15 @@
 #ifndef MCUD_COMPILER_H
 #define MCUD_COMPILER_H
 
+#include <float.h>
 #include <stdint.h>
+
+/* The rounding of float kernels is that of IEEE single precision: the x87, for example, keeps wider values. */
+#if defined(__FAST_MATH__)
+#error "compile these kernels without -ffast-math"
+#elif FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2
+#error "compile these kernels for float arithmetic of single precision, such as -mfpmath=sse"
+#endif
 
 /* Clang, armclang, GCC; then IAR, where the macro is 0 or 1, and older compilers of Arm. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__)

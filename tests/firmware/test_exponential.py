@@ -81,3 +81,11 @@ def test_the_ends_of_the_range(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         results_of(tmp_path, "gcc", SANITIZED, ends), np.array(expected, np.float32)
     )
+
+
+@pytest.mark.parametrize("flags", [["-ffast-math"], ["-mfpmath=387"]])
+def test_wider_or_looser_floats_are_refused(flags: list[str], tmp_path: Path) -> None:
+    header = resource_dir("firmware") / "include" / "mcud_compiler.h"
+    command = ["gcc", "-std=c99", *flags, "-fsyntax-only", "-xc", header]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "#error" in done.stderr
