@@ -67,12 +67,12 @@ def plan_of(candidate: Candidate, work: dict[str, tuple[int, int]]) -> Plan:
 def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
     recomputed = recompute(Recomputed.of(base), costs, work, 4 * base.ticks, endless())
-    found = recomputed.candidate
-    assert recomputed.is_final and found.peak_bytes < base.peak_bytes
-    assert base.ticks < found.ticks <= 4 * base.ticks
-    assert set(found.schedule.steps) == set(base.schedule.steps)
-    assert len(found.schedule.steps) > len(base.schedule.steps)
-    check(plan_of(found, work), work, BOARD)
+    candidate = recomputed.candidate
+    assert recomputed.is_final and candidate.peak_bytes < base.peak_bytes
+    assert base.ticks < candidate.ticks <= 4 * base.ticks
+    assert set(candidate.schedule.steps) == set(base.schedule.steps)
+    assert len(candidate.schedule.steps) > len(base.schedule.steps)
+    check(plan_of(candidate, work), work, BOARD)
 
 
 @pytest.mark.parametrize("graph", [funnel(), residual(), stream_inputs(residual())])

@@ -44,7 +44,7 @@ _HIDDEN = 0.002
 def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
     """Return the order of the operators with the least peak found, without idle memory.
 
-    Training steps, which have states, keep their order: kws01 with `lora:4` needs a fifth less memory so.
+    Graphs with states, such as training steps, keep their order: `lora:4` of kws01 needs 20 % less memory so.
     """
     tiled = whole(model.graph)
     schedule = reordered(model, tiled, reverse_post_order(tiled), effort)

@@ -59,15 +59,15 @@ def detector(
 def results(path: Path, samples: list[list[NDArray[np.float32]]]) -> Iterator[list[NDArray[Any]]]:
     """The outputs of the program for each of the samples."""
     target = Target(load_board("host"))
-    made = api.plan_model(path, target.board, UNSPLIT)
-    graph, storage = made.plan.graph, Storage.of(made.plan)
-    with open_device(target, made.build(target)) as machine:
+    planned = api.plan_model(path, target.board, UNSPLIT)
+    graph, storage = planned.plan.graph, Storage.of(planned.plan)
+    with open_device(target, planned.build(target)) as machine:
         for inputs in samples:
-            given = {
+            stored = {
                 border.tensor: to_device(border, graph.tensors[border.tensor], value)
                 for border, value in zip(graph.own_inputs(), inputs, strict=True)
             }
-            run_once(machine, storage, given)
+            run_once(machine, storage, stored)
             yield [
                 from_device(it, graph.tensors[it.tensor], storage.get_tensor(machine, it.tensor))
                 for it in graph.own_outputs()
