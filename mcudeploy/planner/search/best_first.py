@@ -13,6 +13,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.block_rows import BlockRows
@@ -200,8 +201,13 @@ class BestFirst:
         while self._queue:
             self.moved = True
             *_, scored = heapq.heappop(self._queue)
-            if scored.peak_bytes <= FOLLOWED_WITHIN * self.best[0].peak_bytes:
+            if scored.peak_bytes <= self._most_bytes:
                 yield from self.space.moves(scored.state, scored.peak_operator)
+
+    @property
+    def _most_bytes(self) -> float:
+        """The peak above which no state is followed."""
+        return FOLLOWED_WITHIN * self.best[0].peak_bytes if self.best else inf
 
     def _try(self, state: State) -> None:
         sections = self.space.sections(state)
@@ -210,7 +216,7 @@ class BestFirst:
             self._duplicates += 1
             return
         ticks = self._ticks(sections)
-        if ticks > self._most_ticks:
+        if ticks > self._most_ticks or self._segments.exceeds(sections, self._most_bytes):
             self._seen.add(sections)
             return
         self._take(self._scored(state, sections, ticks))
@@ -219,7 +225,7 @@ class BestFirst:
         """Return the state with its level, or with its peak if that alone is too far from the best state."""
         peak_bytes, place, occurrences = self._segments.peak(sections)
         least = Level(max(peak_bytes, self.problem.ram_limit), place, ticks)
-        if self.best and least.peak_bytes > FOLLOWED_WITHIN * self.best[0].peak_bytes:
+        if least.peak_bytes > self._most_bytes:
             return _Scored(state, sections, peak_bytes, place, occurrences, ticks)
         rows, order, times = self.space.step_rows(state), self.space.order, self.variants.of_blocks
         loads = self._segments.loads(sections)

@@ -96,6 +96,46 @@ class Segments:
             load += profile.net_bytes
         return most, peak_operator, occurrences
 
+    def exceeds(self, sections: Sections, most_bytes: float) -> bool:
+        """Return whether a part of the schedule alone takes more bytes, by a bound below its peak.
+
+        Every tensor is assumed to die with its last reader. Only if all else fits, cut segments are simulated.
+        """
+        place = 0
+        for first, sizes in sections:
+            if max(self._uncut_bytes[place:first], default=0) > most_bytes:
+                return True
+            place = first + len(sizes)
+            if max(self.border_bytes[first], self.border_bytes[place]) > most_bytes:
+                return True
+        if max(self._uncut_bytes[place:], default=0) > most_bytes:
+            return True
+        rows = {first + at: one for first, sizes in sections for at, one in enumerate(sizes)}
+        return any(self._least_bytes(segment, rows) > most_bytes for segment in sections)
+
+    @cached_property
+    def _uncut_bytes(self) -> list[int]:
+        """The least bytes while each operator runs uncut, by place."""
+        return [
+            min(max(self.alone(single, by_rows).values(), default=0) for by_rows in (False, True))
+            for single in self._singles
+        ]
+
+    def _least_bytes(self, segment: Segment, cut_rows: Mapping[int, BlockRows]) -> int:
+        """Return a bound below the bytes of a segment, if the operators at some places are cut."""
+        self.units += _KEY_UNITS
+        sources, results = self._outside(segment)
+        dying = tuple(self._dying(segment, one, self._rows_of(one, cut_rows)) for one in sources)
+        profile = self._profile(_Key(segment, dying, (_ALL,) * len(results)))
+        return self.border_bytes[segment[0]] + profile.peak_bytes
+
+    def _rows_of(self, number: int, cut_rows: Mapping[int, BlockRows]) -> BlockRows:
+        """Return the blocks of a tensor if the operators at some places run in these."""
+        memory = self._places.memories[number]
+        if memory.made < 0:
+            return memory.cut_rows
+        return self._places.made_rows(number, cut_rows.get(number, self._places.whole[number]))
+
     def loads(self, sections: Sections) -> dict[int, int]:
         """Return the largest sum of live bytes while each operator runs, by place."""
         load = sum(self._places.memories[number].size_bytes for number in self._places.inputs)
@@ -125,8 +165,6 @@ class Segments:
         """
         key = (segment, by_rows)
         if key not in self._alone:
-            first, sizes = segment
-            end = first + len(sizes)
             sources, results = self._outside(segment)
             dying = []
             for number in sources:
@@ -136,12 +174,17 @@ class Segments:
                 else:
                     in_rows = by_rows and not self._places.accumulates[memory.made]
                     rows = BlockRows(1 if in_rows else memory.rows)
-                dies = memory.last < end and not memory.kept
-                dying.append((rows, self._reads(segment, number, rows)[0] if dies else 0))
+                dying.append(self._dying(segment, number, rows))
             profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
-            begin = self.border_bytes[first]
+            begin = self.border_bytes[segment[0]]
             self._alone[key] = {place: begin + load for place, load in profile.loads.items()}
         return self._alone[key]
+
+    def _dying(self, segment: Segment, number: int, rows: BlockRows) -> tuple[BlockRows, int]:
+        """Return the blocks of a tensor from outside, and those that die if it dies with its last reader."""
+        memory = self._places.memories[number]
+        dies = memory.last < segment[0] + len(segment[1]) and not memory.kept
+        return rows, self._reads(segment, number, rows)[0] if dies else 0
 
     @cached_property
     def border_bytes(self) -> tuple[int, ...]:
