@@ -99,7 +99,7 @@ class Segments:
     def exceeds(self, sections: Sections, most_bytes: float) -> bool:
         """Return whether a part of the schedule alone takes more bytes, by a bound below its peak.
 
-        Every tensor is assumed to die with its last reader. Only if all else fits, cut segments are simulated.
+        Every tensor is assumed to die with its last reader. Cut segments are simulated only if the rest fits.
         """
         place = 0
         for first, sizes in sections:
