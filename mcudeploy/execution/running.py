@@ -77,13 +77,13 @@ def run_within_limit(
     unsplit = _unsplit(made, target, samples, progress)
     planned = made.planned
     ran: Ran | None = None
-    for left, plan in _counted_down(planned):
-        one = made.with_plan(plan)
-        known = None if target.board.is_host or not left else one.measured(target.emulated)
-        if known is not None and _misses(one, known.overhead(unsplit), max_overhead, left):
+    for turn in _turns(planned):
+        one = made.with_plan(turn.plan)
+        known = None if target.board.is_host or turn.is_last else one.measured(target.emulated)
+        if known is not None and _misses(turn, known.overhead(unsplit), max_overhead):
             continue
         ran = Ran(one, *run_on(one, target, samples, progress), unsplit)
-        if not _misses(one, ran.observed.measurement.overhead(unsplit), max_overhead, left):
+        if not _misses(turn, ran.observed.measurement.overhead(unsplit), max_overhead):
             return ran
     if planned.offers_baseline or ran is None:
         base = made.with_plan(planned.baseline)
@@ -91,24 +91,45 @@ def run_within_limit(
     return ran
 
 
-def _counted_down(planned: Planned) -> Iterator[tuple[int, Plan]]:
-    """Yield each candidate with the number of choices after it."""
-    last = len(planned.choices) - 1
-    return ((last - index, plan) for index, plan in enumerate(planned.candidates))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """A candidate, and its number among all choices, from 1."""
+
+    plan: Plan
+    number: int
+    planned: Planned
+
+    @property
+    def is_last(self) -> bool:
+        return self.number == len(self.planned.choices)
+
+    @property
+    def next_step(self) -> str:
+        """The sentence for the user if this candidate is rejected."""
+        if self.is_last:
+            return "There is no other plan"
+        is_unsplit = self.number == len(self.planned.candidates)
+        following = f"plan {self.number + 1} of {len(self.planned.choices)}"
+        return f"Trying {following}" + (", the unsplit one" if is_unsplit else "")
+
+
+def _turns(planned: Planned) -> Iterator[_Turn]:
+    """Yield the candidates in the order of their trial."""
+    return (_Turn(plan, number, planned) for number, plan in enumerate(planned.candidates, 1))
 
 
 def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
     """Return the first plan that is not known to miss the limit, by measurement or else by estimate."""
     unsplit = memoize(made.baseline)  # its program is generated only beside a plan that has run
     one = made
-    for left, plan in _counted_down(made.planned):
-        one = made.with_plan(plan)
+    for turn in _turns(made.planned):
+        one = made.with_plan(turn.plan)
         known = None if made.board.is_host else one.measured()
         overhead = None if known is None else known.overhead(unsplit())
         if overhead is None:
-            missed = _misses(one, one.estimated_overhead, max_overhead, left, "as estimated")
+            missed = _misses(turn, one.estimated_overhead, max_overhead, "as estimated")
         else:
-            missed = _misses(one, overhead, max_overhead, left)
+            missed = _misses(turn, overhead, max_overhead)
         if not missed:
             return one
     return made.with_plan(made.planned.baseline) if made.planned.offers_baseline else one
@@ -128,17 +149,14 @@ def _unsplit(
     return found
 
 
-def _misses(
-    made: Deployment, overhead: float | None, limit: float, left: int, how: str = "as measured"
-) -> bool:
-    """Whether a candidate takes too long; warns the user. `left`: the number of choices after it."""
+def _misses(turn: _Turn, overhead: float | None, limit: float, how: str = "as measured") -> bool:
+    """Whether a candidate takes too long; warns the user."""
     if overhead is None or overhead <= limit + 1e-9:
         return False
     _LOG.warning(
         "warning: the plan with an arena of %s B takes %.2f %% longer than the unsplit plan, %s; the limit "
         "is %g %% (--max-overhead). %s",
-        f"{made.plan.layout.arena_bytes:,}", overhead, how, limit,
-        "Trying the next plan" if left else "There is no other plan",
+        f"{turn.plan.layout.arena_bytes:,}", overhead, how, limit, turn.next_step,
     )  # fmt: skip
     return True
 

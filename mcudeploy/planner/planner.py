@@ -44,6 +44,9 @@ _UNSPLIT_SHARE = 0.2
 A search takes it from the effort of the first round, so it begins alike under every limit.
 """
 
+_TRIAL_S = 5.0
+"""Seconds of an ordinary PC in which a plan is built, and run in an emulator."""
+
 
 @dataclass(frozen=True, slots=True)
 class HopPoint:
@@ -137,7 +140,17 @@ def find_plans(
         _LOG.warning("interrupted: the search ends with the best plan so far")
     found = replace(found, limits=dict(options.memory_limits))
     found = _on_cores(found)
-    return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
+    found = through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
+    return replace(found, candidates=_tried(found.candidates, options.time_limit))
+
+
+def _tried(plans: tuple[Plan, ...], time_limit: float) -> tuple[Plan, ...]:
+    """Return the plans that can be tried in `time_limit` seconds, at least two: the first, and the fastest.
+
+    The number does not depend on the time that trials take, so all commands choose from the same plans.
+    """
+    most = max(2, int(time_limit / _TRIAL_S))
+    return plans if len(plans) <= most else (*plans[: most - 1], plans[-1])
 
 
 def find_or_recall(

@@ -21,6 +21,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.execution import running
 from mcudeploy.execution.running import Observation, Ran, run_within_limit
 from mcudeploy.ir.plan import Measurement, OperatorTime
+from mcudeploy.planner import planner
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from tests import reports
@@ -83,12 +84,23 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
     assert device.ran == [sizes[2], *sizes[: taken + 1]]
     for size, ticks in zip(sizes[:taken], times, strict=False):
         assert f"an arena of {size:,} B takes {ticks / 10 - 100:.2f} % longer" in caplog.text
-    assert caplog.text.count("as measured; the limit is 5 % (--max-overhead). Trying the next plan") == taken
+    following = ["Trying plan 2 of 3\n", "Trying plan 3 of 3, the unsplit one\n"]
+    for number, sentence in enumerate(following, 1):
+        misses = f"as measured; the limit is 5 % (--max-overhead). {sentence}"
+        assert (misses in caplog.text) == (number <= taken)
     device.ran.clear()
     again = run(made, 5.0)  # the unsplit plan, and those that are too slow, are known
     assert again.made.plan is ran.made.plan and device.ran == [sizes[taken]]
     assert running.known_within_limit(made, 5.0).plan is ran.made.plan  # `plan` and `build` give the same
     assert running.known_within_limit(made, 95.0).plan is made.plan
+
+
+@pytest.mark.parametrize(("seconds", "numbers"), [(0.1, "04"), (10, "04"), (15, "014"), (60, "01234")])
+def test_a_short_time_limit_leaves_fewer_plans_to_try(seconds: float, numbers: str, model: Path) -> None:
+    plan = api._planned(model, BOARD, OPTIONS, SILENT).plan
+    plans = tuple(replace(plan, layout=replace(plan.layout, arenas={"sram": size})) for size in range(5))
+    tried = planner._tried(plans, seconds)
+    assert "".join(str(one.layout.arena_bytes) for one in tried) == numbers
 
 
 def test_a_second_search_where_all_plans_take_longer_than_estimated(
