@@ -156,7 +156,12 @@ def fitted_value(border: GraphIO, value: Array, name: str) -> Array:
             f"{name} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"
         )
     if value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise UsageError(f"{name} has values that are not finite: nothing could be verified with them")
+        where = np.flatnonzero(~np.isfinite(value))
+        further = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
+        raise UsageError(
+            f"{name} has values that are not finite: {value.flat[where[0]]} at element {where[0]} of "
+            f"{printable(border.name)!r}{further}. No output could be verified; replace them by finite values"
+        )
     if value.dtype == np.int64 and not np.array_equal(value, value.astype(np.int32)):
         raise UsageError(f"{name} has integers beyond 32 bits, in which {border.name} of the model is held")
     return value

@@ -72,7 +72,7 @@ def test_an_input_that_is_not_finite_names_the_file(tmp_path: Path, value: float
     tensor = Tensor("x", (1, 1, 4), dtype, Quantization(0.1, 0) if dtype is DType.INT8 else None)
     graph = Graph("g", {"x": tensor}, (), (border,), (border,), {})
     np.save(tmp_path / "nan.npy", np.array([[0, value, 0, 0]], np.float32))
-    with pytest.raises(UsageError, match=r"nan\.npy has values that are not finite"):
+    with pytest.raises(UsageError, match=rf"nan\.npy has .* not finite: {value} at element 1 of 'x'\. "):
         load_samples(graph, [tmp_path / "nan.npy"], [], 0)
 
 

@@ -94,12 +94,14 @@ def require_total_bounded(infos: Mapping[str, Info], constants: Collection[str])
     """Raise ModelError if all values of a file together exceed the number of elements that a microcontroller
     can process.
     """
-    sizes = [info.shape or () for name, info in infos.items() if name not in constants]
-    elements = sum(map(prod, sizes))
+    shapes = {name: info.shape or () for name, info in infos.items() if name not in constants}
+    elements = sum(map(prod, shapes.values()))
     if elements > MAX_TOTAL_ELEMENTS:
+        name, shape = max(shapes.items(), key=lambda item: prod(item[1]))
         raise ModelError(
             f"the activations have {elements:,} elements; the limit is {MAX_TOTAL_ELEMENTS:,}: "
-            "no microcontroller runs such a model"
+            f"no microcontroller runs such a model. The largest, {printable(name)!r}, has the shape "
+            f"{list(shape)}, {prod(shape):,} elements"
         )
 
 
