@@ -17,7 +17,6 @@ from mcudeploy.codegen.wake_word import (
     PAUSE_ROWS,
     WakeWord,
     detector_files,
-    require_free_name,
     with_own_names,
 )
 from mcudeploy.common.errors import UsageError
@@ -179,7 +178,6 @@ def export_files(
     }
     files = dict(layout.files)
     if wake_word is not None:
-        require_free_name(name)
         found = {path: _hidden_from_cpp(path, content, members) for path, content in found.items()}
         found |= {f"{folders['src']}/{file}": text for file, text in detector_files().items()}
         values |= {"word": wake_word, "rows": _rows(members, wake_word), "pause": PAUSE_ROWS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mcudeploy import __version__
@@ -54,7 +55,7 @@ def write_folder(
 
     With `force` files of others are overwritten too, but never removed, nor the inputs in `read`. Otherwise
     they raise UsageError, as does a link, a folder or a pipe in the place of a file. Raises OSError if a file
-    cannot be written.
+    cannot be written; folders that were made for it are then removed.
     """
     require_no_links(directory, [*files, MANIFEST])
     for name in (*files, MANIFEST):
@@ -71,9 +72,17 @@ def write_folder(
     digests = digests_of(files)
     manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
     written = {directory / name: files[name] for name in digests} | {directory / MANIFEST: manifest}
-    for folder in sorted({path.parent for path in written}):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_files(written)
+    folders = {folder for path in written for folder in path.parents}
+    made = sorted(folder for folder in folders if not folder.exists())
+    try:
+        for folder in made:
+            folder.mkdir(exist_ok=True)
+        write_files(written)
+    except BaseException:
+        for folder in reversed(made):
+            with suppress(OSError):  # it was not made, or is not empty
+                folder.rmdir()
+        raise
     for path in stale:
         path.unlink(missing_ok=True)
     return list(written)

@@ -10,7 +10,7 @@ from typing import Any
 from mcudeploy.boards.board import Board
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.head_statistics import training_statistics
-from mcudeploy.commands.heads import HeadWanted, head_bytes
+from mcudeploy.commands.heads import HeadWanted, head_bytes, require_features
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.evaluation.dataset import DataRequest
@@ -41,6 +41,7 @@ def build_adaptable(
     """
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
         part = features_model(path, board, options, features, Path(folder))
+        require_features(read_model(part, options, isa=board.isa).graph)
         if statistics is not None:
             head = replace(head, statistics=training_statistics(part, options, statistics, progress))
         built = build_models(

@@ -17,7 +17,7 @@ from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.codegen.training_text import StepBorders, StepNames, training_text
-from mcudeploy.codegen.wake_word import WakeWord
+from mcudeploy.codegen.wake_word import WakeWord, require_free_name
 from mcudeploy.commands.commands import plan_model, verdict_on_host
 from mcudeploy.commands.heads import HeadWanted, require_head, with_head, with_head_stack
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
@@ -86,7 +86,7 @@ def build_models(
     overwritten.
     Raises FitError if the board has no room for all models together, and UsageError for files in the way.
     """
-    _require_names(paths, options)
+    _require_names(paths, options, wake_word)
     if dossier is not None and options.replaceable:
         raise UsageError("--dossier describes constants in flash that stay: leave out --replaceable")
     if dossier is not None:
@@ -214,7 +214,10 @@ def _member(built: BuiltModel, program: Program, options: Options) -> LibraryMod
     return LibraryModel(program, made.plan, made.source, built.selftest, layout)
 
 
-def _require_names(paths: Sequence[Path], options: Options) -> None:
+def _require_names(paths: Sequence[Path], options: Options, wake_word: WakeWord | None) -> None:
+    """Raise UsageError for names that a library cannot have."""
+    if wake_word is not None:
+        require_free_name(model_name(options.name, paths[0].stem))
     if len(paths) == 1:
         return
     if (

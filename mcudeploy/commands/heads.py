@@ -32,7 +32,7 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
 from mcudeploy.device.transport import Transport, open_transport
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.operator_facts import HASH_BYTES, facts_hash, operator_facts
 from mcudeploy.toolchain import build_firmware
 from mcudeploy.toolchain.stack import library_bytes
@@ -42,6 +42,10 @@ _LOG = logging.getLogger(__name__)
 _CHECKED_RUNS, _ROUND, _ROUND_EXAMPLES = 32, 16, 12
 """Runs of the check, in rounds that first enrol, then classify."""
 _WORD_BYTES = 4
+_ONE_TO_ONE = (
+    "a head is for a model with one input, one output and no states: leave out --stream-input, --stateful "
+    "and --hop"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +81,31 @@ class HeadWanted:
         return self.classes * EXAMPLES_PER_CLASS if self.examples is None else self.examples
 
 
-def with_head(made: Deployment, program: Program, wanted: HeadWanted) -> Program:
-    """Return a program with a head on its output.
-
-    Raises UsageError for a program that has another interface than one input and int8 features, and FitError
-    if the board's first memory has no room for the head beside the arena.
+def require_features(graph: Graph) -> int:
+    """Return the number of int8 features that a model makes. Raises UsageError if it has another interface
+    than one input and these.
     """
-    graph = made.plan.graph
     inputs, outputs = graph.own_inputs(), graph.own_outputs()
-    if program.streamed or program.continues or len(inputs) != 1 or len(outputs) != 1:
-        raise UsageError(
-            "a head is for a model with one input, one output and no states: leave out --stream-input, "
-            "--stateful and --hop"
-        )
+    if len(inputs) != 1 or len(outputs) != 1:
+        raise UsageError(_ONE_TO_ONE)
     tensor = graph.tensors[outputs[0].tensor]
     if tensor.dtype is not DType.INT8 or tensor.elements > MOST_FEATURES:
         raise UsageError(
             f"a head takes up to {MOST_FEATURES} int8 features, and {outputs[0].name} has {tensor.elements} "
             f"of {tensor.dtype.value}: quantise the model, or name other --features"
         )
-    head = _head_text(made, program, wanted, tensor.elements)
+    return tensor.elements
+
+
+def with_head(made: Deployment, program: Program, wanted: HeadWanted) -> Program:
+    """Return a program with a head on its output.
+
+    Raises UsageError for a program that has another interface than one input and int8 features, and FitError
+    if the board's first memory has no room for the head beside the arena.
+    """
+    if program.streamed or program.continues:
+        raise UsageError(_ONE_TO_ONE)
+    head = _head_text(made, program, wanted, require_features(made.plan.graph))
     _require_room(made, head)
     return replace(program, head=head)
 

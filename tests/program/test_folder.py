@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -42,6 +43,19 @@ def test_its_own_files_are_replaced_and_stale_ones_removed(folder: Path) -> None
     write_folder(folder, {"src/b.c": "int b;\n", "include/a.h": "/* new */\n"})
     assert _names(folder) == {"src/b.c", "include/a.h", MANIFEST, "notes.txt", "build/x.c"}
     assert (folder / "include" / "a.h").read_text() == "/* new */\n"
+
+
+def test_a_full_disk_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("mcudeploy.common.files._stage", full)
+    for directory in ("new/library", "out"):
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            write_folder(tmp_path / directory, FILES)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -380,7 +380,10 @@ def test_manifests_are_for_esphome(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["class", "microphone", "wake_word"])
-def test_names_that_the_component_cannot_have(name: str, tmp_path: Path) -> None:
+def test_names_that_the_component_cannot_have(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcudeploy.commands.build.plan_model", None)  # they are refused before planning
     manifest(tmp_path)
     built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", "--name", name, "--no-verify")
     assert built.exit_code == 2
