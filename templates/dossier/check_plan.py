@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 WHOLE = 2**32 - 1  # MCUD_WHOLE of the C tables: a tensor in one piece
 GRAIN = 8  # the size of an arena is a multiple of this many bytes
 CPU = "cpu"  # the engine of copies that the first unit executes itself
+ELEMENT_BYTES = {"s8": 1, "s16": 2, "f32": 4}  # by the part of a kernel's name
 FLYING = -(2**30)  # bytes below this are the target of an unfinished transfer
 
 
@@ -623,7 +624,7 @@ class Run:
 
 
 def check_window(plan: Plan, operator: Operator, tables: Tables, entry: Initialiser) -> None:
-    """Check the rows that network.json states against the window in the kernel's parameters."""
+    """Check the rows that network.json states against the sizes and the window in the kernel's parameters."""
     kernel, params = entry.fields["kernel"], tables.objects.get(entry.fields["params"][1:])
     if params is None or operator.accumulates or not re.match("mcud_(dw)?conv|mcud_...pool", kernel):
         return
@@ -631,6 +632,12 @@ def check_window(plan: Plan, operator: Operator, tables: Tables, entry: Initiali
     dims, window = params.fields.get("dims"), params.fields.get("window", params)
     rows = dims.number("input_rows") if dims and "input_rows" in dims.fields else total
     require(rows == total, f"{operator.name} has {rows} rows of input in C, not {total}")
+    for side, name in (("input", operator.inputs[0]), ("output", operator.output)):
+        if dims and f"{side}_cols" in dims.fields and not re.search("gradient|indices|taps", kernel):
+            channels = dims.number(f"{side}_channels", dims.number("channels"))
+            size = dims.number(f"{side}_cols") * channels * ELEMENT_BYTES[kernel.split("_")[2]]
+            right = size == plan.tensors[name]["row_bytes"]
+            require(right, f"{operator.name}: rows of {side} have {size} bytes in C")
     if not fixed and "stride_rows" not in window.fields:
         return
     taps = window.number("kernel_rows") or params.number("kernel_rows") or (3 if fixed else 1)

@@ -126,7 +126,7 @@ def test_it_needs_python_alone() -> None:
         "sys",
         "typing",
     }
-    assert len([line for line in text.splitlines() if line.strip()]) <= 600
+    assert len([line for line in text.splitlines() if line.strip()]) <= 610
 
 
 def test_it_accepts_all_plans(trips: list[Trip], tmp_path: Path) -> None:
@@ -184,6 +184,8 @@ def test_it_refuses_edited_tables(trips: list[Trip], tmp_path: Path) -> None:
         (r" MCUD_MEMORY\(\w+\)", ""),
         (r"MCUD_MEMORY\(\w+\)", "MCUD_MEMORY(other)"),
         (r"(dims = \{\.input_rows = )", r"\g<1>1"),
+        (r"(\.output_cols = )", r"\g<1>100000"),
+        (r"(dims = \{[^}]*\.input_cols = )", r"\g<1>1"),
         (r"(input_rows = (?!1,)(?:(?!\};).)*?\.pad_top = )1", r"\g<1>0"),
         (r"(input_rows = (?!1,)(?:(?!\};).)*?\.stride_rows = )1(?=(?:(?!\};).)*?pad_top = 1)", r"\g<1>0"),
         (
