@@ -1,8 +1,4 @@
-/* Start, watchdogs, clocks, pins and reset of an ESP32-C3 without ESP-IDF.
- *
- * The UART is polled: its FIFO holds 128 bytes, the host sends one frame at a time, and no interrupt disturbs a step
- * that is timed.
- */
+/* Start, watchdogs, clocks, pins and reset of an ESP32-C3 without ESP-IDF. */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -59,7 +55,6 @@
 #define PLL_HOST 0u
 
 void direct_boot_start(void);
-void direct_boot_fault(void);
 int main(void);
 
 /* Of the boot ROM, placed by its address: writes a register of an analogue block, or a range of its bits. */
@@ -137,41 +132,12 @@ void hal_init(void)
     uart_init(MCUD_UART_BASE, CRYSTAL_HZ, MCUD_UART_BAUD);
 }
 
-uint32_t hal_clock_hz(void)
-{
-    return MCUD_CLOCK_HZ;
-}
-
-void core_interrupts_off(void)
-{
-}
-
-void core_interrupts_on(void)
-{
-}
-
-/* An empty look at the FIFO costs nothing, and a sleep would need an interrupt that ends it. */
-void core_sleep(void)
-{
-}
-
-void core_irq(uint32_t irq, int32_t on)
-{
-    (void)irq;
-    (void)on;
-}
-
 void hal_exit(int32_t code)
 {
     (void)code;
     reg_set(RTC_CNTL + RTC_CNTL_OPTIONS0, RTC_CNTL_OPTIONS0_SW_SYS_RST);
     for (;;) {
     }
-}
-
-void direct_boot_fault(void)
-{
-    hal_exit(EXIT_FAULT);
 }
 
 void direct_boot_start(void)

@@ -1,8 +1,4 @@
-/* Start, watchdogs, clocks, pins and reset of an ESP32-C6 without ESP-IDF; its high-performance core alone.
- *
- * The UART is polled: its FIFO holds 128 bytes, the host sends one frame at a time, and no interrupt disturbs a step
- * that is timed.
- */
+/* Start, watchdogs, clocks, pins and reset of an ESP32-C6 without ESP-IDF; its high-performance core alone. */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -82,7 +78,6 @@
 #define ATTEMPTS 10000u /* some milliseconds */
 
 void direct_boot_start(void);
-void direct_boot_fault(void);
 int main(void);
 
 /* The ROM arms the watchdogs of the low-power system and of timer group 0 for the time of the boot; the super watchdog
@@ -167,41 +162,12 @@ void hal_init(void)
     uart_init(MCUD_UART_BASE, CRYSTAL_HZ, MCUD_UART_BAUD);
 }
 
-uint32_t hal_clock_hz(void)
-{
-    return MCUD_CLOCK_HZ;
-}
-
-void core_interrupts_off(void)
-{
-}
-
-void core_interrupts_on(void)
-{
-}
-
-/* An empty look at the FIFO costs nothing, and a sleep would need an interrupt that ends it. */
-void core_sleep(void)
-{
-}
-
-void core_irq(uint32_t irq, int32_t on)
-{
-    (void)irq;
-    (void)on;
-}
-
 void hal_exit(int32_t code)
 {
     (void)code;
     reg_set(LP_AON + LP_AON_SYS_CFG, LP_AON_SYS_CFG_HPSYS_SW_RESET);
     for (;;) {
     }
-}
-
-void direct_boot_fault(void)
-{
-    hal_exit(EXIT_FAULT);
 }
 
 void direct_boot_start(void)
