@@ -38,6 +38,11 @@ def run(console: Console, report: Values) -> None:
             ("sent again", count_text(resends, "packet")),
         ],
     )
+    verdict(console, report)
+
+
+def verdict(console: Console, report: Values) -> None:
+    """Print whether the frames are verified, and the first reasons if they are not."""
     verified = report["verified"]
     text = f"{count_text(report['frames'], 'frame')} {'verified' if verified else 'run, NOT verified'}"
     console.print(Text(text, "bold green" if verified else "bold red"))

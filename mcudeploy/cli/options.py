@@ -188,7 +188,11 @@ def output_options(command: Command) -> Command:
         "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of tables."
     )
     @click.option(
-        "-q", "--quiet", is_flag=True, is_eager=True, help="Print errors only: no tables, no progress."
+        "-q",
+        "--quiet",
+        is_flag=True,
+        is_eager=True,
+        help="Print the verdict of a run and errors only: no tables, no progress.",
     )
     @click.option(
         "-v",

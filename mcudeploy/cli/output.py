@@ -39,6 +39,8 @@ from mcudeploy.report import as_json
 
 Values = Mapping[str, Any]
 """A report, or an object within one, in its JSON form."""
+Render = Callable[[Console, Values], None]
+"""Prints a report, or a part of it, for people."""
 _PLAIN_WIDTH = 140
 _NO_MEMORY = re.compile(r"failed to map segment|annot allocate memory|bad_alloc")
 """Messages of the loader of shared objects, the kernel and C++ if memory runs out."""
@@ -64,20 +66,24 @@ def terminal(*, stderr: bool) -> Console:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Output of one command: `as_json` prints the report as JSON, `quiet` drops tables and progress."""
+    """Output of one command: `as_json` prints the report as JSON, `quiet` leaves the verdict only."""
 
     as_json: bool
     quiet: bool
 
-    def result(self, result: Any, render: Callable[[Console, Values], None]) -> Values:
-        """Print a command's result on stdout, as JSON or as a table; return its JSON object."""
+    def result(self, result: Any, render: Render, verdict: Render | None = None) -> Values:
+        """Print a command's result on stdout, as JSON or as a table; return its JSON object.
+
+        `verdict` prints the part that a quiet command prints too.
+        """
         interrupts.close()
         report = as_json(result)
+        shown = verdict if self.quiet else render
         if self.as_json:
             print_json(report)
-        elif not self.quiet:
+        elif shown is not None:
             with _naming_stdout():
-                _render(terminal(stderr=False), report, render)
+                _render(terminal(stderr=False), report, shown)
         return report
 
     @contextmanager
@@ -95,7 +101,7 @@ class Output:
                 yield LoggedProgress(console)
 
 
-def _render(console: Console, report: Values, render: Callable[[Console, Values], None]) -> None:
+def _render(console: Console, report: Values, render: Render) -> None:
     """Render a report; outside a terminal, lines lose their trailing blanks."""
     if console.is_terminal:
         render(console, report)

@@ -17,7 +17,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text, plain
-from mcudeploy.report.wording import litert_text, operators_text, outputs_text, steps_text
+from mcudeploy.report.wording import coarse_text, litert_text, operators_text, outputs_text, steps_text
 
 _NAMED = 3
 """Operators that a row of the table of floats names."""
@@ -181,6 +181,7 @@ def build(console: Console, report: Values) -> None:
             console.print(Text("not verified: the program was not run (--no-verify)"))
         else:
             drawn = "drawn inputs" if report.get("dossier") else "a drawn input"
+            _operator_checks(console, model)
             _verdict(console, model, f"verified on this computer, for {drawn}")
     if report.get("dossier"):
         console.print(cell(f"dossier in {report['dossier']}: begin with index.html"), soft_wrap=True)
@@ -241,18 +242,28 @@ def run(console: Console, report: Values) -> None:
     bounds_table(console, report)
     facts(console, bounds_facts(report))
     outputs(console, report)
+    _operator_checks(console, report)
+    verdict(console, report)
+
+
+def verdict(console: Console, report: Values) -> None:
+    """Print whether a run is verified, and the reasons if it is not."""
     _verdict(console, report, "verified")
     if report.get("reason"):
         console.print(Text(lines(report["reason"])), soft_wrap=True)
 
 
+def _operator_checks(console: Console, report: Values) -> None:
+    """Print the comparison with the reference, operator by operator."""
+    if report.get("operator_checks"):
+        console.print(Text(operators_text(report["operator_checks"])), soft_wrap=True)
+
+
 def _verdict(console: Console, report: Values, verified: str) -> None:
-    """Print the comparison with the reference, operator by operator and at the outputs.
+    """Print the comparison of the outputs with the reference.
 
     The outputs that were judged come first: those with ties resolved, if any needed it.
     """
-    if report.get("operator_checks"):
-        console.print(Text(operators_text(report["operator_checks"])), soft_wrap=True)
     ties = report["ties_resolved"]
     text = verified if report["verified"] else "NOT verified"
     text += f" after {count_text(ties, 'rounding tie')} {agree(ties, 'was', 'were')} resolved" if ties else ""
@@ -262,6 +273,8 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
     )
     style = "bold green" if report["verified"] else "bold red"
     console.print(Text.assemble((text, style), found), soft_wrap=True)
+    for name, allowed in report["coarse_tolerances"].items():
+        console.print(Text(coarse_text(name, allowed), "yellow"), soft_wrap=True)
     if ties:
         without = (
             f"unresolved, {outputs_text(report, resolved=False)}: a value halfway between two int8 values "

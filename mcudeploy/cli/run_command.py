@@ -142,7 +142,7 @@ def run(
             raise UsageError(f"{given} cannot be combined with --chain")
         with output.progress() as progress:
             ran = run_chain(model, chain, options, **samples, progress=progress)
-        report = output.result(chain_report(ran), chaintable.run)
+        report = output.result(chain_report(ran), chaintable.run, chaintable.verdict)
     elif target is not None:
         from mcudeploy.commands import commands as api
 
@@ -164,7 +164,7 @@ def run(
             api.save_outputs(result, saved)
         if pages.asked:
             pages.write(model, [pages.ran(result)])
-        report = output.result(result, tables.run)
+        report = output.result(result, tables.run, tables.verdict)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
 

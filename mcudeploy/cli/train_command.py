@@ -303,7 +303,7 @@ def run(
     request = TrainingRequest(recipe, DataRequest(data, labels, reading=reading), steps, saved)
     with output.progress() as progress:
         report = run_training(model, target, options, request, progress).report
-    output.result(report, _ran)
+    output.result(report, _ran, tables.verdict)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
 

@@ -380,6 +380,7 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
             "share_of_range": output_share(graph) if DType.FLOAT32 in outputs else None,
             "least": FLOAT_FLOOR if DType.FLOAT32 in outputs else None,
         },
+        "coarse_tolerances": found.coarse,
         "range": found.outputs.range,
         "ties_resolved": found.ties_resolved,
         "mismatches_resolved": found.resolved.mismatches,

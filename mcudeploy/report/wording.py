@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.onnx.names import printable
 
 Values = Mapping[str, Any]
 
@@ -60,6 +61,14 @@ def outputs_text(report: Values, *, resolved: bool) -> str:
         return f"largest error {_share(worst, report['range'])}"
     unit = " LSB" if report["error_unit"] == "LSB" else ""
     return f"{wrong:,} {agree(wrong, 'differs', 'differ')} from the reference, largest error {worst:g}{unit}"
+
+
+def coarse_text(name: str, allowed: float) -> str:
+    """Warn of a tolerance that exceeds half of the values of an output."""
+    return (
+        f"warning: output {printable(name)!r} may differ by {allowed:.2g}, more than half of its values in a "
+        "sample. Verify with inputs whose outputs have a smaller range"
+    )
 
 
 def litert_text(litert: Values) -> str:

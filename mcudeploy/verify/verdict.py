@@ -85,6 +85,24 @@ class Verdict:
     first: int = 0
     """The number of the first sample, for runs that continue from others."""
 
+    @property
+    def coarse(self) -> dict[str, float]:
+        """The tolerances of float32 outputs, by name, that exceed at least half of the values of a sample.
+
+        Tolerances of 1 and less are not: most probabilities of many classes are below such a tolerance.
+        """
+        graph, coarse = self.plan.graph, dict[str, float]()
+        tolerances = _tolerances(graph, output_share(graph), self.extremes)
+        for border in graph.own_outputs():
+            allowed = tolerances[border.tensor].allowed if border.tensor in tolerances else 0.0
+            if allowed <= 1 or graph.tensors[border.tensor].dtype is not DType.FLOAT32:
+                continue
+            values = (outputs[border.tensor] for outputs in self.expected)
+            sizes = (np.abs(each[each != 0].astype(np.float64)) for each in values)
+            if any(each.size and np.median(each) <= allowed for each in sizes):
+                coarse[border.name] = allowed
+        return coarse
+
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """Add the device's outputs to the verdict, one mapping per sample: they must equal the host
         build's.

@@ -62,6 +62,7 @@ VERDICT = {
     "max_abs_error": 0,
     "error_unit": "LSB",
     "tolerance": {"lsb": 4, "share_of_range": None, "least": None},
+    "coarse_tolerances": {},
     "range": 255.0,
     "ties_resolved": 0,
     "mismatches_resolved": 0,

@@ -21,6 +21,9 @@ from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, OUTPUT, PLAN, 
 
 Invoke = Callable[[str], Result]
 
+VERIFIED = "verified: 2 output elements, 0 differ from the reference, largest error 0 LSB; allowed: 4 LSB"
+"""The verdict of RUN."""
+
 LINES = {
     "check m.onnx": CHECK,
     "check m.onnx --board tiny": CHECK,
@@ -50,9 +53,10 @@ def test_tables_go_to_stdout(line: str, mcudeploy_command: Invoke, deploy: Deplo
 
 
 @pytest.mark.parametrize("line", [*LINES, "boards", "doctor"])
-def test_quiet_says_nothing(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+def test_quiet_leaves_the_verdict(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
     result = mcudeploy_command(f"{line} --quiet")
-    assert (result.exit_code, result.output) == (0, "")
+    shown = [VERIFIED] if line.startswith("run ") else []
+    assert (result.exit_code, result.output.splitlines()) == (0, shown)
 
 
 @pytest.mark.parametrize("name", sorted(leaves(cli)))
@@ -164,6 +168,12 @@ def test_the_tolerance_of_floats_stands_beside_their_error(mcudeploy_command: In
     deploy.answers["run_model"] = RUN | found | tolerance
     text = mcudeploy_command("run m.onnx --board tiny").stdout
     assert "\nverified: 1,000 output elements, largest error 6e-05 of the range; allowed: 0.0001 of" in text
+
+
+def test_a_tolerance_above_most_values_is_a_warning(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["run_model"] = RUN | {"coarse_tolerances": {"scores\x1b": 3e34}}
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
+    assert "warning: output 'scores?' may differ by 3e+34, more than half of its values in a sample" in text
 
 
 def test_float_operators_are_told_by_their_largest_error(mcudeploy_command: Invoke, deploy: Deploy) -> None:

@@ -64,9 +64,11 @@ def test_the_version_names_the_tools(mcudeploy_command: Invoke, monkeypatch: pyt
     assert (result.exit_code, result.stdout) == (0, "mcudeploy 0.1.0\nonnxruntime: 1.20\nqemu: QEMU 7.2\n")
 
 
-def test_q_is_quiet(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+def test_q_prints_why_a_run_is_not_verified(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["run_model"] = RUN | {"verified": False, "reason": "conv_0: 3 is not 4"}
     result = mcudeploy_command("run m.onnx --board tiny -q")
-    assert (result.exit_code, result.output) == (0, "")
+    assert result.exit_code == 11 and result.stdout.startswith("NOT verified: 2 output elements")
+    assert result.stdout.endswith("\nconv_0: 3 is not 4\n") and not result.stderr
 
 
 def test_v_tells_the_command_lines_of_tools(

@@ -9,11 +9,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import UsageError
+from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE
-from mcudeploy.verify.samples import load_samples
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.samples import NamedArray, load_samples
 from mcudeploy.verify.verdict import conversion_reasons, in_own_floats
+from tests import reports
 
 
 def _saved(nodes: list[onnx.NodeProto], folder: Path, kind: int, made: int) -> Path:
@@ -65,3 +69,27 @@ def test_integers_that_float32_changes_are_seen(tmp_path: Path) -> None:
         values = {"y": value.astype(np.int32)}
         found = conversion_reasons(0, reference, {**sample.inputs, "x": value}, values)
         assert len(found) == wrong
+
+
+@pytest.mark.parametrize(
+    ("values", "coarse"),
+    [
+        ([[1, 2, 3, 3e38], [1, 2, 3, 4]], True),
+        ([[1e4, -2e4, 1, 3e4], [1, 2, 3, 4]], True),  # of the second sample
+        ([[3e38, 2e38, 0, 0]], False),
+        ([[1e-9, 1e-9, 1e-9, 1]], False),
+    ],
+)
+def test_a_tolerance_that_exceeds_most_values_of_a_sample(
+    values: list[list[float]], coarse: bool, tmp_path: Path
+) -> None:
+    """The tolerance of floats is a share of their range over all samples."""
+    negated = [helper.make_node("Neg", ["x"], ["y"])]
+    report = reports.run_model(
+        _saved(negated, tmp_path, TensorProto.FLOAT, TensorProto.FLOAT),
+        Target(load_board("host")),
+        Options(split=False),
+        inputs=[NamedArray("x", np.array([row], np.float32)) for row in values],
+        expected=[],
+    )
+    assert report["verified"] and list(report["coarse_tolerances"]) == ["y"] * coarse
