@@ -38,7 +38,6 @@ _MOST_NAME = 200
 _HALF_BYTES = "INT4"
 _BUILTIN_CODE = 10
 """Place of the field `builtin_code` in the table of an operator code."""
-_COMPOSITE = tflite.BuiltinOptions2.StableHLOCompositeOptions
 _BODIES = ("ThenSubgraphIndex", "ElseSubgraphIndex", "CondSubgraphIndex", "BodySubgraphIndex")
 """Options that name the subgraphs of an operator."""
 _SHARED = 4
@@ -311,7 +310,7 @@ class _TfliteFile:
     def _decomposition(self, table: Any) -> dict[str, Option]:
         """The options of a CALL of the subgraph that a composite operator stands for."""
         union = table.BuiltinOptions2()
-        if union is None or table.BuiltinOptions2Type() != _COMPOSITE:
+        if union is None or table.BuiltinOptions2Type() != tflite.BuiltinOptions2.StableHLOCompositeOptions:
             return {}
         options = tflite.StableHLOCompositeOptions()
         options.Init(union.Bytes, union.Pos)

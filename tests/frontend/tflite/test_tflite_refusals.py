@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from flat_files import VALID, FlatFile
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
+from mcudeploy.frontend.tflite import file_writer
 from mcudeploy.frontend.tflite import flatbuffer as reading
 
 
@@ -286,6 +288,16 @@ def test_tensors_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 # -- the package that reads them --------------------------------------------------------------------
+
+
+def test_modules_load_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tflite", None)
+    for module in (reading, file_writer):
+        spec = importlib.util.spec_from_file_location(module.__name__, module.__file__)
+        assert spec is not None and spec.loader is not None
+        again = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(again)
+        assert again.tflite is None
 
 
 def test_without_the_package_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
