@@ -22,6 +22,7 @@ from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.keywords import Choices, Named, board_of, checked, options_of, with_keywords
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Split
@@ -110,7 +111,7 @@ class PlanResult:
         made = self.deployment
         return (
             f"<plan of {made.model.path.name} for {made.board.name}: arena {self.arena_bytes:,} B, "
-            f"unsplit {self.unsplit_arena_bytes:,} B, {len(self.splits)} splits>"
+            f"unsplit {self.unsplit_arena_bytes:,} B, {count_text(len(self.splits), 'split')}>"
         )
 
     def _repr_html_(self) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +24,8 @@ from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Measurement, OperatorTime
+
+_LOG = logging.getLogger(__name__)
 
 SCHEMA = 1
 _BUSY_MS = 20_000
@@ -35,6 +39,12 @@ _CREATE = (
         latency INTEGER NOT NULL, unit TEXT NOT NULL, stack_bytes INTEGER NOT NULL, operators TEXT NOT NULL,
         PRIMARY KEY (model, board, firmware, plan)) WITHOUT ROWID""",
 )
+
+
+@cache
+def warn_of_database(consequence: str, error: str) -> None:
+    """Warn that the database cannot be used, once for each consequence: a command may try many times."""
+    _LOG.warning("warning: %s: %s", consequence, error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.database import Database
+from mcudeploy.cost.database import Database, warn_of_database
 from mcudeploy.cost.estimate import Unit
 from mcudeploy.cost.tiles import KnownSource, nothing_known
-
-_LOG = logging.getLogger(__name__)
 
 
 def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
@@ -29,5 +25,5 @@ def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
 
             return stored_times(database, board, objective)
     except ConfigError as error:
-        _LOG.warning("warning: kernels are chosen without earlier measurements: %s", error)
+        warn_of_database("kernels are chosen without earlier measurements", str(error))
         return nothing_known

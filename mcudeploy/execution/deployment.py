@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError
-from mcudeploy.cost.database import Database, RunKey
+from mcudeploy.cost.database import Database, RunKey, warn_of_database
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Measurement, Plan
@@ -24,8 +23,6 @@ from mcudeploy.planner.planner import Planned
 from mcudeploy.planner.tape import footprint
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +135,7 @@ class Deployment:
                 keys = self._run_keys(forms or (False, True))
                 found = [database.run(each) for each in keys]
         except ConfigError as error:
-            _LOG.warning("warning: no earlier measurement is shown: %s", error)
+            warn_of_database("no earlier measurement is shown", str(error))
             return None
         return next((measurement for measurement in found if measurement is not None), None)
 

@@ -15,7 +15,7 @@ from typing import Any
 from mcudeploy.boards.board import CORE_STACK_BYTES
 from mcudeploy.common.errors import ConfigError, DeployError
 from mcudeploy.common.progress import Progress
-from mcudeploy.cost.database import Database
+from mcudeploy.cost.database import Database, warn_of_database
 from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.counted import count_steps
@@ -227,7 +227,7 @@ def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
             modelled = observed.measurement.unit == MODEL_UNIT
             database.add_run(made.run_key(firmware.hash, modelled=modelled), observed.measurement)
     except ConfigError as error:
-        _LOG.warning("warning: the measurement is not stored: %s", error)
+        warn_of_database("the measurement is not stored", str(error))
 
 
 def _require_same(again: Mapping[str, Any], first: Mapping[str, Any]) -> None:
