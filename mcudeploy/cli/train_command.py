@@ -121,7 +121,7 @@ def recipe_options(command: Command) -> Command:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def train() -> None:
-    """Train float32 models on the device, one sample a step."""
+    """Train float32 and int8 models on the device, one sample a step."""
 
 
 @train.command("check")
