@@ -41,93 +41,28 @@ _COMMANDS = {
     "Graphs of your own": ["graph"],
 }
 _OPTIONS = {
-    "Input and output": [
-        *(
-            "--input",
-            "--expected",
-            "--labels",
-            "--classes",
-            "--pixels",
-            "--mean",
-            "--std",
-            "--resize",
-            "--data",
-        ),
-        *(
-            "--sample-rate",
-            "--before",
-            "--steps",
-            "--reference",
-            "--save-outputs",
-            "--save-model",
-            "--float",
-            "--output-name",
-            "--top",
-        ),
-        "--library",
-        *("--threshold", "--samples", "--min-accuracy", "--max-drop"),
-        *(
-            "--output",
-            "--chart",
-            "--report",
-            "--trace",
-            "--markdown",
-            "--junit",
-            "--name",
-            "--for",
-            "--library-only",
-            "--verify",
-            "--force",
-        ),
-        *("--plan", "--explain"),
-    ],
-    "Board": [
-        *(
-            "--board",
-            "--boards",
-            "--chain",
-            "--emulate",
-            "--port",
-            "--baud",
-            "--probe",
-            "--flasher",
-            "--measurers",
-            "--link",
-        ),
-        *(
-            "--frames",
-            "--elf",
-            "--dry-run",
-            "--guards",
-            "--timing",
-            "--hardware-map",
-            "--patience",
-            "--trust-board",
-        ),
-    ],
-    "Model": [
-        "--shape",
-        "--bind",
-        "--float-io",
-        "--state",
-        "--stateful",
-        "--rounding",
-        "--keep-constant-channels",
-        "--hop",
-        "--replaceable",
-        "--parameters-in",
-        "--head",
-        "--features",
-        "--statistics",
-        "--examples",
-    ],
-    "Training": ["--loss", "--update", "--rate", "--weight-decay", "--momentum", "--batch", "--clip-norm"],
-    "Plan": [
-        *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),
-        *("--assign", "--placement", "--parallel", "--objective", "--seed", "--fresh"),
-    ],
-    "What is printed": ["--json", "--quiet", "--verbose", "--traceback", "--help"],
+    "Input and output": (
+        "--input --expected --labels --classes --pixels --mean --std --resize --data --sample-rate "
+        "--before --steps --reference --save-outputs --save-model --float --output-name --top --library "
+        "--threshold --samples --min-accuracy --max-drop --output --chart --report --trace --markdown "
+        "--junit --name --for --library-only --verify --force --plan --explain"
+    ),
+    "Board": (
+        "--board --boards --chain --emulate --port --baud --probe --flasher --measurers --link --frames "
+        "--elf --dry-run --guards --timing --hardware-map --patience --trust-board"
+    ),
+    "Model": (
+        "--shape --bind --float-io --state --stateful --rounding --keep-constant-channels --hop "
+        "--replaceable --parameters-in --head --features --statistics --examples"
+    ),
+    "Training": "--loss --update --rate --weight-decay --momentum --batch --clip-norm",
+    "Plan": (
+        "--max-overhead --time-limit --ram-limit --memory --split --stream-input --assign --placement "
+        "--parallel --objective --seed --fresh"
+    ),
+    "What is printed": "--json --quiet --verbose --traceback --help",
 }
+"""Groups of options, by the names that may be in each."""
 
 
 def leaves(program: click.Group) -> dict[str, click.Command]:
@@ -149,7 +84,9 @@ def describe(program: click.RichGroup) -> None:
         command.epilog = f"Example: {EXAMPLES[known]}"
         shown = [it.opts[-1] for it in command.params if isinstance(it, click.Option) and not it.hidden]
         options = {"--help", *shown}
-        groups = {title: [each for each in names if each in options] for title, names in _OPTIONS.items()}
+        groups = {
+            title: [each for each in names.split() if each in options] for title, names in _OPTIONS.items()
+        }
         config.OPTION_GROUPS[f"{name} {known}"] = [
             {"name": title, "options": each} for title, each in groups.items() if each
         ]
