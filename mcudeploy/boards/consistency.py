@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mcudeploy.boards.facts import Link, Unit
+from mcudeploy.common.text import first_repeated
 from mcudeploy.ir.engine import CPU
 
 
@@ -36,7 +37,7 @@ def check_links(links: Sequence[Link], units: Sequence[str], memories: Collectio
 def check_own_sources(sources: Collection[str]) -> None:
     """Check that the names of sources beside the board file differ: they are compiled in one folder."""
     names = [Path(it).name for it in sorted(sources) if Path(it).is_absolute()]
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    twice = first_repeated(names)
     if twice is not None:
         raise ValueError(f"two sources beside the board file are called {twice}")
 

@@ -68,7 +68,7 @@ def adapt() -> None:
     "samples.",
 )
 @reading_options
-@library_options
+@library_options("the C library")
 @planning_options()
 @output_options
 def build_head(

@@ -9,9 +9,8 @@ import rich_click as click
 
 from mcudeploy.cli import boardtables
 from mcudeploy.cli.devices import board_option
-from mcudeploy.cli.options import files_option, output_options
+from mcudeploy.cli.options import destination_option, files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import NewFile
 from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 @click.option("--explain", metavar="NAME", help="Show the facts in a board's file, and their sources.")
 @click.option("--new", metavar="NAME", help="Write a board file for your own board; with --like and -o.")
 @click.option("--like", metavar="NAME", help="Board to copy the facts from: the most similar one.")
-@click.option(
-    "-o", "--output", "destination", metavar="FILE.toml", type=NewFile(), help="File of the new board."
-)
+@destination_option("File of the new board.", "FILE.toml")
 @click.option("--all", "emulated", is_flag=True, help="List also boards that exist in an emulator only.")
 @files_option
 @output_options

@@ -13,7 +13,14 @@ from click import get_current_context
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
 from mcudeploy.cli.frontend_command import before_option
-from mcudeploy.cli.options import model_argument, output_options, planning_options
+from mcudeploy.cli.options import (
+    force_option,
+    library_options,
+    model_argument,
+    output_options,
+    planning_options,
+    typed_arguments,
+)
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputFile, InputModel, NewFolder
 from mcudeploy.common.errors import UsageError
@@ -30,24 +37,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=InputModel())
 @board_option(required=True)
-@click.option(
-    "-o",
-    "--output",
-    "directory",
-    metavar="DIR",
-    required=True,
-    type=NewFolder(),
-    help="Folder for the C library and the firmware; an earlier build there is replaced.",
-)
-@click.option("--name", help="Prefix of the model's functions and files in C; the file's name by default.")
+@library_options("the C library and the firmware")
 @click.option(
     "--verify/--no-verify",
     default=True,
     show_default=True,
     help="Run the program on this computer against ONNX Runtime, and write it only if the outputs match.",
-)
-@click.option(
-    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
 )
 @click.option(
     "--library-only",
@@ -98,9 +93,7 @@ if TYPE_CHECKING:
 @before_option
 @planning_options()
 @output_options
-@click.pass_context
 def build(
-    context: click.Context,
     *,
     models: tuple[Path, ...],
     board: Board,
@@ -122,7 +115,7 @@ def build(
     from mcudeploy.commands import build as building
     from mcudeploy.dossier.dossier import DossierWanted
 
-    wanted = None if dossier is None else DossierWanted(dossier, context.find_object(tuple) or ())
+    wanted = None if dossier is None else DossierWanted(dossier, typed_arguments())
     wake_word = None
     if kind == "esphome":
         models, wake_word = _wake_word(models, manifest)
@@ -172,9 +165,7 @@ def _wake_word(models: tuple[Path, ...], manifest: Path | None) -> tuple[tuple[P
     default=False,
     help="Write a program for the board's QEMU machine; implied for boards that exist only there.",
 )
-@click.option(
-    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
-)
+@force_option
 @planning_options()
 @output_options
 def init(

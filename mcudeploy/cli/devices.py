@@ -252,13 +252,16 @@ def chain_options(command: Command) -> Command:
     return packed
 
 
+def is_typed(name: str) -> bool:
+    """Whether the command line has an option; `mcudeploy.toml` and variables have less weight."""
+    return get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 def _renamed(boards: str | None, chained: str | None) -> str | None:
     """Return the names in --chain, or in --boards, its old name."""
-    source = get_current_context().get_parameter_source
-    typed = [source(name) is ParameterSource.COMMANDLINE for name in ("boards", "chained")]
-    if all(typed):
+    if is_typed("boards") and is_typed("chained"):
         raise UsageError("--boards is the old name of --chain: give --chain alone")
-    if boards is None or typed[1] or (chained is not None and not typed[0]):
+    if boards is None or is_typed("chained") or (chained is not None and not is_typed("boards")):
         return chained
     deprecated("run --boards", "run --chain")
     return boards
@@ -269,9 +272,7 @@ def _is_chain(names: str | None, board: Board | None) -> bool:
 
     Fails with a usage error without a board, or if options of one board and of several are mixed.
     """
-    source = get_current_context().get_parameter_source
-    given = ("board", "boards", "chained", "link", "frames")
-    typed = {name for name in given if source(name) is ParameterSource.COMMANDLINE}
+    typed = {name for name in ("board", "boards", "chained", "link", "frames") if is_typed(name)}
     if names is None and board is None:
         raise UsageError("name a board with --board, or several in a row with --chain")
     if "board" in typed and typed & {"boards", "chained"}:
@@ -280,7 +281,7 @@ def _is_chain(names: str | None, board: Board | None) -> bool:
     if not several and typed & {"link", "frames"}:
         name = min(typed & {"link", "frames"})
         raise UsageError(f"--{name} is of a chain of boards: name them with --chain")
-    if several and source("probe") is ParameterSource.COMMANDLINE:
+    if several and is_typed("probe"):
         raise UsageError("--probe is of one board: the ports of a chain choose its probes")
     return several
 
@@ -361,8 +362,7 @@ def is_reached(board: Board, emulate: bool, name: str) -> bool:
     """
     if not (emulate or board.is_host or board.emulated_only):
         return True
-    source = get_current_context().get_parameter_source(name)
-    if source is not ParameterSource.COMMANDLINE:
+    if not is_typed(name):
         return False
     where = "is this machine" if board.is_host else "runs in the emulator"
     option = name.removesuffix("s").replace("_", "-")

@@ -9,7 +9,13 @@ import rich_click as click
 
 from mcudeploy.cli import evaluation_table
 from mcudeploy.cli.fleets import devices_options
-from mcudeploy.cli.options import files_option, model_argument, output_options, planning_options
+from mcudeploy.cli.options import (
+    files_option,
+    model_argument,
+    output_options,
+    planning_options,
+    typed_arguments,
+)
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import Finite, InputData, InputFile, InputModel, NewFile
 from mcudeploy.cli.sample_options import reading_options
@@ -147,7 +153,7 @@ def evaluate(
         result = evaluate_model(model, targets, options, asked, progress)
     figures = evaluated(result)
     if report is not None:
-        write_file(report, evaluation.page(result, figures, context.find_object(tuple) or ()))
+        write_file(report, evaluation.page(result, figures, typed_arguments()))
     output.result(figures, evaluation_table.evaluate)
     if not figures["passed"]:
         context.exit(OutputsDifferError.exit_code)

@@ -27,13 +27,16 @@ _HOW = {
 }
 
 
-@click.command()
-@model_argument
-@click.option(
+compared_boards_option = click.option(
     "--boards",
     metavar="NAME,NAME,...",
     help="Boards to compare, or files of boards; by default `all` that `mcudeploy boards` lists.",
 )
+
+
+@click.command()
+@model_argument
+@compared_boards_option
 @click.option("--all", "emulated", is_flag=True, help="Compare also boards that exist in an emulator only.")
 @planning_options("max_overhead", *READING)
 @output_options

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from click import get_current_context
-from click.core import ParameterSource
 
 from mcudeploy.cli.devices import (
     PORTS,
@@ -16,6 +14,7 @@ from mcudeploy.cli.devices import (
     emulate_option,
     flasher_option,
     is_reached,
+    is_typed,
     load_attached,
     patience_option,
     probe_option,
@@ -24,6 +23,7 @@ from mcudeploy.cli.devices import (
 from mcudeploy.cli.options import Command
 from mcudeploy.cli.parameter_types import InputFile
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.text import first_repeated
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -91,7 +91,7 @@ def devices_options(command: Command) -> Command:
             hardware_map = None
         if board.is_host or board.emulated_only or emulate:
             targets = (target_of(board, None, probe, flasher, emulate),) * (measurers or 1)
-        elif hardware_map is not None and not _goes_before("ports", "hardware_map"):
+        elif hardware_map is not None and not _ports_go_before(ports):
             targets = _mapped(board, hardware_map, probe, flasher, measurers)
         else:
             _require_boards(ports, measurers)
@@ -103,16 +103,14 @@ def devices_options(command: Command) -> Command:
     return packed
 
 
-def _goes_before(one: str, other: str) -> bool:
-    """Whether an option is given, and the other is not or comes from settings only.
+def _ports_go_before(ports: tuple[str, ...]) -> bool:
+    """Whether --port is given, and --hardware-map comes from settings only.
 
     Fails with a usage error for both on the command line.
     """
-    context = get_current_context()
-    typed = [context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in (one, other)]
-    if all(typed):
+    if is_typed("ports") and is_typed("hardware_map"):
         raise UsageError("--port and --hardware-map exclude each other")
-    return bool(context.params.get(one)) and not typed[1]
+    return bool(ports) and not is_typed("hardware_map")
 
 
 def _mapped(
@@ -121,10 +119,10 @@ def _mapped(
     """The first `measurers` boards of a map, or all of them."""
     from mcudeploy.toolchain.hardware_map import entries_for
 
-    if probe is not None and _typed("probe"):
+    if probe is not None and is_typed("probe"):
         raise UsageError("--probe is of one board: a hardware map names the probes of its boards")
     entries = entries_for(board, hardware_map)
-    if measurers is not None and measurers > len(entries) and _typed("measurers"):
+    if measurers is not None and measurers > len(entries) and is_typed("measurers"):
         raise UsageError(f"--measurers {measurers}: {hardware_map} has {len(entries)} of {board.name}")
     return tuple(
         target_of(board, entry.port, entry.probe, flasher or entry.flasher, False)
@@ -132,18 +130,13 @@ def _mapped(
     )
 
 
-def _typed(name: str) -> bool:
-    return get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
 def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
     """Fail with a usage error for a repeated port, or if `measurers` is not the number of boards."""
-    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
+    twice = first_repeated(ports)
     if twice is not None:
         raise UsageError(f"--port {twice} is given twice: one board measures one tile at a time")
     boards = max(1, len(ports))
-    source = get_current_context().get_parameter_source("measurers")
-    if measurers not in (None, boards) and source is ParameterSource.COMMANDLINE:
+    if measurers not in (None, boards) and is_typed("measurers"):
         raise UsageError(
             f"--measurers {measurers} needs as many boards: give --port {measurers} times, or --emulate"
         )

@@ -11,9 +11,9 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
-from mcudeploy.cli.options import Command, files_option, output_options
+from mcudeploy.cli.options import Command, destination_option, files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import InputModel, NewFile
+from mcudeploy.cli.parameter_types import InputModel
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.planner.plan_options import Options
 
@@ -52,15 +52,7 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
 
 @click.command()
 @click.argument("kind", type=click.Choice(["micro-speech", "esphome", "log-mel"]))
-@click.option(
-    "-o",
-    "--output",
-    "destination",
-    metavar="FILE.tflite",
-    type=NewFile(".tflite"),
-    required=True,
-    help="Write the front end to this file.",
-)
+@destination_option("Write the front end to this file.", "FILE.tflite", endings=(".tflite",), required=True)
 @click.option(
     "--sample-rate", metavar="HZ", type=click.IntRange(1000, 192_000), default=16_000, show_default=True
 )

@@ -18,6 +18,7 @@ from mcudeploy.cli.options import (
     output_options,
     plan_file_options,
     planning_options,
+    typed_arguments,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.pages import Pages, page_options
@@ -156,10 +157,9 @@ def _plan_all(
 
 def _with_commands(error: FitError, board: str = "") -> FitError:
     """Return the error with command lines for its proposals; `board` is one of several."""
-    context = get_current_context()
-    program = context.find_root().command
+    program = get_current_context().find_root().command
     commands = program.commands if isinstance(program, click.Group) else {}
-    return with_commands(error, context.find_object(tuple) or (), commands, board)
+    return with_commands(error, typed_arguments(), commands, board)
 
 
 @click.command()

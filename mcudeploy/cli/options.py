@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output, tell_commands
 from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.text import first_repeated
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Command = Callable[..., None]
@@ -78,21 +79,29 @@ def _type_of(spec: OptionSpec) -> click.ParamType[Any] | None:
 
 
 def _require_once(flag: str, names: list[str]) -> None:
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    twice = first_repeated(names)
     if twice is not None:
         raise UsageError(f"--{flag} {twice} is given twice")
 
 
-def plan_file_options(command: Command) -> Command:
-    """Add -o and --chart: files for the plan and for its picture."""
-    destination = click.option(
+def destination_option(
+    text: str, metavar: str = "FILE", *, endings: Sequence[str] = (), required: bool = False
+) -> Callable[[Command], Command]:
+    """Add -o as `destination: Path`, or None unless it is `required`."""
+    return click.option(
         "-o",
         "--output",
         "destination",
-        metavar="FILE",
-        type=NewFile(),
-        help="Write the plan to this file, for --plan.",
+        metavar=metavar,
+        type=NewFile(*endings),
+        required=required,
+        help=text,
     )
+
+
+def plan_file_options(command: Command) -> Command:
+    """Add -o and --chart: files for the plan and for its picture."""
+    destination = destination_option("Write the plan to this file, for --plan.")
     picture = click.option(
         "--chart",
         metavar="FILE",
@@ -144,29 +153,32 @@ def _paths(context: click.Context, kind: type[click.ParamType[Any]]) -> list[tup
     ]
 
 
-def library_options(command: Command) -> Command:
-    """Add --output, --name and --force of commands that write a C library alone."""
-    for option in (
-        click.option(
-            "--force",
-            is_flag=True,
-            help="Overwrite files in the folder that mcudeploy did not write, or you edited.",
-        ),
-        click.option(
-            "--name", help="Prefix of the model's functions and files in C; the file's name by default."
-        ),
-        click.option(
-            "-o",
-            "--output",
-            "directory",
-            metavar="DIR",
-            required=True,
-            type=NewFolder(),
-            help="Folder for the C library; an earlier build there is replaced.",
-        ),
-    ):
-        command = option(command)
-    return command
+force_option = click.option(
+    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
+)
+"""--force of commands that write a folder."""
+
+
+def library_options(contents: str) -> Callable[[Command], Command]:
+    """Add --output, --name and --force of commands that write a C library; the folder has these contents."""
+    folder = click.option(
+        "-o",
+        "--output",
+        "directory",
+        metavar="DIR",
+        required=True,
+        type=NewFolder(),
+        help=f"Folder for {contents}; an earlier build there is replaced.",
+    )
+    name = click.option(
+        "--name", help="Prefix of the model's functions and files in C; the file's name by default."
+    )
+    return lambda command: folder(name(force_option(command)))
+
+
+def typed_arguments() -> tuple[str, ...]:
+    """Return the arguments of `mcudeploy`; none where another program runs a command."""
+    return get_current_context().find_object(tuple) or ()
 
 
 def timing_option(command: Command) -> Command:

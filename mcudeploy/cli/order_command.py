@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import graphtables
-from mcudeploy.cli.options import files_option, output_options, planning_options
+from mcudeploy.cli.options import destination_option, files_option, output_options, planning_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, ParsedText
 from mcudeploy.common.errors import UsageError
@@ -31,14 +31,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
     show_default=True,
     help="How to look for it; auto: all of them but ilp. Never worse than the order of the file.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "destination",
-    metavar="FILE",
-    type=NewFile(),
-    help="Write the order: the ids of all nodes, as JSON.",
-)
+@destination_option("Write the order: the ids of all nodes, as JSON.")
 @click.option(
     "--memory",
     "percent",

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from click import get_current_context
 
-from mcudeploy.cli.options import Command
+from mcudeploy.cli.options import Command, typed_arguments
 from mcudeploy.cli.output import Values
 from mcudeploy.cli.parameter_types import NewFile
 
@@ -66,8 +65,7 @@ class Pages:
         from mcudeploy.report.perfetto import trace
 
         if self.report is not None:
-            command = get_current_context().find_object(tuple) or ()
-            write_file(self.report, html.page(model, subjects, command, plan))
+            write_file(self.report, html.page(model, subjects, typed_arguments(), plan))
         if self.trace is not None:
             (subject,) = (each for each in subjects if isinstance(each, html.Subject))
             write_file(self.trace, trace(subject.made, subject.measured))

@@ -9,9 +9,9 @@ import rich_click as click
 from rich.console import Console
 
 from mcudeploy.cli.devices import PORTS, port_of
-from mcudeploy.cli.options import Command, files_option, model_argument, output_options
+from mcudeploy.cli.options import Command, destination_option, files_option, model_argument, output_options
 from mcudeploy.cli.output import Output, Values, cell
-from mcudeploy.cli.parameter_types import InputData, InputFile, NewFile
+from mcudeploy.cli.parameter_types import InputData, InputFile
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import UsageError
 
@@ -28,15 +28,7 @@ _library_option = click.option(
     required=True,
     help="The library that `build --replaceable` wrote, or its file NAME_parameters.json.",
 )
-_destination_option = click.option(
-    "-o",
-    "--output",
-    "destination",
-    metavar="FILE",
-    type=NewFile(),
-    required=True,
-    help="Write the blob of parameters to this file.",
-)
+_blob_file_option = destination_option("Write the blob of parameters to this file.", required=True)
 
 
 def _device_options(required: bool) -> Callable[[Command], Command]:
@@ -56,7 +48,7 @@ def _device_options(required: bool) -> Callable[[Command], Command]:
 @parameters.command()
 @model_argument
 @_library_option
-@_destination_option
+@_blob_file_option
 @files_option
 @output_options
 def make(*, model: Path, library: Path, destination: Path, output: Output) -> None:
@@ -68,7 +60,7 @@ def make(*, model: Path, library: Path, destination: Path, output: Output) -> No
 
 @parameters.command()
 @_device_options(required=True)
-@_destination_option
+@_blob_file_option
 @files_option
 @output_options
 def pull(*, port: str, baud: int, destination: Path, output: Output) -> None:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from rich.console import Console
 
-from mcudeploy.cli.options import files_option, model_argument, output_options, planning_options
+from mcudeploy.cli.options import (
+    destination_option,
+    files_option,
+    model_argument,
+    output_options,
+    planning_options,
+)
 from mcudeploy.cli.output import Output, cell
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.table_grids import facts, table_of
@@ -47,9 +53,7 @@ _HEADINGS = ("stage", "operators", "units>", "ticks>", "busy>", "RAM>", "flash>"
     show_default=True,
     help="What to minimise: the time between frames, or that of one frame.",
 )
-@click.option(
-    "-o", "--output", "destination", metavar="FILE", type=NewFile(), help="Write the report, as JSON."
-)
+@destination_option("Write the report, as JSON.")
 @click.option(
     "--chart", metavar="FILE.svg", type=NewFile(".svg"), help="Draw the placement, and the stages over time."
 )

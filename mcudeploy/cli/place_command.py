@@ -7,9 +7,9 @@ from pathlib import Path
 import rich_click as click
 
 from mcudeploy.cli import graphtables
-from mcudeploy.cli.options import files_option, output_options, planning_options
+from mcudeploy.cli.options import destination_option, files_option, output_options, planning_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import InputFile, NewFile, ParsedText
+from mcudeploy.cli.parameter_types import InputFile, ParsedText
 from mcudeploy.common.sizes import parse_size
 from mcudeploy.common.text import count_text
 from mcudeploy.planner.plan_options import Options
@@ -24,16 +24,10 @@ from mcudeploy.planner.plan_options import Options
     help="Bytes there are, such as 96k, 64KiB or 1M.",
 )
 @planning_options("time_limit", "seed")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    type=NewFile(),
-    help="Write the rectangles with their offsets to this CSV file.",
-)
+@destination_option("Write the rectangles with their offsets to this CSV file.")
 @files_option
 @output_options
-def place(*, rects: Path, capacity: int, options: Options, target: Path | None, output: Output) -> None:
+def place(*, rects: Path, capacity: int, options: Options, destination: Path | None, output: Output) -> None:
     """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
     from mcudeploy.checker.offsets import check_offsets
     from mcudeploy.common.effort import Effort
@@ -61,8 +55,8 @@ def place(*, rects: Path, capacity: int, options: Options, target: Path | None, 
             f"{used - capacity:,} missing. None below {bound:,} is possible; try a larger --time-limit"
         )
     check_offsets(problem, placed.offsets, capacity)
-    if target is not None:
-        write_offsets(target, named, placed.offsets)
+    if destination is not None:
+        write_offsets(destination, named, placed.offsets)
     report = {
         "capacity": capacity,
         "used_bytes": used,

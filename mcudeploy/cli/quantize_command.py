@@ -8,9 +8,15 @@ from typing import Literal
 import rich_click as click
 
 from mcudeploy.cli import quantizetable
-from mcudeploy.cli.options import files_option, model_argument, output_options, planning_options
+from mcudeploy.cli.options import (
+    destination_option,
+    files_option,
+    model_argument,
+    output_options,
+    planning_options,
+)
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import InputData, InputFile, NewFile
+from mcudeploy.cli.parameter_types import InputData, InputFile
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file
@@ -27,15 +33,7 @@ from mcudeploy.planner.plan_options import Options
     help="Representative samples, preprocessed as in training: a folder with one .npy file per sample, an "
     ".npz with one array per input, or one .npy; the first axis of an .npz or .npy counts samples.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "destination",
-    metavar="FILE.onnx",
-    type=NewFile(),
-    required=True,
-    help="Write the quantised model to this file.",
-)
+@destination_option("Write the quantised model to this file.", "FILE.onnx", required=True)
 @click.option(
     "--labels",
     metavar="FILE",

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
-from mcudeploy.cli.fit_command import named_boards
+from mcudeploy.cli.fit_command import compared_boards_option, named_boards
 from mcudeploy.cli.latencies import milliseconds_text
 from mcudeploy.cli.options import (
     Command,
@@ -127,11 +127,7 @@ def train() -> None:
 @train.command("check")
 @model_argument
 @recipe_options
-@click.option(
-    "--boards",
-    metavar="NAME,NAME,...",
-    help="Boards to compare, or files of boards; by default `all` that `mcudeploy boards` lists.",
-)
+@compared_boards_option
 @planning_options("max_overhead", "shapes", "constants")
 @output_options
 @click.pass_context
@@ -213,7 +209,7 @@ def _shortage(board: Values) -> str:
 @model_argument
 @board_option(required=True)
 @recipe_options
-@library_options
+@library_options("the C library")
 @planning_options()
 @output_options
 def build(

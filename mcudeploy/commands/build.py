@@ -22,6 +22,7 @@ from mcudeploy.commands.commands import plan_model, verdict_on_host
 from mcudeploy.commands.heads import HeadWanted, require_head, with_head, with_head_stack
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import first_repeated
 from mcudeploy.device.target import Target
 from mcudeploy.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
 from mcudeploy.dossier.dossier import DossierWanted, dossier_of
@@ -233,7 +234,7 @@ def _require_names(paths: Sequence[Path], options: Options, wake_word: WakeWord 
             "without them"
         )
     names = [model_name(None, path.stem) for path in paths]
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    twice = first_repeated(names)
     if twice is not None:
         raise UsageError(f"two models would be called {twice} in C: rename the file of one")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _UNSAFE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufffe\uffff]"
@@ -18,6 +19,11 @@ def count_text(number: int, noun: str) -> str:
 def agree(number: int, one: str, many: str) -> str:
     """Return the form of a word that agrees with a number."""
     return one if number == 1 else many
+
+
+def first_repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that an earlier one equals."""
+    return next((name for index, name in enumerate(names) if name in names[:index]), None)
 
 
 def plain(text: object) -> str:

@@ -12,6 +12,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.boards.usb import usb_kinds
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited, write_file
+from mcudeploy.common.text import first_repeated
 from mcudeploy.toolchain.attached import AttachedDevice
 from mcudeploy.toolchain.ports import SERIAL
 
@@ -45,8 +46,7 @@ def entries_for(board: Board, path: Path) -> list[MappedBoard]:
             f"{path} has no connected {board.name} with a `serial` port; connected are: "
             f"{', '.join(there) or 'none'}. `platform: {board.name}` says that an entry is one."
         )
-    ports = [it.port for it in found]
-    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
+    twice = first_repeated([it.port for it in found])
     if twice is not None:
         raise ConfigError(f"{path} names {twice} twice")
     return found
