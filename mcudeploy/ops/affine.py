@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, is_int8
 from mcudeploy.ops.requantize import INT32_MAX, clamp_bounds, quantization_of
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
 _MOST_SHIFT = 30
 _STEEPEST = 2.0**11

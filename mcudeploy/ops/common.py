@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from mcudeploy.ir.graph import Shape, Tensor
 from mcudeploy.ir.opdef import Access, Axis, AxisKind, Counts, Index, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Shape, Tensor
 
 OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""

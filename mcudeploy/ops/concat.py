@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
@@ -21,9 +22,6 @@ from mcudeploy.ops.common import (
     taken,
 )
 from mcudeploy.ops.requantize import quantization_of, requantization_table
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

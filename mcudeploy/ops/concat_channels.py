@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, merged, reduced_axis, scaled, spatial_axes
 from mcudeploy.ops.concat import requantization_tables
 from mcudeploy.ops.take import MOST, Positions
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

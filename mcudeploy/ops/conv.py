@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.conv_kernels import by_rows_kernel, conv_kernel, is_plain
 from mcudeploy.ops.requantize import Rounding
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 def window_positions(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:

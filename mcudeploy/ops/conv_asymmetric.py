@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, requantize
@@ -19,7 +20,6 @@ from mcudeploy.ops.packing import GROUP, by_tap, padded
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Tensor
     from mcudeploy.ops.conv import Conv2d
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir import graph
+from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.opdef import ConstantArray, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.packing import (
@@ -24,7 +25,6 @@ from mcudeploy.ops.packing import (
 from mcudeploy.ops.requantize import Integers
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Tensor
     from mcudeploy.ops.channel_rows import Conv2dToRows
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 

@@ -6,17 +6,15 @@ It is for cores with Arm's DSP extension; see firmware/arith/int8/mcud_dual_s8.h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, requantize
+from mcudeploy.ops.conv_constants import ConvConstants
 from mcudeploy.ops.packing import EIGHT, pack_dual
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv_constants import ConvConstants
 
 _MOST_SUM = 1 << 23
 """Limit of the absolute sums of odd channels."""

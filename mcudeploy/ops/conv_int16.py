@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import (
@@ -28,9 +29,6 @@ from mcudeploy.ops.int16 import INT16, UNBOUNDED, Bounds, require_int16
 from mcudeploy.ops.packing import GROUP, pack_blocks, pack_taps, padded
 from mcudeploy.ops.requantize import tflite_multipliers
 from mcudeploy.ops.windows import window_fields
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 SumTies = Literal["up", "away", "twice"]
 """Rounding of a sum: once, halves up or away from zero; or twice. The order is that of mcud_params.h."""

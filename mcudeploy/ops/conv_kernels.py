@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcudeploy.ir import graph
+from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_rvv, conv_wide, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
@@ -18,7 +19,6 @@ from mcudeploy.ops.windows import window_fields
 from mcudeploy.ops.winograd import winograd
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Tensor
     from mcudeploy.ops.channel_rows import Conv2dToRows
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 

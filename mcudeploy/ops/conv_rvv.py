@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,12 +9,9 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_rvv
 from mcudeploy.ops.common import SUM_BYTES
-from mcudeploy.ops.conv_constants import without
+from mcudeploy.ops.conv_constants import ConvConstants, without
 from mcudeploy.ops.conv_gathered import VectorKernel, columns_inside, gathered
 from mcudeploy.ops.packing import LANES, pack_lanes
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv_constants import ConvConstants
 
 Params = dict[str, ParamValue]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf, KernelCall, ParamValue
 from mcudeploy.ops import requantize
@@ -16,7 +17,6 @@ from mcudeploy.ops.packing import GROUP
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Tensor
     from mcudeploy.ops.conv import Conv2d
 
 _POINTER_BYTES = 8

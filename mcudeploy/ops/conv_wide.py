@@ -6,7 +6,7 @@ They take fewer cycles than those by weights of 8 bits, which are widened at run
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,8 @@ from numpy.typing import NDArray
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_wide
-from mcudeploy.ops.conv_constants import without
+from mcudeploy.ops.conv_constants import ConvConstants, without
 from mcudeploy.ops.packing import GROUP, pack_blocks, pack_records, padded
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv_constants import ConvConstants
 
 Params = dict[str, ParamValue]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
@@ -17,11 +19,6 @@ from mcudeploy.ops.common import (
     scaled,
     spatial_axes,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

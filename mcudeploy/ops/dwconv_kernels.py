@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, conv_rvv, requantize
@@ -16,7 +17,6 @@ from mcudeploy.ops.packing import by_tap, padded
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Tensor
     from mcudeploy.ops.conv import Conv2d
 
 _TAP_BYTES = 8

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import (
@@ -38,9 +39,6 @@ from mcudeploy.ops.requantize import (
     quantize_scale,
     tflite_multipliers,
 )
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
 BinaryFunction = Literal[
     "add", "sub", "mul", "div", "max", "min", "pow", "prelu", "fmod",

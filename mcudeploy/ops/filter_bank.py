@@ -6,11 +6,11 @@ All values are unsigned numbers of 32 bits, stored as int32.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, reduced_axis
 from mcudeploy.ops.signal import (
@@ -22,9 +22,6 @@ from mcudeploy.ops.signal import (
     require_types,
     vector_axes,
 )
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 GAINS = 125
 """Values of a table of gains: those of 0, 1 and 2, and four for each further power of two."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt, pi
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import (
+    Axis,
+    ConstantArray,
+    Counts,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops.common import reduced_axis, require_same_dtype
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
-    from mcudeploy.ir.interval import Interval
-    from mcudeploy.ir.opdef import ConstantArray
 
 _KERNELS = {"int16": "s16", "int32": "s32", "float32": "f32"}
 _RADICES = (2, 3, 4, 5)

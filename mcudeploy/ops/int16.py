@@ -8,21 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, floor
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, within
 from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
 from mcudeploy.ops.reduce import Reduce, reduce_counts
 from mcudeploy.ops.requantize import tflite_multipliers
 from mcudeploy.ops.softmax import Softmax
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 INT16 = np.iinfo(np.int16)
 TABLE_SIZE = 513

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import within
 from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 IntegerFunction = Literal[
     "add", "sub", "mul", "div", "mod", "fmod", "pow", "max", "min",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
     ConstantArray,
     Counts,
@@ -22,9 +23,6 @@ from mcudeploy.ops.int16 import INT16, TwiceScale, logistic_table, require_int16
 from mcudeploy.ops.lstm_int8 import LSTM_GATES, NO_CLIP, LstmResult, packed_gates, require_states
 from mcudeploy.ops.packing import GROUP, padded
 from mcudeploy.ops.recurrent import Recurrent
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _VALUE_BYTES = 2
 _SUM_BITS = 62

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
     ConstantArray,
     Counts,
@@ -23,9 +23,6 @@ from mcudeploy.ops.int16 import TwiceScale
 from mcudeploy.ops.packing import GROUP, pack_blocks, padded
 from mcudeploy.ops.recurrent import Recurrent
 from mcudeploy.ops.requantize import INT32_MAX
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 LstmResult = Literal["steps", "last"]
 """h of every step, or of the last one."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops
 from mcudeploy.ops.int16 import INT16, TABLE_SIZE, require_int16
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 TableFunction = Literal["exp", "log", "rsqrt"]
 _Floats = NDArray[np.float32]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
@@ -15,9 +16,6 @@ from mcudeploy.ops.conv_counts import expanded
 from mcudeploy.ops.conv_counts_wide import multiplied, pixel_blocks
 from mcudeploy.ops.packing import GROUP, padded
 from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _LINES = 4
 """Lines that a kernel multiplies at a time: of the first matrix, or of a second one that is transposed."""

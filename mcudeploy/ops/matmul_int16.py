@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import scaled
 from mcudeploy.ops.int16 import require_int16
 from mcudeploy.ops.matmul import MatMul
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _COLUMNS = 4
 _MOST_DEPTH = 2**16

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
@@ -22,9 +23,6 @@ from mcudeploy.ops.common import (
     spatial_axes,
 )
 from mcudeploy.ops.requantize import quantization_of, quantize_value
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 Triple = tuple[int, int, int]
 

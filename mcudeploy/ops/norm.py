@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import ConstantArray, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, reduced_axis, require_same_dtype, spatial_axes
 from mcudeploy.ops.requantize import quantization_of
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
 _MOST_BITS = 30
 """Bits of factors and biases in layer_norm_s8."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir import graph
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Axis,
@@ -24,10 +25,6 @@ from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
 from mcudeploy.ops.pool_counts import int16_counts, row_counts, window_counts
 from mcudeploy.ops.windows import Windows, sliding
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
-
 
 Ties = Literal["even", "away", "up"]
 """Rounding of a mean halfway between two stored values: to the even distance from the zero point; away from a

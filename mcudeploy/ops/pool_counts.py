@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.packing import VECTOR
 from mcudeploy.ops.windows import Windows
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Shape
 
 _MOST_SHORT_TAPS = 255
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
     Axis,
     ConstantArray,
@@ -23,9 +24,6 @@ from mcudeploy.ir.opdef import (
 )
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
 from mcudeploy.ops.packing import pack_fours, padded, scaled_weights
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu", "rnn_sigmoid"]
 Result = Literal["steps", "last", "cell"]

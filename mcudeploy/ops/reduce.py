@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Axis,
@@ -23,10 +24,6 @@ from mcudeploy.ir.opdef import (
 )
 from mcudeploy.ops.common import AXIS_NAMES, is_int8, require_same_dtype
 from mcudeploy.ops.requantize import Rounding, mean_multiplier, quant, quantization_of, quantize_scale
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
-
 
 Reduction = Literal["mean", "sum", "prod", "max", "min"]
 

@@ -4,14 +4,13 @@ checks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Quantization, Tensor
-    from mcudeploy.ir.opdef import ParamValue
+from mcudeploy.ir.graph import Quantization, Tensor
+from mcudeploy.ir.opdef import ParamValue
 
 Integers = NDArray[np.signedinteger[Any]]
 """Weights of int8, or of int16 that take nine bits."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes
 from mcudeploy.ops.resize import ResizedAxis, coordinate
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

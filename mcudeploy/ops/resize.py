@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import (
@@ -23,9 +24,6 @@ from mcudeploy.ir.opdef import (
 )
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes, taken
 from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
 ResizeMode = Literal["nearest", "linear"]
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 from mcudeploy.ops.int16 import require_int16
 from mcudeploy.ops.resize import nearest_counts
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 ONE = 2**10
 """The weight 1."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Access,
@@ -19,9 +20,6 @@ from mcudeploy.ir.opdef import (
     TableIndex,
 )
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, require_same_dtype, spatial_axes
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
@@ -22,9 +23,6 @@ from mcudeploy.ops.common import (
     spatial_axes,
 )
 from mcudeploy.ops.requantize import quantization_of
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 ScatterReduction = Literal["none", "add", "mul", "max", "min"]
 _REDUCTIONS: tuple[ScatterReduction, ...] = get_args(ScatterReduction)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, CountsOf, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, elementwise_loops, reduced_axis, spatial_axes
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 ROW, CHANNEL = Index.of(row=1), Index.of(ch=1)
 VECTOR = (ROW, Index(), CHANNEL)

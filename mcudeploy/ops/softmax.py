@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, floor, log2
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
@@ -19,9 +20,6 @@ from mcudeploy.ops.common import (
     spatial_axes,
 )
 from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _PROBABILITY_BITS = 30
 """Fraction bits of a probability in the int8 kernels."""

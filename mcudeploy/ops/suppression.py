@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _CONSIDERED = 4
 """Boxes that an estimate supposes to be considered for each one that is chosen."""

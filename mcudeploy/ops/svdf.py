@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.opdef import Axis, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import (
+    Axis,
+    ConstantArray,
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
 from mcudeploy.ops.requantize import INT32_MAX, quant, quantization_of, quantize_scale
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
-    from mcudeploy.ir.interval import Interval
-    from mcudeploy.ir.opdef import ConstantArray
 
 
 @dataclass(frozen=True, slots=True)

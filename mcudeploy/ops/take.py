@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from math import gcd
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
@@ -21,9 +22,6 @@ from mcudeploy.ops.common import (
     scaled,
     spatial_axes,
 )
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 MOST = 2**16 - 1
 """Limit of the rows of a tensor, and of the elements of a row, that tables hold."""

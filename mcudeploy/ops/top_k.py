@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
@@ -15,9 +16,6 @@ from mcudeploy.ops.common import (
     require_same_values,
     spatial_axes,
 )
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

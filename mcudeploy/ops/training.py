@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
     Access,
     Axis,
@@ -42,9 +43,6 @@ from mcudeploy.ops.training_counts import (
 )
 from mcudeploy.ops.training_forward_counts import forward_counts, gathered_counts
 from mcudeploy.ops.windows import window_fields
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _BITS = 8
 """Bits of a byte of a mask."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 WIDENED = 64
 """Input channels whose int8 weights a gradient widens at a time."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Access, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
 from mcudeploy.ops.training import require_floats
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 ONCE = "once"
 """An axis of one value."""

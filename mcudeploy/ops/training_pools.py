@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, OFFSET_BYTES, reduced_axis, spatial_axes, within
 from mcudeploy.ops.pool import AveragePool, MaxPool, window_fields
@@ -12,9 +13,6 @@ from mcudeploy.ops.pool_counts import int16_counts
 from mcudeploy.ops.training import reaching, require_floats
 from mcudeploy.ops.training_counts import pool_gradient_counts
 from mcudeploy.ops.windows import sliding
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 MOST_TAPS = 256
 """Taps of a window that a byte can number."""

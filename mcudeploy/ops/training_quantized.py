@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops import conv_counts, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, is_int8
@@ -15,9 +16,6 @@ from mcudeploy.ops.conv_constants import FOUR, ConvConstants, fold_zero_point
 from mcudeploy.ops.conv_counts_f32 import depthwise
 from mcudeploy.ops.packing import GROUP, by_tap, padded
 from mcudeploy.ops.windows import window_fields
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

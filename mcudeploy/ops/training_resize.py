@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 from mcudeploy.ops.resize import ResizeSamples
 from mcudeploy.ops.training import require_floats
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _MOST_ROWS = 2**16
 """Limit of the tables of uint16."""

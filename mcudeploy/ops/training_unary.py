@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 from mcudeploy.ops.training import MaskedGradient, require_floats
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 SmoothFunction = Literal["swish", "gelu", "erf", "softplus"]
 _NUMBERS: tuple[SmoothFunction, ...] = ("swish", "gelu", "erf", "softplus")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
     Access,
     AnyIndex,
@@ -29,9 +30,6 @@ from mcudeploy.ops.training import (
 from mcudeploy.ops.training_counts import bias_update_counts, update_counts
 from mcudeploy.ops.training_optimizer import AWAITED, ONCE, OPTIMIZER, require_optimizer
 from mcudeploy.ops.windows import window_fields
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _HELD = 2
 """The operand of a weight update that it overwrites."""

@@ -6,13 +6,11 @@ All of them are the identity, row by row, so that they are cut, ordered and plac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import CountsOf, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, moved, require_same_values
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

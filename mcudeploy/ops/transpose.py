@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Access,
@@ -22,9 +23,6 @@ from mcudeploy.ir.opdef import (
     TableIndex,
 )
 from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 MAX_DIMS = 6
 """Limit of the kernel's dimensions, after dimensions that stay together are merged."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import elementwise_loops, is_int8, require_same_dtype
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 UnaryFunction = Literal[
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "clip", "cos", "cosh",

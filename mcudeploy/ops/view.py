@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

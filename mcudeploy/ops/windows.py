@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ParamValue
 from mcudeploy.ops.common import within
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Tensor
     from mcudeploy.ops.conv import Conv2d
 
 

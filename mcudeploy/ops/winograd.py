@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.graph import Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
 from mcudeploy.ops import requantize
+from mcudeploy.ops.conv_constants import ConvConstants
 from mcudeploy.ops.packing import padded
 from mcudeploy.ops.windows import window_fields
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Shape, Tensor
     from mcudeploy.ops.conv import Conv2d
-    from mcudeploy.ops.conv_constants import ConvConstants
 
 _COLS, _INPUT_COLS, _TILES, _FOUR, _EIGHT, _WORD_BYTES = 4, 6, 2, 4, 8, 4
 _WORK_WORDS, _COPIED = 72, 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from mcudeploy.frontend.onnx.training_functions import (
     TRAINING_DOMAIN,
     TRAINING_OPERATORS,
 )
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Shape
+from mcudeploy.ir.graph import Shape
 
 _IR_VERSION = 9
 OnnxShape = tuple[int, ...]
