@@ -258,7 +258,9 @@ class PlainOperator:
     __slots__ = ()
     is_view: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
+    overwritten: ClassVar[tuple[int, ...]] = ()
+    """The inputs whose memory the output takes, unless shapes and types decide; see `overwrites`."""
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return no input."""
-        return ()
+        """Return `overwritten`."""
+        return self.overwritten

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
-from mcudeploy.ir.opdef import ConstantArray, KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import elementwise_loops, is_int8
+from mcudeploy.ir.graph import Operator, Quantization, Tensor
+from mcudeploy.ir.opdef import ConstantArray, KernelCall, ParamValue
+from mcudeploy.ops.common import ElementwiseOperator, is_int8
 from mcudeploy.ops.requantize import INT32_MAX, clamp_bounds, quantization_of
 
 _MOST_SHIFT = 30
@@ -46,20 +46,17 @@ def affine_records(
 
 
 @dataclass(frozen=True, slots=True)
-class Affine(PlainOperator):
+class Affine(ElementwiseOperator):
     """y[..., c] = clip(factor[c] * x[..., c] + offset[c]), int8 to int8.
 
     Constants `factor` and `offset`, float32 [C], are of real values; `low` and `high` are the fused clip.
     """
 
     kind: ClassVar[str] = "Affine"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     low: float = -inf
     high: float = inf
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """affine_s8. Raises ValueError for floats, and for factors that `affine_records` does not resolve."""
@@ -75,7 +72,3 @@ class Affine(PlainOperator):
         low, high = clamp_bounds(target, self.low, self.high)
         size: dict[str, ParamValue] = {"cols": output.shape[1], "channels": output.shape[2]}
         return KernelCall("affine_s8", {"records": records.ravel(), **size, "act.min": low, "act.max": high})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the input, whose memory the output may take."""
-        return (0,)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.common import elementwise_loops
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ops.common import ElementwiseOperator
 
 _KERNELS = {
     ("float32", "int32"): "f32_to_s32",
@@ -20,17 +20,13 @@ _KERNELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(PlainOperator):
+class Cast(ElementwiseOperator):
     """Integers to the nearest float32; float32 to int32 without its fraction, saturated, NaN to 0.
 
     int32 to int16 and int8 keeps the lowest bits.
     """
 
     kind: ClassVar[str] = "Cast"
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """The kernel of the two types. Raises ValueError for others."""

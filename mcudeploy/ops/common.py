@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mcudeploy.ir.graph import Shape, Tensor
-from mcudeploy.ir.opdef import Access, Axis, AxisKind, Counts, Index, LoopNest, ParamValue
+from mcudeploy.ir.opdef import Access, Axis, AxisKind, Counts, Index, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.requantize import quantization_of
 
 OFFSET_BYTES = 4
@@ -38,6 +38,16 @@ def elementwise_loops(inputs: tuple[Shape, ...]) -> LoopNest:
     """The loop nest of an operator with one input that maps element to element."""
     (shape,) = inputs
     return LoopNest(spatial_axes(shape), (ELEMENTWISE,), ELEMENTWISE)
+
+
+class ElementwiseOperator(PlainOperator):
+    """The base of families whose elements read the element of one input at their place."""
+
+    __slots__ = ()
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Each element reads the element at its place."""
+        return elementwise_loops(inputs)
 
 
 def within(struct: str, fields: Mapping[str, ParamValue]) -> dict[str, ParamValue]:

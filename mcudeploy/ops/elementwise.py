@@ -25,7 +25,7 @@ from mcudeploy.ir.opdef import (
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
-    elementwise_loops,
+    ElementwiseOperator,
     is_int8,
     require_same_dtype,
     spatial_axes,
@@ -321,14 +321,11 @@ def _mul_arithmetic(
 
 
 @dataclass(frozen=True, slots=True)
-class Lut(PlainOperator):
+class Lut(ElementwiseOperator):
     """int8 -> int8 through constants["table"], int8[256] indexed by q + 128: any chain of unary functions."""
 
     kind: ClassVar[str] = "Lut"
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """lut_s8."""
@@ -337,7 +334,3 @@ class Lut(PlainOperator):
         if not is_int8(output) or table.shape != (256,) or table.dtype != np.int8:
             raise ValueError("a lookup table is int8[256] from int8 to int8")
         return KernelCall("lut_s8", {"table": table, "row_elements": output.shape[1] * output.shape[2]})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the input, whose memory the output may take."""
-        return (0,)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import elementwise_loops, reduced_axis
+from mcudeploy.ops.common import ElementwiseOperator, reduced_axis
 from mcudeploy.ops.signal import (
     ROW,
     VECTOR,
@@ -83,6 +83,8 @@ class NoiseEstimate(PlainOperator):
     """
 
     kind: ClassVar[str] = "NoiseEstimate"
+    overwritten: ClassVar[tuple[int, ...]] = (1,)
+    """The state, whose next content is the output."""
 
     scale_bits: int
     bits: int
@@ -112,10 +114,6 @@ class NoiseEstimate(PlainOperator):
         }
         return KernelCall("noise_estimate", params, counts=by_element(output.elements))
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The state, whose next content is the output."""
-        return (1,)
-
 
 @dataclass(frozen=True, slots=True)
 class NoiseSubtract(PlainOperator):
@@ -125,6 +123,7 @@ class NoiseSubtract(PlainOperator):
     """
 
     kind: ClassVar[str] = "NoiseSubtract"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     scale_bits: int
     least: int
@@ -147,10 +146,6 @@ class NoiseSubtract(PlainOperator):
         }
         return KernelCall("noise_subtract", params, counts=by_element(output.elements))
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The signal."""
-        return (0,)
-
 
 @dataclass(frozen=True, slots=True)
 class Pcan(PlainOperator):
@@ -162,6 +157,7 @@ class Pcan(PlainOperator):
     """
 
     kind: ClassVar[str] = "Pcan"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     shift: int
 
@@ -183,13 +179,9 @@ class Pcan(PlainOperator):
         }
         return KernelCall("pcan", params, counts=by_element(output.elements))
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The signal."""
-        return (0,)
-
 
 @dataclass(frozen=True, slots=True)
-class FilterBankLog(PlainOperator):
+class FilterBankLog(ElementwiseOperator):
     """x (1, 1, channels) -> int16: the natural logarithm of x * 2^shift, times scale, saturated.
 
     It is 0 for 0 and 1.
@@ -199,10 +191,6 @@ class FilterBankLog(PlainOperator):
 
     shift: int
     scale: int
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `filter_bank_log`."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import elementwise_loops, within
+from mcudeploy.ops.common import ElementwiseOperator, within
 from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
 from mcudeploy.ops.reduce import Reduce, reduce_counts
 from mcudeploy.ops.requantize import tflite_multipliers
@@ -129,7 +129,7 @@ class BinaryInt16(PlainOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class RescaleInt16(PlainOperator):
+class RescaleInt16(ElementwiseOperator):
     """y = clip(zero_point + (x - its zero point) * above), with the factor `below` for negative differences.
 
     `negated`: their magnitudes are scaled. Input and output are int16 or int8, at least one is int16.
@@ -143,10 +143,6 @@ class RescaleInt16(PlainOperator):
     in_zero_point: int = 0
     out_zero_point: int = 0
     bounds: Bounds = UNBOUNDED
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """rescale_s16. Raises ValueError for factors by which a difference could overflow."""
@@ -178,21 +174,18 @@ class RescaleInt16(PlainOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class SigmoidInt16(PlainOperator):
+class SigmoidInt16(ElementwiseOperator):
     """The logistic function, or the hyperbolic tangent, of x * multiplier / 2^shift.
 
     The multiplier takes x to multiples of 1/24, times 2^9 for the logistic function and 2^8 for the tangent.
     """
 
     kind: ClassVar[str] = "SigmoidInt16"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     tangent: bool
     multiplier: int
     shift: int
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """sigmoid_s16."""
@@ -208,10 +201,6 @@ class SigmoidInt16(PlainOperator):
         }
         return KernelCall("sigmoid_s16", params, form="tangent" if self.tangent else "")
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the input."""
-        return (0,)
-
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxInt16(PlainOperator):
@@ -221,6 +210,8 @@ class SoftmaxInt16(PlainOperator):
     """
 
     kind: ClassVar[str] = "SoftmaxInt16"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
+    """The input: an element is last read when it is written."""
 
     scale: TwiceScale
 
@@ -242,10 +233,6 @@ class SoftmaxInt16(PlainOperator):
             **self.scale.params(),
         }
         return KernelCall("softmax_s16", params)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input: an element is last read when it is written."""
-        return (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,16 +260,12 @@ class MeanInt16(PlainOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class QuantizeInt16(PlainOperator):
+class QuantizeInt16(ElementwiseOperator):
     """float32 -> int16: x / scale, halves rounded away from zero, saturated."""
 
     kind: ClassVar[str] = "QuantizeInt16"
 
     scale: float
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """quantize_s16."""

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import elementwise_loops
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops.common import ElementwiseOperator
 from mcudeploy.ops.int16 import INT16, TABLE_SIZE, require_int16
 
 TableFunction = Literal["exp", "log", "rsqrt"]
@@ -19,14 +19,11 @@ _Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class LutInt16(PlainOperator):
+class LutInt16(ElementwiseOperator):
     """A function of each value, by constants["table"], int16[513]; see interpolated_function."""
 
     kind: ClassVar[str] = "LutInt16"
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """lut_s16."""
@@ -38,10 +35,6 @@ class LutInt16(PlainOperator):
             )
         params: dict[str, ParamValue] = {"table": table, "row_elements": output.shape[1] * output.shape[2]}
         return KernelCall("lut_s16", params)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the input."""
-        return (0,)
 
 
 def interpolated_function(function: TableFunction, scale: float, result_scale: float) -> NDArray[np.int16]:

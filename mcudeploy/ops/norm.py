@@ -55,6 +55,8 @@ class LayerNorm(PlainOperator):
     """
 
     kind: ClassVar[str] = "LayerNorm"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
+    """The input: an element is last read when it is written."""
 
     epsilon: float
     centred: bool = True
@@ -88,7 +90,3 @@ class LayerNorm(PlainOperator):
         return KernelCall(
             "layer_norm_s8", params | {"epsilon": float(self.epsilon * (channels / source.scale) ** 2)}
         )
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input: an element is last read when it is written."""
-        return (0,)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import elementwise_loops, is_int8
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops.common import ElementwiseOperator, is_int8
 from mcudeploy.ops.requantize import quantization_of
 
 
@@ -21,14 +21,10 @@ def _params(quantized: Tensor) -> dict[str, ParamValue]:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantize(PlainOperator):
+class Quantize(ElementwiseOperator):
     """float32 -> int8 in the output's quantisation: rint(x / scale) + zero_point, half to even, saturated."""
 
     kind: ClassVar[str] = "Quantize"
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `quantize`."""
@@ -38,14 +34,10 @@ class Quantize(PlainOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class Dequantize(PlainOperator):
+class Dequantize(ElementwiseOperator):
     """int8 -> float32 with the input's quantisation: scale * (q - zero_point)."""
 
     kind: ClassVar[str] = "Dequantize"
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `dequantize`."""

@@ -20,6 +20,8 @@ class Queue(PlainOperator):
     """
 
     kind: ClassVar[str] = "Queue"
+    overwritten: ClassVar[tuple[int, ...]] = (1,)
+    """The state, whose next content is the output."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A column comes from the state, `new` columns further, or from x."""
@@ -43,7 +45,3 @@ class Queue(PlainOperator):
         runs = merged(moved(newest, 1 + kept // newest), moved(kept % newest, kept % newest > 0))
         counts = {"calls": 1} | runs
         return KernelCall("queue", {"kept": kept, "newest": newest}, counts=lambda _: counts)
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The state, whose next content is the output."""
-        return (1,)

@@ -7,7 +7,12 @@ from typing import ClassVar
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, CountsOf, Index, KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.common import ELEMENTWISE, elementwise_loops, reduced_axis, spatial_axes
+from mcudeploy.ops.common import (
+    ELEMENTWISE,
+    ElementwiseOperator,
+    reduced_axis,
+    spatial_axes,
+)
 
 ROW, CHANNEL = Index.of(row=1), Index.of(ch=1)
 VECTOR = (ROW, Index(), CHANNEL)
@@ -41,16 +46,13 @@ def by_element(elements: int) -> CountsOf:
 
 
 @dataclass(frozen=True, slots=True)
-class SignalWindow(PlainOperator):
+class SignalWindow(ElementwiseOperator):
     """x (rows, 1, count) int16 times constants["weights"] [count] int16 / 2^shift, saturated."""
 
     kind: ClassVar[str] = "SignalWindow"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     shift: int
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `signal_window`."""
@@ -60,10 +62,6 @@ class SignalWindow(PlainOperator):
         if weights.shape != (count,) or output.shape[1] != 1:
             raise ValueError(f"{weights.size} weights do not fit rows {output.shape[1:]}")
         return KernelCall("signal_window", {"weights": weights, "count": count, "shift": self.shift})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The samples."""
-        return (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +89,7 @@ class SignalShift(PlainOperator):
     """x (1, 1, count) int16 and a number of bits (1, 1, 1) int32 -> x * 2^bits, int16."""
 
     kind: ClassVar[str] = "SignalShift"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Every element reads its sample and the bits."""
@@ -104,10 +103,6 @@ class SignalShift(PlainOperator):
         require_types(self.kind, (*inputs, output), DType.INT16, DType.INT32, DType.INT16)
         count = output.elements
         return KernelCall("signal_shift", {"count": count}, counts=by_element(count))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The samples."""
-        return (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +205,8 @@ class SignalStack(PlainOperator):
     """
 
     kind: ClassVar[str] = "SignalStack"
+    overwritten: ClassVar[tuple[int, ...]] = (1,)
+    """The state, whose next content is the output."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A frame comes from the state, one frame further, or from x."""
@@ -231,7 +228,3 @@ class SignalStack(PlainOperator):
         counts = {"calls": 1, "frames": frames, "elements": frames * channels}
         params = {"frames": frames, "frame_bytes": inputs[0].size_bytes}
         return KernelCall("signal_stack", params, counts=lambda _: dict(counts))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The state, whose next content is the output."""
-        return (1,)

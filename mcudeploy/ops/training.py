@@ -245,6 +245,7 @@ class MaskedGradient(PlainOperator):
     """The first input, a gradient (H, W, C), where the second, the ClipMask of its tensor, is 1; else 0."""
 
     kind: ClassVar[str] = "MaskedGradient"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each element reads the element at its place, and a bit of its row."""
@@ -262,10 +263,6 @@ class MaskedGradient(PlainOperator):
         if inputs[1].dtype != "int8":
             raise ValueError("bits are stored as int8")
         return KernelCall("masked_gradient_f32", {"row_elements": output.shape[1] * output.shape[2]})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the gradient."""
-        return (0,)
 
 
 def _bounds(op: ClipGradient | ClipMask, clipped: Tensor) -> dict[str, ParamValue]:

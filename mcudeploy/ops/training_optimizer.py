@@ -29,6 +29,7 @@ class ParameterStep(PlainOperator):
     """
 
     kind: ClassVar[str] = "ParameterStep"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     weight_decay: float
     batch: int = 1
@@ -54,10 +55,6 @@ class ParameterStep(PlainOperator):
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
         factors: dict[str, ParamValue] = {"weight_decay": self.weight_decay, "batch": float(self.batch)}
         return KernelCall("parameter_f32_step", size | factors | {"is_clipped": int(self.clipped)})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the parameter."""
-        return (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +86,7 @@ class NextSample(PlainOperator):
     """
 
     kind: ClassVar[str] = "NextSample"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     batch: int
 
@@ -103,10 +101,6 @@ class NextSample(PlainOperator):
         """Return the kernel `next_sample_f32`."""
         require_floats(inputs[0], output)
         return KernelCall("next_sample_f32", {"batch": float(self.batch)})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the optimizer."""
-        return (0,)
 
 
 def require_optimizer(optimizer: Shape) -> None:

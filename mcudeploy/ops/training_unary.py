@@ -64,6 +64,7 @@ class PiecewiseGradient(PlainOperator):
     """The first input, a gradient, times the slope at the second, the values that the slope depends on."""
 
     kind: ClassVar[str] = "PiecewiseGradient"
+    overwritten: ClassVar[tuple[int, ...]] = (0, 1)
 
     slope: Slope
 
@@ -77,10 +78,6 @@ class PiecewiseGradient(PlainOperator):
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
         return KernelCall("piecewise_f32_gradient", size | self.slope.numbers)
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return both inputs."""
-        return (0, 1)
-
 
 @dataclass(frozen=True, slots=True)
 class SmoothGradient(PlainOperator):
@@ -90,6 +87,7 @@ class SmoothGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "SmoothGradient"
+    overwritten: ClassVar[tuple[int, ...]] = (0, 1)
 
     function: SmoothFunction
     alpha: float = 1.0
@@ -108,10 +106,6 @@ class SmoothGradient(PlainOperator):
         }
         return KernelCall("smooth_f32_gradient", fields)
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return both inputs."""
-        return (0, 1)
-
 
 @dataclass(frozen=True, slots=True)
 class SlopedGradient(PlainOperator):
@@ -121,6 +115,7 @@ class SlopedGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "SlopedGradient"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest of MaskedGradient."""
@@ -150,10 +145,6 @@ class SlopedGradient(PlainOperator):
                 "values": len(rows) * elements,
             },
         )
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the gradient."""
-        return (0,)
 
 
 def _loops(inputs: tuple[Shape, ...]) -> LoopNest:

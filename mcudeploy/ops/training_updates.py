@@ -47,6 +47,7 @@ class Conv2dWeightUpdate(PlainOperator):
     """
 
     kind: ClassVar[str] = "Conv2dWeightUpdate"
+    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
 
     conv: Conv2d
     weight_decay: float
@@ -61,10 +62,6 @@ class Conv2dWeightUpdate(PlainOperator):
         fields = _update_fields(self.conv, inputs) | {"factor": self.weight_decay, "in_place": 0}
         scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=update_counts(fields))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the weights."""
-        return (_HELD,)
 
     def by_rows(self, gradient: Shape, x: Shape) -> Conv2dWeightUpdateByRows | None:
         """The operator with the same bits that reads its inputs in blocks of rows.
@@ -83,6 +80,7 @@ class Conv2dWeightUpdateByRows(PlainOperator):
 
     kind: ClassVar[str] = "Conv2dWeightUpdateByRows"
     accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
 
     conv: Conv2d
     weight_decay: float
@@ -99,10 +97,6 @@ class Conv2dWeightUpdateByRows(PlainOperator):
         counts = update_counts(fields, by_rows=True)
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, state_bytes=state, counts=counts)
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the weights."""
-        return (_HELD,)
-
 
 @dataclass(frozen=True, slots=True)
 class Conv2dGradientSum(PlainOperator):
@@ -115,6 +109,7 @@ class Conv2dGradientSum(PlainOperator):
 
     kind: ClassVar[str] = "Conv2dGradientSum"
     accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
 
     conv: Conv2d
     momentum: float
@@ -133,10 +128,6 @@ class Conv2dGradientSum(PlainOperator):
         counts = update_counts(fields, by_rows=True)
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=counts)
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the sum."""
-        return (_HELD,)
-
 
 @dataclass(frozen=True, slots=True)
 class BiasUpdate(PlainOperator):
@@ -148,6 +139,7 @@ class BiasUpdate(PlainOperator):
 
     kind: ClassVar[str] = "BiasUpdate"
     accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (1,)
 
     weight_decay: float
 
@@ -163,10 +155,6 @@ class BiasUpdate(PlainOperator):
         counts = bias_update_counts(fields, inputs[0].shape[0])
         return KernelCall("bias_f32_update", fields, state_bytes=state, counts=counts)
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the bias."""
-        return (1,)
-
 
 @dataclass(frozen=True, slots=True)
 class BiasGradientSum(PlainOperator):
@@ -178,6 +166,7 @@ class BiasGradientSum(PlainOperator):
 
     kind: ClassVar[str] = "BiasGradientSum"
     accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (1,)
 
     momentum: float
 
@@ -192,10 +181,6 @@ class BiasGradientSum(PlainOperator):
         require_floats(*inputs, output)
         fields = _bias_fields(inputs[0]) | {"factor": self.momentum, "in_place": 1}
         return KernelCall("bias_f32_update", fields, counts=bias_update_counts(fields, inputs[0].shape[0]))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the sum."""
-        return (1,)
 
 
 def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:

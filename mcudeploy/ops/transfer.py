@@ -8,20 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import CountsOf, KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.common import elementwise_loops, moved, require_same_values
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.opdef import CountsOf, KernelCall
+from mcudeploy.ops.common import ElementwiseOperator, moved, require_same_values
 
 
 @dataclass(frozen=True, slots=True)
-class _Identity(PlainOperator):
+class _Identity(ElementwiseOperator):
     """out = in."""
 
-    _kernel: ClassVar[str]
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
+    _kernel: ClassVar[str]
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """A kernel with the bytes of a row as parameter. Raises ValueError if the two tensors differ."""
@@ -32,21 +30,15 @@ class _Identity(PlainOperator):
     def _counts(self, row_bytes: int) -> CountsOf:
         return lambda rows: {"calls": 1} | moved(row_bytes, len(rows))
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the input, whose memory the output may take."""
-        return (0,)
-
 
 @dataclass(frozen=True, slots=True)
 class Copy(_Identity):
     """Copy the input to a memory that the next unit reaches."""
 
     kind: ClassVar[str] = "Copy"
+    overwritten: ClassVar[tuple[int, ...]] = ()
+    """None: the copy needs another place."""
     _kernel: ClassVar[str] = "copy"
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """No input: the copy needs another place."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

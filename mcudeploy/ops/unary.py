@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Literal
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import elementwise_loops, is_int8, require_same_dtype
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops.common import ElementwiseOperator, is_int8, require_same_dtype
 
 UnaryFunction = Literal[
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "clip", "cos", "cosh",
@@ -21,20 +21,17 @@ UnaryFunction = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(PlainOperator):
+class Unary(ElementwiseOperator):
     """A float32 function of one value. clip: to [alpha, beta]; others are defined in the header of their
     kernel.
     """
 
     kind: ClassVar[str] = "Unary"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     function: UnaryFunction
     alpha: float = 0.0
     beta: float = 0.0
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
-        return elementwise_loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """clip_f32 for clip and relu, else the kernel of the function's name."""
@@ -47,7 +44,3 @@ class Unary(PlainOperator):
             return KernelCall("clip_f32", {**size, "act.min": low, "act.max": high})
         constants = {"alpha": float(self.alpha), "beta": float(self.beta)}
         return KernelCall(f"{self.function}_f32", {**size, **constants})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the input, whose memory the output may take."""
-        return (0,)
