@@ -11,20 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mcudeploy.commands.keywords import Choices, Named, board_of, checked, options_of, with_keywords
+from mcudeploy.commands.keywords import (
+    Named,
+    TrainingChoices,
+    board_of,
+    checked,
+    training_of,
+    with_keywords,
+)
 from mcudeploy.commands.python import BuildResult, Report
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.device.target import Target
-from mcudeploy.training.recipe import LARGEST_FACTOR, MOST_SAMPLES, MOST_STEPS, Loss, Recipe, Update
+from mcudeploy.training.recipe import MOST_STEPS
 
 Array = NDArray[Any]
 Data = str | Path | Array | Mapping[str, Array]
 """Samples: a file or folder, an array, or one for each input by name. The first axis counts samples."""
 Labels = str | Path | Array | Sequence[Any] | None
 """The label of each sample: a file or an array."""
-_RECIPE = ("loss", "update", "rate", "weight_decay", "momentum", "batch", "clip_norm")
-_TRAIN = ("data", "labels", *_RECIPE, "steps", "emulate", "port")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -67,17 +72,10 @@ def train(
     *,
     data: Data,
     labels: Labels = None,
-    loss: Loss = "cross-entropy",
-    update: str = "last:1",
-    rate: float = 0.01,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    batch: int = 1,
-    clip_norm: float | None = None,
     steps: int | None = None,
     emulate: bool = False,
     port: str | None = None,
-    **choices: Unpack[Choices],
+    **choices: Unpack[TrainingChoices],
 ) -> TrainResult:
     """Train a float32 model on the board, its emulator, or this computer, one sample a step, and verify every
     step.
@@ -91,7 +89,7 @@ def train(
     from mcudeploy.commands.training_run import TrainingRequest, run_training  # noqa: PLC0415 (loads slowly)
     from mcudeploy.evaluation.dataset import ArrayData, DataRequest  # noqa: PLC0415
 
-    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch, clip_norm))
+    recipe, options = training_of(choices, ("data", "labels", "steps", "emulate", "port"))
     count = checked("steps", steps, Annotated[int, Field(gt=0, le=MOST_STEPS)] | None)
     source: DataRequest | ArrayData
     if isinstance(data, str | Path):
@@ -104,7 +102,7 @@ def train(
         source = ArrayData(_arrays(data), None if labels is None else np.asarray(labels))
     target = Target(board_of(board), port, emulate)
     request = TrainingRequest(recipe, source, count)
-    trained = run_training(Path(model), target, options_of(choices, _TRAIN), request)
+    trained = run_training(Path(model), target, options, request)
     report = trained.report
     return TrainResult(
         verified=report["verified"],
@@ -125,57 +123,17 @@ def build_training(
     board: Named,
     folder: str | Path,
     *,
-    loss: Loss = "cross-entropy",
-    update: str = "last:1",
-    rate: float = 0.01,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    batch: int = 1,
-    clip_norm: float | None = None,
     force: bool = False,
-    **choices: Unpack[Choices],
+    **choices: Unpack[TrainingChoices],
 ) -> BuildResult:
     """Write a C library whose call is a training step of a model. Raises OutputsDifferError if the program is
     wrong.
     """
     from mcudeploy.commands import train as building  # noqa: PLC0415 (loads slowly)
 
-    recipe = _recipe(loss, update, _Factors(rate, weight_decay, momentum, batch, clip_norm))
-    options = options_of(choices, (*_RECIPE, "force"))
+    recipe, options = training_of(choices, ("force",))
     report = building.build_training(Path(model), board_of(board), options, Path(folder), recipe, force=force)
     return BuildResult(tuple(map(Path, report["files"])), report["verified"], report)
-
-
-@dataclass(frozen=True, slots=True)
-class _Factors:
-    """The factors of updates, as the caller gives them."""
-
-    rate: float
-    weight_decay: float
-    momentum: float
-    batch: int
-    clip_norm: float | None
-
-
-def _recipe(loss: Loss, update: str, factors: _Factors) -> Recipe:
-    """Return the choices of a training step. Raises UsageError that names the argument."""
-    loss = checked("loss", loss, Loss)
-    text = checked("update", update, str)
-    try:
-        parsed = Update.parse(text)
-    except UsageError as error:
-        raise UsageError(f"update={text!r}: {str(error).removeprefix(f'--update {text!r} ')}") from None
-    return Recipe(
-        loss=loss,
-        update=parsed,
-        rate=checked("rate", factors.rate, Annotated[float, Field(gt=0, le=LARGEST_FACTOR)]),
-        weight_decay=checked(
-            "weight_decay", factors.weight_decay, Annotated[float, Field(ge=0, le=LARGEST_FACTOR)]
-        ),
-        momentum=checked("momentum", factors.momentum, Annotated[float, Field(ge=0, lt=1)]),
-        batch=checked("batch", factors.batch, Annotated[int, Field(ge=1, le=MOST_SAMPLES)]),
-        clip_norm=checked("clip_norm", factors.clip_norm, Annotated[float, Field(gt=0)] | None),
-    )
 
 
 def _arrays(data: Array | Mapping[str, Array]) -> Array | Mapping[str, Array]:

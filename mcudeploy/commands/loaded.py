@@ -9,11 +9,17 @@ from tempfile import TemporaryDirectory
 from typing import Protocol, Unpack, cast
 
 from mcudeploy.commands import learning, python
-from mcudeploy.commands.keywords import Choices, Named, Reading, options_of, with_keywords
+from mcudeploy.commands.keywords import (
+    Choices,
+    Named,
+    Reading,
+    TrainingChoices,
+    options_of,
+    with_keywords,
+)
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.planner.model.model import Model, read_model
-from mcudeploy.training.recipe import Loss
 
 _TFLITE = b"TFL3"
 """Bytes 4 to 7 of a .tflite file."""
@@ -64,69 +70,32 @@ class LoadedModel:
         labels: learning.Labels = None,
         *,
         board: Named = "host",
-        loss: Loss = "cross-entropy",
-        update: str = "last:1",
-        rate: float = 0.01,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        batch: int = 1,
-        clip_norm: float | None = None,
         steps: int | None = None,
         device: str | None = None,
-        **choices: Unpack[Choices],
+        **choices: Unpack[TrainingChoices],
     ) -> learning.TrainResult:
         """Train the model in the board's emulator, or on the board at the port `device`, and verify every
         step: see `mcudeploy.train`.
         """
+        merged: TrainingChoices = {**self.choices, **choices}
         return learning.train(
             self.path,
             board,
             data=data,
             labels=labels,
-            loss=loss,
-            update=update,
-            rate=rate,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            batch=batch,
-            clip_norm=clip_norm,
             steps=steps,
             emulate=device is None,
             port=device,
-            **self._with(choices),
+            **merged,
         )
 
     @with_keywords
     def build_training(
-        self,
-        board: Named,
-        folder: str | Path,
-        *,
-        loss: Loss = "cross-entropy",
-        update: str = "last:1",
-        rate: float = 0.01,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        batch: int = 1,
-        clip_norm: float | None = None,
-        force: bool = False,
-        **choices: Unpack[Choices],
+        self, board: Named, folder: str | Path, *, force: bool = False, **choices: Unpack[TrainingChoices]
     ) -> python.BuildResult:
         """Write a C library whose call is a training step of the model."""
-        return learning.build_training(
-            self.path,
-            board,
-            folder,
-            loss=loss,
-            update=update,
-            rate=rate,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            batch=batch,
-            clip_norm=clip_norm,
-            force=force,
-            **self._with(choices),
-        )
+        merged: TrainingChoices = {**self.choices, **choices}
+        return learning.build_training(self.path, board, folder, force=force, **merged)
 
     def _with(self, choices: Choices) -> Choices:
         return {**self.choices, **choices}
