@@ -102,7 +102,6 @@ def build_head(
             head=HeadWanted(head, count, examples),
             statistics=None if statistics is None else DataRequest(statistics, reading=reading),
             force=force,
-            library_only=True,
             progress=progress,
         )
     output.result(report, _built)

@@ -30,7 +30,6 @@ def build_adaptable(
     head: HeadWanted,
     statistics: DataRequest | None = None,
     force: bool = False,
-    library_only: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Write the library of a model that ends at its features, with a head on them.
@@ -50,7 +49,7 @@ def build_adaptable(
             options,
             directory,
             force=force,
-            library_only=library_only,
+            library_only=True,
             head=head,
             progress=progress,
         )

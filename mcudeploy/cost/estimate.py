@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.tiles import CallTile, CallTime, TileSource, TileTime, by_calls
+from mcudeploy.cost.tiles import CallTile, CallTime, TileSource
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
@@ -185,8 +185,3 @@ def per_instruction(core: str, unit: Unit) -> Callable[[Graph], CallTime]:
         return ratio
 
     return times_of
-
-
-def estimated_tile_time(graph: Graph, calls: Mapping[str, KernelCall], core: str) -> TileTime:
-    """Return the times of a graph's tiles on a core, computed by `calls`."""
-    return by_calls(estimated(load_costs(core))(graph, ()), calls)

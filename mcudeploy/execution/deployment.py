@@ -93,14 +93,14 @@ class Deployment:
 
     def require_flash(self, firmware: Firmware) -> None:
         """Raise FitError if a firmware exceeds the user's flash limit. Only a build gives the code's size."""
-        used, limit = firmware.flash_bytes, self.flash_limit
+        used, limit = firmware.sizes.flash_bytes, self.flash_limit
         if limit is None or used <= limit:
             return
         least = footprint.weights_bytes(self.model.calls) > limit - CODE_BYTES
         way_out = f"Allow {used:,}" if least else "A smaller --flash-limit takes smaller constants"
         raise FitError(
-            f"the firmware needs {used:,} bytes of flash, {firmware.code_bytes:,} of them code; the limit is "
-            f"{limit:,}: {used - limit:,} too many. {way_out}."
+            f"the firmware needs {used:,} bytes of flash, {firmware.sizes.code_bytes:,} of them code; the "
+            f"limit is {limit:,}: {used - limit:,} too many. {way_out}."
         )
 
     def _check_memories(self) -> None:

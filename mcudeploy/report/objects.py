@@ -192,11 +192,11 @@ def _latency(board: Board, measured: Measurement | None) -> JsonObject | None:
 def sizes(firmware: Firmware) -> JsonObject:
     """Report the sizes in the ELF file, and the bounds of its stack."""
     return {
-        "flash_bytes": firmware.flash_bytes,
-        "code_bytes": firmware.code_bytes,
-        "weights_bytes": firmware.weights_bytes,
+        "flash_bytes": firmware.sizes.flash_bytes,
+        "code_bytes": firmware.sizes.code_bytes,
+        "weights_bytes": firmware.sizes.weights_bytes,
         "tables_bytes": firmware.sizes.tables_bytes,
-        "static_ram_bytes": firmware.static_ram_bytes,
+        "static_ram_bytes": firmware.sizes.static_ram_bytes,
         **stack(stack_bound(firmware)),
         "firmware_hash": f"{firmware.hash:08x}",
     }
@@ -329,7 +329,7 @@ def measurement(ran: Ran) -> JsonObject:
     return {
         **latency(made.board, observed, ran.unsplit, made.estimated_overhead),
         "stack_bytes": observed.stack_bytes,
-        "total_ram_bytes": ran.firmware.static_ram_bytes + observed.stack_bytes,
+        "total_ram_bytes": ran.firmware.sizes.static_ram_bytes + observed.stack_bytes,
         "operators": [
             {
                 "name": time.operator,

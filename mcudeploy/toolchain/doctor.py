@@ -228,7 +228,7 @@ def _serial_ports() -> Check:
     name = "serial port permission"
     ports = [it for it in list_serial_ports() if it.usb_id]
     closed = [it.name for it in ports if not it.allowed]
-    member = os.geteuid() == 0 or _in_group("dialout")
+    member = os.geteuid() == 0 or _in_dialout()
     remedy = 'sudo usermod -aG dialout "$USER"  # then log in again'
     if closed:
         return Check(name, False, f"no access to {', '.join(closed)}", remedy)
@@ -237,9 +237,9 @@ def _serial_ports() -> Check:
     return Check(name, True, ", ".join(it.name for it in ports) or "no port attached", "")
 
 
-def _in_group(name: str) -> bool:
+def _in_dialout() -> bool:
     try:
-        return grp.getgrnam(name).gr_gid in os.getgroups()
+        return grp.getgrnam("dialout").gr_gid in os.getgroups()
     except KeyError:
         return False
 

@@ -50,26 +50,6 @@ class Firmware:
     emulated: bool
     sizes: Sizes
 
-    @property
-    def flash_bytes(self) -> int:
-        """Bytes written into flash."""
-        return self.sizes.flash_bytes
-
-    @property
-    def code_bytes(self) -> int:
-        """Functions and their constants, without weights and tape."""
-        return self.sizes.code_bytes
-
-    @property
-    def weights_bytes(self) -> int:
-        """Constants of weights.c."""
-        return self.sizes.weights_bytes
-
-    @property
-    def static_ram_bytes(self) -> int:
-        """.data + .bss, without the stack."""
-        return self.sizes.static_ram_bytes
-
 
 _NO_RAM = (".stack", ".skipped", ".data_image")
 """Sections without content that reserve no RAM: the rest of it, and addresses of flash (data_bus.ld)."""

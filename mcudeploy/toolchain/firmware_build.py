@@ -75,15 +75,15 @@ def build_firmware(
     """
     require_trusted(board)
     sanitize = sanitize and board.is_host
-    project = _project(
+    project = assemble(
         board,
         files,
         kernels,
         emulate=emulate,
-        sanitize=sanitize,
         measurer=measurer,
         engine=engine,
         port_baud=port_baud,
+        salt=_salt(board, sanitize),
     )
     compiler = _compiler(board.toolchain)
     entry = cache.lookup(project.name)
@@ -100,35 +100,17 @@ def build_firmware(
 
 def firmware_hash(board: Board, files: Mapping[str, str], kernels: Sequence[str], *, emulate: bool) -> int:
     """Return the hash that `build_firmware` would give; build nothing. Raises the same errors."""
-    return _project(board, files, kernels, emulate=emulate).firmware_hash
+    return assemble(board, files, kernels, emulate=emulate, salt=_salt(board)).firmware_hash
 
 
-def _project(
-    board: Board,
-    files: Mapping[str, str],
-    kernels: Sequence[str],
-    *,
-    emulate: bool,
-    sanitize: bool = False,
-    measurer: bool = True,
-    engine: SoftEngine | None = None,
-    port_baud: int | None = None,
-) -> Project:
+def _salt(board: Board, sanitize: bool = False) -> str:
+    """Return what else decides a firmware: the compiler, its flags, and the framework."""
     compiler = _version(_compiler(board.toolchain))
     flags = f"{' '.join(HOST_FLAGS)} {_HOST_DATA_BYTES}" if board.is_host else ""
     salt = f"{compiler} {sanitize} {flags}"
     if board.framework is not None:
         salt += f" {board.framework.platform} {board.framework.version}"
-    return assemble(
-        board,
-        files,
-        kernels,
-        emulate=emulate,
-        measurer=measurer,
-        engine=engine,
-        port_baud=port_baud,
-        salt=salt,
-    )
+    return salt
 
 
 def write_project(project: Project, folder: Path) -> None:

@@ -151,7 +151,7 @@ def test_firmware_has_the_sources_beside_the_board_file(mine: Path, monkeypatch:
         build_firmware(board, FILES, [], emulate=True, measurer=False)
     trust(board)
     built = build_firmware(board, FILES, [], emulate=True, measurer=False)
-    assert built.board.name == "mine" and built.flash_bytes > 100
+    assert built.board.name == "mine" and built.sizes.flash_bytes > 100
 
 
 def test_a_process_runs_the_sources_beside_the_board_file(

@@ -243,7 +243,7 @@ def test_the_functions_of_a_library(
 ) -> None:
     """A table is whole blocks of 32 bytes. The arena of this model has no room for the scratch of `ridge`."""
     out = tmp_path / "lib"
-    report = build_adaptable(dense, M4, QUICK, out, features=features, head=head, library_only=True)
+    report = build_adaptable(dense, M4, QUICK, out, features=features, head=head)
     facts = {"kind": head.name, "classes": 5, "features": 8, "bytes": size + scratch}
     assert report["head"] == facts | {"examples": head.capacity or None, "statistics": False}
     assert report["verified"]

@@ -12,8 +12,8 @@ from test_search import calls_of
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort, endless
-from mcudeploy.cost.estimate import estimated_tile_time
-from mcudeploy.cost.tiles import Costs
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.tiles import Costs, by_calls
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Schedule, Step
@@ -45,7 +45,7 @@ def funnel() -> Graph:
 
 def rows_one_by_one(graph: Graph) -> tuple[Candidate, Costs, dict[str, tuple[int, int]]]:
     tiled = TiledGraph(Dataflow.of(graph), {operator.name: 1 for operator in graph.operators})
-    costs = Costs(tiled.flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
+    costs = Costs(tiled.flow, by_calls(estimated(load_costs("cortex-m4"))(graph, ()), calls_of(graph)))
     work = {
         **work_bytes(calls_of(graph)),
         graph.operators[-1].name: (2000, 0),

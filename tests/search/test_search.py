@@ -14,8 +14,8 @@ from graphs import border, conv, residual, tensor
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.estimate import estimated_tile_time
-from mcudeploy.cost.tiles import STEP_TICKS, Costs
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.tiles import STEP_TICKS, Costs, by_calls
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Rewrites, Search
@@ -53,7 +53,7 @@ def problem_of(graph: Graph, overhead: float) -> CutProblem:
     flow = Dataflow.of(graph)
     order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
     calls = calls_of(graph)
-    costs = Costs(flow, estimated_tile_time(graph, calls, "cortex-m4"))
+    costs = Costs(flow, by_calls(estimated(load_costs("cortex-m4"))(graph, ()), calls))
     most_ticks = costs.ticks([BlockRows(rows) for rows in flow.iteration_rows]) * (1 + overhead / 100)
     variants = VariantTimes(flow, {name: [call] for name, call in calls.items()}, 1, [costs])
     return CutProblem(Space.of(flow, order), Segments(flow, order, work_bytes(calls)), variants, most_ticks)

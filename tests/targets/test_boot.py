@@ -45,7 +45,7 @@ def test_board_boots_and_works(name: str, boot: Build) -> None:
 
         stack, here_is_inside = line.ask(b"S", answers=2)
         assert here_is_inside
-        assert board.stack_bytes <= stack <= board.ram_bytes - firmware.static_ram_bytes
+        assert board.stack_bytes <= stack <= board.ram_bytes - firmware.sizes.static_ram_bytes
 
         burst = bytes(at % 251 for at in range(3000))
         line.send(b"E", len(burst), data=burst)

@@ -175,9 +175,9 @@ def test_too_much_flash_names_the_bytes(cache: Path) -> None:
     with pytest.raises(FitError, match=r"flash \(131072 B\) is 2\d{4} B too small"):
         build_firmware(load_board("stm32f100"), files, [], emulate=True, measurer=False)
     fits = build_firmware(load_board("microbit"), files, [], emulate=True, measurer=False)
-    assert fits.weights_bytes == 150_000
+    assert fits.sizes.weights_bytes == 150_000
     tables_and_data = fits.sizes.tables_bytes + fits.sizes.data_bytes
-    assert fits.flash_bytes == fits.code_bytes + fits.weights_bytes + tables_and_data
+    assert fits.sizes.flash_bytes == fits.sizes.code_bytes + fits.sizes.weights_bytes + tables_and_data
 
 
 @pytest.mark.parametrize("qualifier", ["const", ""])
@@ -207,11 +207,11 @@ def test_sizes_tell_weights_tables_and_code_apart(cache: Path) -> None:
     }
     plain = build_firmware(load_board("stm32f405"), FILES, [], emulate=True, measurer=False)
     larger = build_firmware(load_board("stm32f405"), files, [], emulate=True, measurer=False)
-    assert (larger.weights_bytes, larger.sizes.tables_bytes) == (400, 8)
+    assert (larger.sizes.weights_bytes, larger.sizes.tables_bytes) == (400, 8)
     assert larger.sizes.bss_bytes - plain.sizes.bss_bytes == 512
     assert larger.sizes.data_bytes == plain.sizes.data_bytes
-    assert larger.static_ram_bytes == larger.sizes.data_bytes + larger.sizes.bss_bytes
-    assert 0 < larger.code_bytes - plain.code_bytes < 100
+    assert larger.sizes.static_ram_bytes == larger.sizes.data_bytes + larger.sizes.bss_bytes
+    assert 0 < larger.sizes.code_bytes - plain.sizes.code_bytes < 100
 
 
 def test_further_memories_hold_arenas(cache: Path) -> None:
@@ -313,7 +313,7 @@ def test_host_program(cache: Path, sanitize: bool) -> None:
     board = load_board("host")
     board = board.model_copy(update={"hal": ()})
     firmware = build_firmware(board, files, [], emulate=True, sanitize=sanitize, measurer=False)
-    assert firmware.weights_bytes >= 40  # the sanitiser pads
+    assert firmware.sizes.weights_bytes >= 40  # the sanitiser pads
     assert subprocess.run([firmware.elf], check=False).returncode == 7
     if sanitize:
         done = subprocess.run([firmware.elf, "x"], capture_output=True, text=True, check=False)

@@ -40,7 +40,7 @@ def test_steps_run_on_the_second_core(line: tuple[Line, Emulator], firmware: Fir
     assert (core, rows) == (1, 2) and address in stack.addresses
     assert line[0].ask(b"N", answers=3) == [1, address, 2 + 2 * 1000]
     assert line[0].ask(b"H", answers=3)[0] == 0
-    assert firmware.static_ram_bytes >= stack.bytes
+    assert firmware.sizes.static_ram_bytes >= stack.bytes
 
 
 # Of the fault status: an undefined instruction, the stack limit.

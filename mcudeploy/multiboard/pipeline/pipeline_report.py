@@ -13,6 +13,8 @@ from mcudeploy.multiboard.pipeline.simulate import Span
 from mcudeploy.multiboard.pipeline.unit_regions import Decision
 
 JsonObject = dict[str, Any]
+_COLUMNS = 64
+"""Characters of a line over time."""
 
 
 def report(found: Pipeline) -> JsonObject:
@@ -99,22 +101,22 @@ def grid_text(found: Pipeline) -> list[str]:
     ]
 
 
-def gantt_text(found: Pipeline, columns: int = 64) -> list[str]:
+def gantt_text(found: Pipeline) -> list[str]:
     """Return a line for each stage and link over time: the last digit of the current frame."""
     run = found.simulation(len(found.regions) + 2)
-    scale = run.stages[-1][-1][1] / columns
+    scale = run.stages[-1][-1][1] / _COLUMNS
     lines = []
     for number, spans in enumerate(run.stages):
-        lines.append(f"stage {number + 1:>2}  {_bars(spans, scale, columns)}")
+        lines.append(f"stage {number + 1:>2}  {_bars(spans, scale)}")
         if number < len(run.links):
-            lines.append(f"link  {number + 1:>2}  {_bars(run.links[number], scale, columns)}")
+            lines.append(f"link  {number + 1:>2}  {_bars(run.links[number], scale)}")
     return lines
 
 
-def _bars(spans: Sequence[Span], scale: float, columns: int) -> str:
-    cells = ["."] * columns
+def _bars(spans: Sequence[Span], scale: float) -> str:
+    cells = ["."] * _COLUMNS
     for frame, (start, end) in enumerate(spans):
-        for column in range(round(start / scale), min(round(end / scale), columns)):
+        for column in range(round(start / scale), min(round(end / scale), _COLUMNS)):
             cells[column] = str((frame + 1) % 10)
     return "".join(cells)
 
