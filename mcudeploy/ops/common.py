@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mcudeploy.ir.graph import Shape, Tensor
-from mcudeploy.ir.opdef import Access, Axis, AxisKind, Counts, Index, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import (
+    Access,
+    Axis,
+    AxisKind,
+    Counts,
+    CountsOf,
+    Index,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+)
 from mcudeploy.ops.requantize import quantization_of
 
 OFFSET_BYTES = 4
@@ -85,6 +95,11 @@ def moved(size_bytes: int, times: float = 1) -> Counts:
         "words": times * (size_bytes % 16 // 4),
         "rest": times * (size_bytes % 4),
     }
+
+
+def counts_of_rows(row: Mapping[str, float]) -> CountsOf:
+    """Count a call whose rows have the same counts."""
+    return lambda rows: {"calls": 1} | scaled(row, len(rows))
 
 
 def filled(size_bytes: int, times: float = 1) -> Counts:

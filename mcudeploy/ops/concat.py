@@ -14,10 +14,10 @@ from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, Pa
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
+    counts_of_rows,
     is_int8,
     merged,
     require_same_dtype,
-    scaled,
     spatial_axes,
     taken,
 )
@@ -82,7 +82,7 @@ class Concat(PlainOperator):
         }
         each = (taken(run, pieces, by_table=mapped) for run, mapped in zip(run_bytes, through, strict=True))
         row = {"rows": 1, "inputs": len(inputs)} | merged(*each)
-        return KernelCall("concat", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
+        return KernelCall("concat", params, counts=counts_of_rows(row))
 
 
 def _row_counts(row_bytes: int, ends: list[int], through: list[bool]) -> CountsOf:

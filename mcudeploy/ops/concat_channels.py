@@ -9,7 +9,14 @@ import numpy as np
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import ELEMENTWISE, is_int8, merged, reduced_axis, scaled, spatial_axes
+from mcudeploy.ops.common import (
+    ELEMENTWISE,
+    counts_of_rows,
+    is_int8,
+    merged,
+    reduced_axis,
+    spatial_axes,
+)
 from mcudeploy.ops.concat import requantization_tables
 from mcudeploy.ops.take import MOST, Positions
 
@@ -65,9 +72,7 @@ class ConcatChannels(PlainOperator):
             for some, number in zip(self.channels, numbers, strict=True)
         )
         row: Counts = {"rows": 1, "inputs": len(inputs)} | merged(*parts)
-        return KernelCall(
-            "concat_channels", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows))
-        )
+        return KernelCall("concat_channels", params, counts=counts_of_rows(row))
 
 
 def _counts(channels: Positions, pixels: int, by_table: bool) -> Counts:

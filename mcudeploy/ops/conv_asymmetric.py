@@ -17,7 +17,7 @@ from mcudeploy.ops.conv_constants import FOUR, ConvConstants
 from mcudeploy.ops.conv_counts_f32 import depthwise
 from mcudeploy.ops.conv_twice import is_depthwise
 from mcudeploy.ops.packing import GROUP, by_tap, padded
-from mcudeploy.ops.windows import window_fields
+from mcudeploy.ops.windows import group_fields, window_fields
 
 if TYPE_CHECKING:
     from mcudeploy.ops.conv import Conv2d
@@ -55,10 +55,7 @@ def asymmetric_kernel(
         return KernelCall("dwconv2d_s8_asymmetric", params, scratch, form=_form(conv), counts=counts)
     group_inputs = source.shape[2] // conv.groups
     values = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
-    fields |= {
-        "groups": conv.groups,
-        "group_inputs": group_inputs,
-        "group_outputs": conv.out_channels // conv.groups,
+    fields |= group_fields(conv, source) | {
         "window_values": values,
         "patch_groups": -(-values // GROUP),
         "input_zero_point": zero_point,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
-from mcudeploy.ops.common import merged, scaled
+from mcudeploy.ops.common import counts_of_rows, merged, scaled
 from mcudeploy.ops.conv_counts import Fields, gathered, window_rows
 from mcudeploy.ops.windows import Windows
 
@@ -132,7 +132,7 @@ def by_rows(fields: Fields, input_rows: int) -> CountsOf:
 def to_rows(fields: Fields) -> CountsOf:
     """conv2d_f32_to_rows: every row is a pixel with separate weights."""
     pixel = _pixel(fields["row_channels"], fields["input_channels"])
-    return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(pixel, len(rows))
+    return counts_of_rows({"rows": 1} | pixel)
 
 
 def copied_floats(values: int, times: int) -> Counts:

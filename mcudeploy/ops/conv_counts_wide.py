@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
-from mcudeploy.ops.common import merged, scaled
+from mcudeploy.ops.common import counts_of_rows, merged, scaled
 from mcudeploy.ops.conv_counts import Fields, expanded, windows_expanded
 
 _FORMS = (1, 3)
@@ -58,7 +58,7 @@ def first(fields: Fields) -> CountsOf:
     outputs, part = fields["dims.output_cols"], fields["part_cols"]
     parts = [_first_part(fields, Interval(col, min(outputs, col + part))) for col in range(0, outputs, part)]
     each = merged(*parts)
-    return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(each, len(rows))
+    return counts_of_rows({"rows": 1} | each)
 
 
 def _first_part(fields: Fields, outputs: Interval) -> Counts:

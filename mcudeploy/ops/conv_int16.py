@@ -28,7 +28,7 @@ from mcudeploy.ops.conv_twice import depthwise_counts, is_depthwise
 from mcudeploy.ops.int16 import INT16, UNBOUNDED, Bounds, require_int16
 from mcudeploy.ops.packing import GROUP, pack_blocks, pack_taps, padded
 from mcudeploy.ops.requantize import tflite_multipliers
-from mcudeploy.ops.windows import window_fields
+from mcudeploy.ops.windows import group_fields, window_fields, with_one_depth
 
 SumTies = Literal["up", "away", "twice"]
 """Rounding of a sum: once, halves up or away from zero; or twice. The order is that of mcud_params.h."""
@@ -136,10 +136,7 @@ class Conv2dInt16(PlainOperator):
         one_row = kernel_rows == 1 or (self.dilation[0] == 1 and kernel_cols == source.shape[1])
         adjacent = kernel_cols == 1 or self.dilation[1] == 1
         piece = self.groups == 1 and values % GROUP == 0 and one_row and adjacent
-        fields |= {
-            "groups": self.groups,
-            "group_inputs": group_inputs,
-            "group_outputs": self.out_channels // self.groups,
+        fields |= group_fields(self._like, source) | {
             "patch_groups": patch_groups,
             "wide": int(wide),
             "most_groups": _MOST_TAPS // GROUP if wide else patch_groups,
@@ -229,10 +226,7 @@ def _depthwise(
 ) -> KernelCall:
     weights = operator.constants["weights"].astype(np.int8)
     channels, kernel_rows, kernel_cols, _ = weights.shape
-    fields["dims.channels"] = fields.pop("dims.input_channels")
-    del fields["dims.output_channels"]
-    dims = ("dims.input_rows", "dims.input_cols", "dims.channels", "dims.output_cols")
-    fields = {name: fields[name] for name in (*dims, *(it for it in fields if it not in dims))}
+    fields = with_one_depth(fields)
     packed = pack_taps(weights.reshape(channels, -1))
     arrays: dict[str, ParamValue] = {
         "packed_weights": _records(operator, packed),

@@ -15,7 +15,7 @@ from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, n
 from mcudeploy.ops.conv_twice import in_one_run, is_depthwise, twice_kernel
 from mcudeploy.ops.dwconv_kernels import depthwise_kernel
 from mcudeploy.ops.packing import GROUP, by_tap, padded
-from mcudeploy.ops.windows import window_fields
+from mcudeploy.ops.windows import group_fields, window_fields
 from mcudeploy.ops.winograd import winograd
 
 if TYPE_CHECKING:
@@ -92,11 +92,7 @@ def _general_kernel(
     kernel_rows, kernel_cols = conv.kernel_shape
     group_inputs = source.shape[2] // conv.groups
     offsets = kernel_rows * OFFSET_BYTES
-    fields = window_fields(conv, source, output) | {
-        "groups": conv.groups,
-        "group_inputs": group_inputs,
-        "group_outputs": conv.out_channels // conv.groups,
-    }
+    fields = window_fields(conv, source, output) | group_fields(conv, source)
     zero_point: dict[str, ParamValue] = {"input_zero_point": requantize.quantization_of(source).zero_point}
     vectors = [
         call for by in (conv_mve, conv_rvv) for call in by.general(constants, numbers, fields | zero_point)
@@ -151,11 +147,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         call = KernelCall("conv2d_f32_full", full | numbers, scratch, counts=counts)
         return _with_weights(call, constants)
     group_inputs = channels // conv.groups
-    fields = window_fields(conv, source, output) | {
-        "groups": conv.groups,
-        "group_inputs": group_inputs,
-        "group_outputs": conv.out_channels // conv.groups,
-    }
+    fields = window_fields(conv, source, output) | group_fields(conv, source)
     offsets = conv.kernel_shape[0] * OFFSET_BYTES
     one_run = in_one_run(conv)
     general_fields = fields | {"one_run": int(one_run)}

@@ -14,7 +14,7 @@ from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants
 from mcudeploy.ops.packing import GROUP
-from mcudeploy.ops.windows import window_fields
+from mcudeploy.ops.windows import group_fields, window_fields, with_one_depth
 
 if TYPE_CHECKING:
     from mcudeploy.ops.conv import Conv2d
@@ -30,10 +30,7 @@ def twice_kernel(
     fields = window_fields(conv, source, output)
     kernel_rows, kernel_cols = conv.kernel_shape
     if is_depthwise(conv, channels) and conv.out_channels == channels:
-        fields["dims.channels"] = fields.pop("dims.input_channels")
-        del fields["dims.output_channels"]
-        dims = ("dims.input_rows", "dims.input_cols", "dims.channels", "dims.output_cols")
-        fields = {name: fields[name] for name in (*dims, *(it for it in fields if it not in dims))}
+        fields = with_one_depth(fields)
         arrays = constants.packed_taps() | {
             "exponents": constants.exponents,
             "padding": np.full(channels, zero_point, np.int8),
@@ -48,13 +45,7 @@ def twice_kernel(
         "exponents": constants.exponents,
         "padding": np.full(run_values, zero_point, np.int8),
     }
-    fields |= {
-        "groups": conv.groups,
-        "group_inputs": group_inputs,
-        "group_outputs": conv.out_channels // conv.groups,
-        "row_runs": row_runs,
-        "run_values": run_values,
-    }
+    fields |= group_fields(conv, source) | {"row_runs": row_runs, "run_values": run_values}
     counts = _counts(conv, fields)
     return KernelCall("conv2d_s8_twice", arrays | fields | numbers, kernel_rows * OFFSET_BYTES, counts=counts)
 

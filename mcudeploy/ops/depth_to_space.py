@@ -12,6 +12,7 @@ from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
+    counts_of_rows,
     merged,
     moved,
     reduced_axis,
@@ -92,4 +93,4 @@ class DepthToSpace(PlainOperator):
         }
         pixel = merged({"pixels": 1, "groups": self.groups}, moved(run, self.groups))
         row = merged({"rows": 1}, scaled(pixel, self.size[1]))
-        return KernelCall("depth_to_space", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
+        return KernelCall("depth_to_space", params, counts=counts_of_rows(row))

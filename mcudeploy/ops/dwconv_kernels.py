@@ -14,7 +14,7 @@ from mcudeploy.ops import conv_counts, conv_counts_mve, conv_counts_pairs, conv_
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, without
 from mcudeploy.ops.packing import by_tap, padded
-from mcudeploy.ops.windows import window_fields
+from mcudeploy.ops.windows import window_fields, with_one_depth
 
 if TYPE_CHECKING:
     from mcudeploy.ops.conv import Conv2d
@@ -55,9 +55,7 @@ def depthwise_kernel(
         arrays = constants.arrays() | {"weights": by_tap(constants.weights)}
         params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
         return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
-    del fields["dims.output_channels"]
-    renamed = {"dims.input_channels": "dims.channels"}
-    fields = {renamed.get(name, name): value for name, value in fields.items()}
+    fields = with_one_depth(fields)
     padding = np.full(channels, zero_point, np.int8)
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += OFFSET_BYTES

@@ -86,32 +86,19 @@ def _add_counts(strides: Mapping[str, Any]) -> CountsOf:
     return lambda rows: usual(rows) | {"single": len(rows) * single}
 
 
-@dataclass(frozen=True, slots=True)
-class Binary(PlainOperator):
-    """A function of two operands, then a clip to [low, high]; int8 operands support Add, Sub, Mul and Div.
+class BroadcastOperator(PlainOperator):
+    """The base of families with two operands that broadcast.
 
-    `rounding` is that of int8 results of Add, Sub and Mul. It has two inputs, or one input and
-    constants["constant"] (3-D, int8 if the input is) as operand `constant_operand`. Each dimension of an
-    operand is the output's or 1.
+    They have two inputs, or one input and constants["constant"] (3-D) as operand `constant_operand`. Each
+    dimension of an operand is the output's or 1.
     """
 
-    kind: ClassVar[str] = "Binary"
-
-    function: BinaryFunction
-    constant_operand: int | None = None
-    constant_shape: Shape | None = None
-    constant_quantization: Quantization | None = None
-    low: float = -inf
-    high: float = inf
-    rounding: Rounding = "once"
-
-    def __post_init__(self) -> None:
-        if (self.constant_operand is None) != (self.constant_shape is None):
-            raise ValueError("a constant operand needs its position and its shape")
-        if self.constant_operand not in (None, 0, 1):
-            raise ValueError(f"the constant is operand 0 or 1, not {self.constant_operand}")
+    __slots__ = ()
+    constant_operand: int | None
+    constant_shape: Shape | None
 
     def operands(self, inputs: tuple[Shape, ...]) -> tuple[Shape, Shape]:
+        """The shapes of both operands."""
         if self.constant_operand is None or self.constant_shape is None:
             a, b = inputs
             return a, b
@@ -132,16 +119,61 @@ class Binary(PlainOperator):
             reads.append((row, col, ch))
         return LoopNest(spatial_axes(output), tuple(reads), ELEMENTWISE)
 
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Any operand that does not broadcast: each element is read before it is written."""
+        return tuple(
+            position
+            for position, tensor in enumerate(inputs)
+            if tensor.shape == output.shape and tensor.dtype == output.dtype
+        )
+
+    def pointers(self, constant: ConstantArray | None) -> dict[str, ParamValue]:
+        """The constant operand of a kernel's parameters."""
+        flat = None if constant is None else constant.ravel()
+        return {
+            "a": flat if self.constant_operand == 0 else None,
+            "b": flat if self.constant_operand == 1 else None,
+        }
+
+    def checked_constant(self, operator: Operator, dtype: type[np.integer]) -> ConstantArray | None:
+        """The constant, of integers. Raises ValueError for another type or shape."""
+        constant = operator.constants.get("constant")
+        if constant is not None and (constant.dtype != dtype or constant.shape != self.constant_shape):
+            raise ValueError(
+                f"the constant is {constant.dtype} {constant.shape}, needed is {np.dtype(dtype)}"
+            )
+        return constant
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(BroadcastOperator):
+    """A function of two operands, then a clip to [low, high]; int8 operands support Add, Sub, Mul and Div.
+
+    `rounding` is that of int8 results of Add, Sub and Mul. A constant is int8 if the input is.
+    """
+
+    kind: ClassVar[str] = "Binary"
+
+    function: BinaryFunction
+    constant_operand: int | None = None
+    constant_shape: Shape | None = None
+    constant_quantization: Quantization | None = None
+    low: float = -inf
+    high: float = inf
+    rounding: Rounding = "once"
+
+    def __post_init__(self) -> None:
+        if (self.constant_operand is None) != (self.constant_shape is None):
+            raise ValueError("a constant operand needs its position and its shape")
+        if self.constant_operand not in (None, 0, 1):
+            raise ValueError(f"the constant is operand 0 or 1, not {self.constant_operand}")
+
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """add_s8 (also sub), mul_s8, div_s8, or add_f32 and so on. Raises ValueError for other functions on
         int8.
         """
         require_same_dtype(*inputs, output)
-        constant = self._constant(operator, output)
-        pointers: dict[str, ParamValue] = {
-            "a": constant if self.constant_operand == 0 else None,
-            "b": constant if self.constant_operand == 1 else None,
-        }
+        pointers = self.pointers(self._constant(operator, output))
         strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
         counts, spread = pixel_counts(strides), within("broadcast", strides)
         if not is_int8(output):
@@ -200,14 +232,6 @@ class Binary(PlainOperator):
         a, b = self._quantizations(inputs)
         return float(a.scale * b.scale / quantization_of(output).scale)
 
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Any operand that does not broadcast: each element is read before it is written."""
-        return tuple(
-            position
-            for position, tensor in enumerate(inputs)
-            if tensor.shape == output.shape and tensor.dtype == output.dtype
-        )
-
     def _constant(self, operator: Operator, output: Tensor) -> ConstantArray | None:
         if self.constant_operand is None:
             return None
@@ -218,7 +242,7 @@ class Binary(PlainOperator):
                 f"the constant is {constant.dtype} {constant.shape}, "
                 f"needed is {np.dtype(wanted)} {self.constant_shape}"
             )
-        return constant.ravel()
+        return constant
 
     def _quantizations(self, inputs: tuple[Tensor, ...]) -> tuple[Quantization, Quantization]:
         if self.constant_operand is None:

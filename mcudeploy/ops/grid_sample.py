@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.common import ELEMENTWISE, is_int8, reduced_axis, require_same_dtype, spatial_axes
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
+from mcudeploy.ops.common import (
+    ELEMENTWISE,
+    counts_of_rows,
+    is_int8,
+    reduced_axis,
+    require_same_dtype,
+    spatial_axes,
+)
 
 MODES = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
 """Neighbours along an axis."""
@@ -59,18 +66,11 @@ class GridSample(PlainOperator):
             "align_corners": int(self.align_corners),
         }
 
-        def row(size: str) -> Counts:
-            return {
-                "rows": 1,
-                f"pixels_{size}": pixels,
-                "taps": pixels * self.taps**2,
-                "values": pixels * self.taps**2 * channels,
-                "filled": pixels * channels,
-            }
-
-        each = row(str(self.taps))
-        return KernelCall(
-            "grid_sample_f32",
-            params,
-            counts=lambda rows: {"calls": 1} | {name: count * len(rows) for name, count in each.items()},
-        )
+        row = {
+            "rows": 1,
+            f"pixels_{self.taps}": pixels,
+            "taps": pixels * self.taps**2,
+            "values": pixels * self.taps**2 * channels,
+            "filled": pixels * channels,
+        }
+        return KernelCall("grid_sample_f32", params, counts=counts_of_rows(row))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ElementwiseOperator, within
-from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
+from mcudeploy.ops.elementwise import BroadcastOperator, broadcast_strides, pixel_counts
 from mcudeploy.ops.reduce import Reduce, reduce_counts
 from mcudeploy.ops.requantize import tflite_multipliers
 from mcudeploy.ops.softmax import Softmax
@@ -77,12 +77,11 @@ Int16Function = Literal["add", "sub", "mul"]
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryInt16(PlainOperator):
+class BinaryInt16(BroadcastOperator):
     """A sum, difference or product of two int16 operands, with broadcasting.
 
     Operands of sums are shifted left by SUM_BITS, then scaled by `a` and `b`; the sum or product is scaled by
-    `result`. It has two inputs, or one input and constants["constant"] (int16, 3-D) as operand
-    `constant_operand`.
+    `result`.
     """
 
     kind: ClassVar[str] = "BinaryInt16"
@@ -95,37 +94,18 @@ class BinaryInt16(PlainOperator):
     constant_operand: int | None = None
     constant_shape: Shape | None = None
 
-    @property
-    def _like(self) -> Binary:
-        return Binary("add", self.constant_operand, self.constant_shape)
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """The loop nest of Binary."""
-        return self._like.loops(inputs)
-
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """add_s16 (also of differences) or mul_s16."""
         require_int16(operator.name, *inputs, output)
-        constant = operator.constants.get("constant")
-        if constant is not None and (constant.dtype != np.int16 or constant.shape != self.constant_shape):
-            raise ValueError(f"the constant is {constant.dtype} {constant.shape}, needed is int16")
-        flat = None if constant is None else constant.ravel()
-        strides = broadcast_strides(self._like.operands(tuple(tensor.shape for tensor in inputs)))
-        params: dict[str, ParamValue] = {
-            "a": flat if self.constant_operand == 0 else None,
-            "b": flat if self.constant_operand == 1 else None,
-            **within("broadcast", strides),
-        }
+        pointers = self.pointers(self.checked_constant(operator, np.int16))
+        strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
+        params = pointers | within("broadcast", strides)
         if self.function == "mul":
             params |= {**self.result.params(), **self.bounds.params()}
             return KernelCall("mul_s16", params, counts=pixel_counts(strides))
         sign = {"b_sign": 1 if self.function == "add" else -1}
         scales = self.a.params("a_") | self.b.params("b_") | sign | self.result.params()
         return KernelCall("add_s16", params | scales | self.bounds.params(), counts=pixel_counts(strides))
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Inputs of the output's shape."""
-        return self._like.overwrites(inputs, output)
 
 
 @dataclass(frozen=True, slots=True)

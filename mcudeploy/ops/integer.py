@@ -8,9 +8,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops.common import within
-from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
+from mcudeploy.ops.elementwise import BroadcastOperator, broadcast_strides, pixel_counts
 
 IntegerFunction = Literal[
     "add", "sub", "mul", "div", "mod", "fmod", "pow", "max", "min",
@@ -23,11 +23,10 @@ _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerBinary(PlainOperator):
+class IntegerBinary(BroadcastOperator):
     """A function of two operands of int8, int16 or int32 each; the result is of one of these types.
 
-    It has two inputs, or one input and constants["constant"] (int32, 3-D) as operand `constant_operand`. Each
-    dimension of an operand is the output's or 1. `offsets` are added to the stored bytes of the operands and
+    A constant is int32. `offsets` are added to the stored bytes of the operands and
     of the result: 128 for uint8.
     """
 
@@ -38,28 +37,16 @@ class IntegerBinary(PlainOperator):
     constant_shape: Shape | None = None
     offsets: tuple[int, int, int] = (0, 0, 0)
 
-    @property
-    def _like(self) -> Binary:
-        return Binary("add", self.constant_operand, self.constant_shape)
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """The loop nest of Binary."""
-        return self._like.loops(inputs)
-
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `integer_binary`. Raises ValueError for floats."""
         if any(tensor.dtype == "float32" for tensor in (*inputs, output)):
             raise ValueError(f"{self.function} of integers, not of float32")
-        constant = operator.constants.get("constant")
-        if constant is not None and (constant.dtype != np.int32 or constant.shape != self.constant_shape):
-            raise ValueError(f"the constant is {constant.dtype} {constant.shape}, needed is int32")
-        flat = None if constant is None else constant.ravel()
-        strides = broadcast_strides(self._like.operands(tuple(tensor.shape for tensor in inputs)))
+        pointers = self.pointers(self.checked_constant(operator, np.int32))
+        strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
         rest = iter(inputs)
         sizes = [4 if self.constant_operand == at else next(rest).dtype.size_bytes for at in (0, 1)]
         params: dict[str, ParamValue] = {
-            "a": flat if self.constant_operand == 0 else None,
-            "b": flat if self.constant_operand == 1 else None,
+            **pointers,
             **within("broadcast", strides),
             "function": _FUNCTIONS.index(self.function),
             "a_bytes": sizes[0],
@@ -72,7 +59,3 @@ class IntegerBinary(PlainOperator):
             params | dict(zip(names, self.offsets, strict=True)),
             counts=pixel_counts(strides),
         )
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Inputs of the output's shape and type."""
-        return self._like.overwrites(inputs, output)

@@ -14,6 +14,7 @@ from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, Pa
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
+    counts_of_rows,
     filled,
     is_int8,
     merged,
@@ -72,9 +73,7 @@ class Slice(PlainOperator):
         }
         size = output.dtype.size_bytes
         row = {"taken": cols * channels, "runs": cols} if channel_step != 1 else moved(channels * size, cols)
-        return KernelCall(
-            "slice", params, counts=lambda rows: {"calls": 1, "rows": len(rows)} | scaled(row, len(rows))
-        )
+        return KernelCall("slice", params, counts=counts_of_rows({"rows": 1} | row))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
+    counts_of_rows,
     merged,
     moved,
     reduced_axis,
@@ -75,7 +76,7 @@ class Take(PlainOperator):
         }
         each = {"taken": len(starts)} if single else merged(*(moved(count * size) for count in sizes))
         row: Counts = {"rows": 1, "outers": len(outers)} | scaled(each, len(outers))
-        return KernelCall("take", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
+        return KernelCall("take", params, counts=counts_of_rows(row))
 
     def _runs(self, channels: int) -> tuple[Positions, Positions, Positions]:
         """Starts of the outer loops in a row, and the first element and length of each run inside them.

@@ -15,7 +15,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, fold_zero_point
 from mcudeploy.ops.conv_counts_f32 import depthwise
 from mcudeploy.ops.packing import GROUP, by_tap, padded
-from mcudeploy.ops.windows import window_fields
+from mcudeploy.ops.windows import group_fields, window_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,7 @@ class BiasedConv2d(PlainOperator):
             return KernelCall("dwconv2d_s8_biased", arrays | fields | last, offsets, counts=counts)
         group_inputs = channels // conv.groups
         patch = padded(conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs, GROUP)
-        fields |= {
-            "groups": conv.groups,
-            "group_inputs": group_inputs,
-            "group_outputs": conv.out_channels // conv.groups,
-            "patch_groups": padded(conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs, GROUP)
-            // GROUP,
-        }
+        fields |= group_fields(conv, inputs[0]) | {"patch_groups": patch // GROUP}
         bits = scale.astype(np.float32).view(np.int32)  # in place of the multipliers
         arrays = ConvConstants(weights, zeros, bits).packed(runs=1, block=FOUR, groups=conv.groups)
         counts = conv_counts.deep(fields)

@@ -43,6 +43,21 @@ def window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, Par
     return within("dims", dims) | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)
 
 
+def group_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+    """The groups of channels of a convolution's parameters."""
+    return {
+        "groups": conv.groups,
+        "group_inputs": source.shape[2] // conv.groups,
+        "group_outputs": conv.out_channels // conv.groups,
+    }
+
+
+def with_one_depth(fields: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """The parameters of a depthwise kernel, whose input and output have the same `dims.channels`."""
+    renamed = {"dims.input_channels": "dims.channels"}
+    return {renamed.get(name, name): it for name, it in fields.items() if name != "dims.output_channels"}
+
+
 class Windows:
     """The windows of a kernel with these parameters, as counts of their taps inside the input."""
 
