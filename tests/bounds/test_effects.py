@@ -64,6 +64,24 @@ def test_accesses() -> None:
     assert skipped is not None and not skipped.writes and skipped.control & locations([ZERO])
 
 
+@pytest.mark.parametrize(
+    ("mnemonic", "operands", "kind", "difference"),
+    [
+        ("sub", "sp, #16", StackMove.BY_NUMBER, -16),
+        ("add", "sp, sp, #1024", StackMove.BY_NUMBER, 1024),
+        ("subw", "sp, sp, #4092", StackMove.BY_NUMBER, -4092),
+        ("add", "sp, r3", StackMove.UNKNOWN, 0),
+        ("mov", "sp, r7", StackMove.UNKNOWN, 0),
+        ("add", "r7, sp, #16", StackMove.NOTHING, 0),
+    ],
+)
+def test_arithmetic_moves_the_stack(mnemonic: str, operands: str, kind: StackMove, difference: int) -> None:
+    effects = effects_of(Instruction(0, 4, mnemonic, operands))
+    assert effects is not None
+    stack = effects.stack
+    assert (stack.kind, stack.difference, stack.moves) == (kind, difference, kind is not StackMove.NOTHING)
+
+
 @pytest.mark.parametrize("mnemonic", ["bkpt", "clrex", "svc"])
 def test_others_have_none(mnemonic: str) -> None:
     assert effects_of(Instruction(0, 2, mnemonic, "")) is None

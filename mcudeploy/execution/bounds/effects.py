@@ -345,7 +345,13 @@ def _arithmetic(mnemonic: str, operands: list[str]) -> Effects | None:
     if _PARALLEL.fullmatch(mnemonic) and mnemonic[0] in "su" and not mnemonic.startswith(("sh", "uh", "uq")):
         results |= locations([Location.GREATER_EQUAL])
     control = sources if results & locations([Location.PC]) else 0
-    effects = Effects(reads=sources, writes=results, control=control, divides=mnemonic in ("sdiv", "udiv"))
+    effects = Effects(
+        reads=sources,
+        writes=results,
+        control=control,
+        divides=mnemonic in ("sdiv", "udiv"),
+        stack=_moved_stack(mnemonic, operands) if results & _SP else StackEffect(),
+    )
     if mnemonic in _WITH_FLAGS | _LOGIC_FLAGS:
         return _with_status(effects, logic=mnemonic in _LOGIC_FLAGS)
     return effects
