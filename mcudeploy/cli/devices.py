@@ -24,29 +24,12 @@ _MOST_CHAINED = 16
 _TRUST = "mcudeploy.trust-board"
 
 PORTS = "Serial port of the board, rfc2217://HOST:PORT, socket://HOST:PORT, or labgrid://PLACE."
-emulate_option = click.option(
-    "--emulate/--no-emulate",
-    default=False,
-    is_eager=True,
-    help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
-)
 _PATIENCE = "mcudeploy.patience"
 """Key of --patience in the context, for the board."""
 
 
 def _keep_patience(context: click.Context, _: click.Parameter, factor: float | None) -> None:
     context.meta[_PATIENCE] = factor
-
-
-patience_option = click.option(
-    "--patience",
-    metavar="FACTOR",
-    type=Finite(1, 1000),
-    is_eager=True,
-    expose_value=False,
-    callback=_keep_patience,
-    help="Multiply all time limits of the board by this factor, for a slow emulator.",
-)
 
 
 def _patient(board: Board) -> Board:
@@ -156,17 +139,39 @@ _port_option = click.option(
 )
 
 
-flasher_option = click.option(
-    "--flasher",
-    metavar="NAME",
-    help="Tool that writes the board, one of its file; by default the first that is installed.",
-)
-probe_option = click.option(
-    "--probe",
-    metavar="SERIAL",
-    is_eager=True,
-    help="Serial number of the board's probe, if there are several.",
-)
+def reach_options(command: Command) -> Command:
+    """Add --probe, --flasher, --emulate and --patience."""
+    for option in (
+        click.option(
+            "--patience",
+            metavar="FACTOR",
+            type=Finite(1, 1000),
+            is_eager=True,
+            expose_value=False,
+            callback=_keep_patience,
+            help="Multiply all time limits of the board by this factor, for a slow emulator.",
+        ),
+        click.option(
+            "--emulate/--no-emulate",
+            default=False,
+            is_eager=True,
+            help="Run the board's QEMU machine instead of hardware; implied for boards that exist only "
+            "there.",
+        ),
+        click.option(
+            "--flasher",
+            metavar="NAME",
+            help="Tool that writes the board, one of its file; by default the first that is installed.",
+        ),
+        click.option(
+            "--probe",
+            metavar="SERIAL",
+            is_eager=True,
+            help="Serial number of the board's probe, if there are several.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def device_options(command: Command) -> Command:
@@ -174,10 +179,7 @@ def device_options(command: Command) -> Command:
 
     @board_name(True, load_attached)
     @_port_option
-    @probe_option
-    @flasher_option
-    @emulate_option
-    @patience_option
+    @reach_options
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -221,10 +223,7 @@ def chain_options(command: Command) -> Command:
     )
     @board_name(False, load_attached)
     @_port_option
-    @probe_option
-    @flasher_option
-    @emulate_option
-    @patience_option
+    @reach_options
     @functools.wraps(command)
     def packed(
         *args: Any,

@@ -11,13 +11,10 @@ import rich_click as click
 from mcudeploy.cli.devices import (
     PORTS,
     board_name,
-    emulate_option,
-    flasher_option,
     is_reached,
     is_typed,
     load_attached,
-    patience_option,
-    probe_option,
+    reach_options,
     target_of,
 )
 from mcudeploy.cli.options import Command
@@ -63,10 +60,7 @@ def devices_options(command: Command) -> Command:
         type=InputFile(),
         help="Take the boards of this kind that a twister hardware map (YAML) lists as connected.",
     )
-    @probe_option
-    @flasher_option
-    @emulate_option
-    @patience_option
+    @reach_options
     @click.option(
         "--measurers",
         metavar="N",

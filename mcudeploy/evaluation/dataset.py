@@ -23,7 +23,7 @@ from mcudeploy.common.text import count_text
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.ir.graph import Graph
-from mcudeploy.quantization.data import LABELS, open_samples, read_labels_file
+from mcudeploy.quantization.data import LABELS, open_samples, read_labels_file, require_labels
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, as_stated, read_values
 from mcudeploy.verify.samples import Sample, fitted_value, require_indices, sample_of, wanted_of
 
@@ -120,7 +120,8 @@ def dataset_of(data: ArrayData, graph: Graph) -> Dataset:
         numbers = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
         raise UsageError(f"each input needs the same number of samples, one at least; there are {numbers}")
     count = counts[names[0]]
-    _require_labels(data.labels, count, "labels")
+    if data.labels is not None:
+        require_labels(data.labels, count, "labels")
     return Dataset(count, lambda number, _: [arrays[name][number] for name in names], data.labels)
 
 
@@ -136,18 +137,10 @@ def open_dataset(asked: DataRequest, graph: Graph) -> Dataset:
         labels, where = data.labels, str(asked.path)
     else:
         labels, where = read_labels_file(asked.labels, asked.classes), str(asked.labels)
-    _require_labels(labels, data.count, where)
+    if labels is not None:
+        require_labels(labels, data.count, where)
     whole = Dataset(data.count, data.value, labels, asked.classes or data.classes, data.files)
     return whole if asked.most is None else _drawn(whole, asked.most, asked.seed)
-
-
-def _require_labels(labels: Array | None, count: int, where: str) -> None:
-    """Raise UsageError for labels that are not one for each sample."""
-    if labels is not None and (labels.ndim == 0 or len(labels) != count):
-        have = count_text(labels.size if labels.ndim == 0 else len(labels), "label")
-        raise UsageError(
-            f"{where} has {have} for {count_text(count, 'sample')}: one is needed for each, in the same order"
-        )
 
 
 def _drawn(data: Dataset, most: int, seed: int) -> Dataset:

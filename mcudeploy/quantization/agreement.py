@@ -53,15 +53,9 @@ class Noise:
         return 10 * math.log10(max(self.signal, _EXACT) / self.noise)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Classes:
-    """The class of each sample by one model, in the order of the samples."""
-
-    found: Array
-
-    def share(self, other: Array) -> float:
-        """The share of samples with the class that `other` assigns."""
-        return float(np.mean(self.found == other))
+def share_of_equal(classes: Array, others: Array) -> float:
+    """The share of samples for which two models, or a model and the labels, have the same class."""
+    return float(np.mean(classes == others))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +67,7 @@ class Agreement:
 
     outputs: Mapping[str, Noise]
     agreement: float | None
-    classes: Classes | None
+    classes: Array | None
     samples: int
 
     @property
@@ -128,7 +122,7 @@ class Floats:
     class_name: str | None
     values: list[Mapping[str, Array]] = field(default_factory=list)
 
-    def run(self, samples: Iterable[Sample], told: Told) -> Classes | None:
+    def run(self, samples: Iterable[Sample], told: Told) -> Array | None:
         """Run all samples and return their classes."""
         reference = Reference(self.path, self.names)
         for done, sample in enumerate(samples, 1):
@@ -149,14 +143,15 @@ class Floats:
                 kept.append({self.class_name: found[self.class_name]})
             told(done)
         mine, other = _classes(self.values, self.class_name), _classes(kept, self.class_name)
-        share = None if mine is None or other is None else other.share(mine.found)
+        share = None if mine is None or other is None else share_of_equal(mine, other)
         return Agreement(noises, share, other, len(self.values))
 
 
-def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Classes | None:
+def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Array | None:
+    """The class of each sample, in their order."""
     if name is None:
         return None
-    return Classes(np.array([int(np.argmax(value[name])) for value in values], np.int64))
+    return np.array([int(np.argmax(value[name])) for value in values], np.int64)
 
 
 def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Sample]) -> list[Layer]:

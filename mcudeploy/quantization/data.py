@@ -298,6 +298,16 @@ def read_labels_file(path: Path, classes: Sequence[str] = ()) -> Array:
     return value
 
 
+def require_labels(labels: Array, count: int, where: str) -> None:
+    """Raise UsageError for labels that are not one for each of `count` samples."""
+    have = labels.size if labels.ndim == 0 else len(labels)
+    if labels.ndim == 0 or have != count:
+        raise UsageError(
+            f"{where} has {count_text(have, 'label')} for {count_text(count, 'sample')}: one is needed for "
+            "each, in the same order"
+        )
+
+
 def class_numbers(value: Array, count: int, where: str) -> NDArray[np.int64]:
     """Labels as numbers of classes, one for each of `count` samples. Raises UsageError naming `where`."""
     if value.dtype.kind not in "iu" or value.ndim == 0 or value.size != len(value):
@@ -305,11 +315,7 @@ def class_numbers(value: Array, count: int, where: str) -> NDArray[np.int64]:
             f"{where} has labels of {value.dtype.name} {list(value.shape)}; class numbers are integers, one "
             "for each sample"
         )
-    if len(value) != count:
-        raise UsageError(
-            f"{where} has {count_text(len(value), 'label')} for {count_text(count, 'sample')}: one is needed "
-            "for each, in the same order"
-        )
+    require_labels(value, count, where)
     if (value < 0).any():
         raise UsageError(f"{where} has the label {value.min()}: classes are counted from 0")
     return value.reshape(-1).astype(np.int64)

@@ -25,8 +25,8 @@ from mcudeploy.frontend.parsing import parse
 from mcudeploy.quantization import agreement as compare
 from mcudeploy.quantization import ort_quantizer as library
 from mcudeploy.quantization import weights
-from mcudeploy.quantization.agreement import Agreement, Classes, Floats, Layer
-from mcudeploy.quantization.data import Sample, Samples, class_numbers, load_labels, open_samples
+from mcudeploy.quantization.agreement import Agreement, Floats, Layer
+from mcudeploy.quantization.data import Array, Sample, Samples, class_numbers, load_labels, open_samples
 from mcudeploy.quantization.float_model import (
     FloatModel,
     FloatNode,
@@ -192,7 +192,7 @@ class _Work:
     calibration: _SamplePart
     comparison: _SamplePart
     progress: Progress
-    classes: Classes | None = None
+    classes: Array | None = None
 
     def all_made(
         self, prepared: Path, asked: QuantizeRequest, floats: Floats
@@ -269,9 +269,9 @@ def _read_once(
 
 
 def _accuracy(
-    labels: NDArray[np.int64] | None, wanted: Classes | None, found: Classes | None, part: _SamplePart
+    labels: NDArray[np.int64] | None, wanted: Array | None, found: Array | None, part: _SamplePart
 ) -> Accuracy | None:
     if labels is None or wanted is None or found is None:
         return None
     right = labels[part.indices]
-    return Accuracy(wanted.share(right), found.share(right))
+    return Accuracy(compare.share_of_equal(wanted, right), compare.share_of_equal(found, right))
