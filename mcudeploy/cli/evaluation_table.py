@@ -21,7 +21,11 @@ def evaluate(console: Console, report: Values) -> None:
     if report["layers"]:
         layers = table_of("most is lost at", "operator", "SQNR>", "SQNR of its inputs>")
         for one in report["layers"]:
-            layers.add_row(*map(cell, (one["node"], one["op"], *map(_decibels, _noises(one)))))
+            layers.add_row(
+                *map(
+                    cell, (one["node"], one["op"], _decibels(one["sqnr_db"]), _decibels(one["input_sqnr_db"]))
+                )
+            )
         console.print(layers)
     run = report["run"]
     latency = run["latency"]
@@ -97,10 +101,6 @@ def _worst(console: Console, report: Values) -> None:
         names = ("" if one[key] is None else class_name(report, one[key]) for key in ("wanted", "computed"))
         table.add_row(*map(cell, (one["name"], *names, f"{one['loss']:.4g}")))
     console.print(table)
-
-
-def _noises(layer: Values) -> tuple[float, float]:
-    return layer["sqnr_db"], layer["input_sqnr_db"]
 
 
 def _decibels(value: float) -> str:

@@ -81,7 +81,8 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
     proposals = []
     if short:
         short.append("Smaller arenas: --ram-limit for each model, or --max-overhead.")
-        if kind == "own" and _can_share(shares) and not _short_memories(shares, board, "shared"):
+        several = sum(not it.stateful for it in shares) > 1
+        if kind == "own" and several and not _short_memories(shares, board, "shared"):
             arenas = _sizes(together(shares, "shared"))
             proposals = [Proposal("--arena shared", f"{arenas}, for models of which one runs at a time")]
     if flash > board.flash_room:
@@ -110,10 +111,6 @@ def _short_memories(shares: Sequence[Share], board: Board, kind: ArenaKind) -> l
 
 def _sizes(arenas: Mapping[str, int]) -> str:
     return ", ".join(f"{size:,} bytes in {memory}" for memory, size in arenas.items())
-
-
-def _can_share(shares: Sequence[Share]) -> bool:
-    return sum(not it.stateful for it in shares) > 1
 
 
 def _require_sharing(programs: Sequence[Program]) -> None:

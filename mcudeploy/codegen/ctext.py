@@ -116,13 +116,9 @@ def _taken(name: str) -> str:
         return "a target that CMake reserves"
     if _RECORD.fullmatch(name):
         return "a prefix of records"
-    if name.startswith("mcud") or name in _own_files():
+    if name.startswith("mcud") or name in {path.stem for path in source_index().values()}:
         return "a file or a prefix of the runtime"
     return ""
-
-
-def _own_files() -> set[str]:
-    return {path.stem for path in source_index().values()}
 
 
 def comment_text(text: str) -> str:

@@ -172,7 +172,7 @@ def export_files(
     values = example_values(members, name, board) | {
         "kind": kind,
         "upper": name.upper(),
-        "toolchain": _has_toolchain_file(kind, board),
+        "toolchain": kind == "cmake" and not board.is_host,
         "sources": sources,
         "rust": _RUST_TYPES,
     }
@@ -217,7 +217,3 @@ def _hidden_from_cpp(path: str, content: Content, members: Sequence[LibraryModel
     if isinstance(content, bytes) or not name.endswith(".h") or name in public:
         return content
     return f"#ifndef __cplusplus /* ESPHome includes every header of a component in C++ */\n{content}#endif\n"
-
-
-def _has_toolchain_file(kind: Kind, board: Board) -> bool:
-    return kind == "cmake" and not board.is_host

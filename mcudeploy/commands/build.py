@@ -108,7 +108,10 @@ def build_models(
         built = [_with_bounds(each, options.seed, progress) for each in built]
     several = len(built) > 1
     name = model_name(None, directory.resolve().name) if several else built[0].made.prefix
-    shares = [share_of(each.made.program, _tables_bytes(each.made)) for each in built]
+    shares = [
+        share_of(it.program, tables_bytes(it.plan, it.model.calls, it.board))
+        for it in (each.made for each in built)
+    ]
     programs = with_arenas([each.program for each in built], arena, name)
     if several:
         require_room(shares, options.limited(board), arena)
@@ -306,10 +309,6 @@ def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:
         return made.build(Target(board)), None
     except DeployError as error:
         return None, str(error).splitlines()[0]
-
-
-def _tables_bytes(made: Deployment) -> int:
-    return tables_bytes(made.plan, made.model.calls, made.board)
 
 
 def _selftest(made: Deployment, sample: Sample, verdict: Verdict | None) -> SelfTest | None:

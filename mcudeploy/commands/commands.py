@@ -83,10 +83,6 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = read_model(path, options, isa=board.isa)
     tell_notes(model)
-    return _deployed(model, board, options, progress)
-
-
-def _deployed(model: Model, board: Board, options: Options, progress: Progress) -> Deployment:
     return _of_plans(plans_by_estimates(model, board, options, progress), board, options)
 
 

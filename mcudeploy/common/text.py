@@ -26,6 +26,12 @@ def first_repeated(names: Sequence[str]) -> str | None:
     return next((name for index, name in enumerate(names) if name in names[:index]), None)
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or the name of its class."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
 def plain(text: object) -> str:
     """Return text on one line, with escapes for characters that steer a terminal or are not XML."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))

@@ -87,8 +87,9 @@ def iterations(loop: Loop, reference: Observation) -> list[Iteration]:
     nothing is waited for, nothing can begin earlier, or one fails.
     """
     found: list[Iteration] = []
+    how = ", modelled from the measured steps (transfers take no time here)" if loop.target.emulated else ""
     for each in loop.run():
-        loop.progress.stage(f"iteration {len(found)}, {each}{_how(loop.target)}")
+        loop.progress.stage(f"iteration {len(found)}, {each}{how}")
         if not _same(each.observed, reference):
             raise OutputsDifferError(
                 f"the outputs of iteration {len(found)} ({each.kind}) are not those of the previous plan: "
@@ -96,10 +97,6 @@ def iterations(loop: Loop, reference: Observation) -> list[Iteration]:
             )
         found.append(each)
     return found
-
-
-def _how(target: Target) -> str:
-    return ", modelled from the measured steps (transfers take no time here)" if target.emulated else ""
 
 
 def _same(one: Observation, other: Observation) -> bool:

@@ -21,6 +21,7 @@ from onnx import ModelProto, helper, numpy_helper
 
 from mcudeploy import __version__
 from mcudeploy.common.errors import DeployError, ModelError
+from mcudeploy.common.text import first_line
 from mcudeploy.quantization.data import Sample
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
@@ -66,7 +67,7 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
         with _quiet():
             quant_pre_process(str(given), str(prepared), skip_symbolic_shape=True)
     except Exception as error:  # onnxruntime has no common base of its errors
-        raise ModelError(f"ONNX Runtime does not prepare the model: {_first_line(error)}") from error
+        raise ModelError(f"ONNX Runtime does not prepare the model: {first_line(error)}") from error
     model = onnx.load(prepared)
     _set_biases_apart(model)
     taken = {node.name for node in model.graph.node}
@@ -142,7 +143,7 @@ class Calibration:
         except DeployError:  # of a sample that can no longer be read
             raise
         except Exception as error:  # as above
-            raise ModelError(f"ONNX Runtime does not calibrate by {method}: {_first_line(error)}") from error
+            raise ModelError(f"ONNX Runtime does not calibrate by {method}: {first_line(error)}") from error
         if method == "minmax":
             self._whole = found
         return found
@@ -211,7 +212,7 @@ def insert(
             quantizer.quantize_model()
             quantizer.model.topological_sort()
     except Exception as error:  # as above
-        raise ModelError(f"ONNX Runtime does not quantise the model: {_first_line(error)}") from error
+        raise ModelError(f"ONNX Runtime does not quantise the model: {first_line(error)}") from error
     return _tidied(quantizer.model.model)
 
 
@@ -253,7 +254,3 @@ def _quiet() -> Iterator[None]:
         logging.disable(level)
         onnxruntime.set_default_logger_severity(_WARNING)
         root.handlers[:] = handlers
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -72,14 +72,14 @@ def emulated_board(board: Board) -> Board:
     Without QEMU, or if its version is unknown, they are at the chip's addresses.
     """
     facts = board.emulator
-    if facts is None or _qemu_version(facts.qemu) >= facts.own_map_since:
+    if facts is None or qemu_version(facts.qemu) >= facts.own_map_since:
         return board
     return board.model_copy(update={"memories": board.memories_as_emulated()})
 
 
 @memoize
-def _qemu_version(program: str) -> float:
-    """Return QEMU's major version."""
+def qemu_version(program: str) -> float:
+    """Return QEMU's major version; infinite if it is unknown."""
     try:
         said = run_tool([program, "--version"], _VERSION_S).output
     except OSError:

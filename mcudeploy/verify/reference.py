@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.common.text import first_line
 from mcudeploy.frontend.expose import expose
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 
@@ -48,21 +49,17 @@ class Reference:
                 providers=["CPUExecutionProvider"],
             )
         except Exception as error:  # onnxruntime has no common base of its errors
-            raise ModelError(f"ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
+            raise ModelError(f"ONNX Runtime does not load {path.name}: {first_line(error)}") from error
         self._floats = {item.name for item in self._session.get_inputs() if item.type == "tensor(float)"}
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Return tensor values by name, for inputs by name in the ONNX model's shape and type."""
-        given = {name: self._fed(name, value) for name, value in inputs.items()}
+        given = {
+            name: value.astype(np.float32) if name in self._floats else value
+            for name, value in inputs.items()
+        }
         try:
             values = self._session.run(self._names, given)
         except Exception as error:  # as above
-            raise ModelError(f"ONNX Runtime does not run the model: {_first_line(error)}") from error
+            raise ModelError(f"ONNX Runtime does not run the model: {first_line(error)}") from error
         return {name: np.asarray(value) for name, value in zip(self._names, values, strict=True)}
-
-    def _fed(self, name: str, value: Array) -> Array:
-        return value.astype(np.float32) if name in self._floats else value
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -50,7 +50,7 @@ def test_arenas_lie_in_their_memories(
 ) -> None:
     """For QEMU 7 and 8, and for the chip itself."""
     board = load_board("stm32f405")
-    monkeypatch.setattr(emulator, "_qemu_version", lambda _: version or 8)
+    monkeypatch.setattr(emulator, "qemu_version", lambda _: version or 8)
     made = api.plan_model(model, board, SPREAD)
     assert set(made.plan.layout.arenas) == {"sram", "ccm"}
     found = addresses(made.build(Target(board, emulate=version is not None)))
@@ -173,11 +173,11 @@ def test_the_version_of_qemu(
     program = tmp_path / "qemu-system-arm"
     program.write_text(f"#!/bin/sh\necho '{printed}'\n")
     program.chmod(0o755)
-    emulator._qemu_version.cache_clear()
+    emulator.qemu_version.cache_clear()
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert emulator._qemu_version("qemu-system-arm") == version
-    emulator._qemu_version.cache_clear()
-    assert emulator._qemu_version(str(tmp_path / "none")) == float("inf")
+    assert emulator.qemu_version("qemu-system-arm") == version
+    emulator.qemu_version.cache_clear()
+    assert emulator.qemu_version(str(tmp_path / "none")) == float("inf")
 
 
 def homes(plan: Plan) -> set[str]:

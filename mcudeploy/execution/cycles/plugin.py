@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
+import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +15,13 @@ import numpy as np
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.ir.interval import Interval
+from mcudeploy.toolchain.emulator import qemu_version
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
-from mcudeploy.toolchain.tools import run_tool
 
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Table = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 SOURCE = Path(__file__).with_name("counts.c")
 HEADER = Path(__file__).with_name("qemu_api.h")
-_VERSION_S = 20.0
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 
 
@@ -137,10 +134,6 @@ def _table(words: Words, at: int, width: int) -> tuple[Table, int]:
     return table.reshape(-1, width), at + 1 + width * rows
 
 
-@cache
 def _interface(qemu: str) -> int:
     """Return the version of the plugin interface to request: QEMU 9.0 ended version 1. Old ones speak 1."""
-    found = None
-    with suppress(OSError):
-        found = re.search(r"version (\d+)\.", run_tool([qemu, "--version"], _VERSION_S).output)
-    return 2 if found is not None and int(found[1]) >= 9 else 1
+    return 2 if 9 <= qemu_version(qemu) < math.inf else 1
