@@ -13,7 +13,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.planner.search.best_first import BestFirst
 from mcudeploy.planner.search.seeds import CutProblem
 
-_FIRST_SHARE, _LAST_SHARE = 0.84, 0.98
+_FIRST_SHARE, _LAST_SHARE = 0.88, 0.98
 """The bound as a fraction of the best state's peak or time: the first, and the largest."""
 
 _SLOWER = 1.5
