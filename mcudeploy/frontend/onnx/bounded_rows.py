@@ -11,7 +11,7 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, unused_name
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, function_of, unused_name
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 SUPPRESSION = "NonMaxSuppression"
@@ -97,34 +97,29 @@ def _counting(graph: GraphProto, rows: str, count: str) -> list[NodeProto]:
 
 def suppression_function(opset: int) -> FunctionProto:
     """The node as ONNX operators, for the reference; of any opset that has it."""
-
-    def constant(name: str, value: int | list[int]) -> NodeProto:
-        tensor = numpy_helper.from_array(np.array(value, np.int64), name)
-        return helper.make_node("Constant", [], [name], value=tensor)
-
-    filling = numpy_helper.from_array(np.array([-1], np.int64), "filling")
-    nodes = [
-        *(constant(name, [at]) for at, name in enumerate(("first", "second", "third"))),
-        constant("columns", [3]),
-        constant("vector", [1]),
-        helper.make_node(SUPPRESSION, ["boxes", "scores", "most", "overlap", "least"], ["triples"]),
-        helper.make_node("Shape", ["scores"], ["sizes"]),
-        *(
-            helper.make_node("Gather", ["sizes", at], [name], axis=0)
-            for at, name in (("first", "images"), ("second", "classes"), ("third", "count"))
-        ),
-        helper.make_node("Reshape", ["most", "vector"], ["wanted"]),
-        helper.make_node("Less", ["wanted", "count"], ["is_fewer"]),
-        helper.make_node("Where", ["is_fewer", "wanted", "count"], ["each"]),
-        helper.make_node("Mul", ["images", "classes"], ["groups"]),
-        helper.make_node("Mul", ["groups", "each"], ["rows"]),
-        helper.make_node("Concat", ["rows", "columns"], ["shape"], axis=0),
-        helper.make_node("ConstantOfShape", ["shape"], ["none"], value=filling),
-        helper.make_node("Concat", ["triples", "none"], ["all"], axis=0),
-        helper.make_node("Slice", ["all", "first", "rows", "first"], ["y"]),
-    ]
-    centred = nodes[5].attribute.add(name="center_point_box", ref_attr_name="center_point_box")
-    centred.type = centred.INT
-    inputs = ["boxes", "scores", "most", "overlap", "least"]
-    opsets = [helper.make_opsetid("", opset)]
-    return helper.make_function(DOMAIN, SUPPRESSION, inputs, ["y"], nodes, opsets, ["center_point_box"])
+    text = f"""
+    {SUPPRESSION} <center_point_box> (boxes, scores, most, overlap, least) => (y) {{
+      first = Constant <value = int64[1] first {{0}}> ()
+      second = Constant <value = int64[1] second {{1}}> ()
+      third = Constant <value = int64[1] third {{2}}> ()
+      columns = Constant <value = int64[1] columns {{3}}> ()
+      vector = Constant <value = int64[1] vector {{1}}> ()
+      triples = {SUPPRESSION} <center_point_box: int = @center_point_box> (
+        boxes, scores, most, overlap, least
+      )
+      sizes = Shape (scores)
+      images = Gather <axis = 0> (sizes, first)
+      classes = Gather <axis = 0> (sizes, second)
+      count = Gather <axis = 0> (sizes, third)
+      wanted = Reshape (most, vector)
+      is_fewer = Less (wanted, count)
+      each = Where (is_fewer, wanted, count)
+      groups = Mul (images, classes)
+      rows = Mul (groups, each)
+      shape = Concat <axis = 0> (rows, columns)
+      none = ConstantOfShape <value = int64[1] filling {{-1}}> (shape)
+      all = Concat <axis = 0> (triples, none)
+      y = Slice (all, first, rows, first)
+    }}
+    """
+    return function_of(text, DOMAIN, opset)

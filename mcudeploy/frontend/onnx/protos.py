@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, parser
 
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
@@ -78,3 +78,15 @@ def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]
             seen.update(further)
             waiting += further
     return [node for node in nodes if id(node) in kept]
+
+
+def function_of(text: str, domain: str, opset: int) -> FunctionProto:
+    """A function in the textual syntax of ONNX; `text` lacks its domain and the version of its operators."""
+    function = parser.parse_function(f'<domain: "{domain}", opset_import: ["" : {opset}]> {text}')
+    waiting = list(function.node)
+    while waiting:
+        node = waiting.pop()
+        waiting += (inner for graph in graphs_in(node) for inner in graph.node)
+        if not node.domain:
+            node.ClearField("domain")  # an empty one is as good, but other bytes of a file
+    return function

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, helper
+from onnx import FunctionProto, ModelProto, helper
 
+from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.pool import Ties
 
@@ -48,38 +48,24 @@ def round_exactly(proto: ModelProto, roundings: Mapping[str, ExactRounding]) -> 
 
 def _average_pool() -> FunctionProto:
     """Compute the mean of the stored values, with ties rounded away from zero."""
-    lists = dict.fromkeys(("kernel_shape", "strides", "pads"), AttributeProto.INTS)
-    numbers = dict.fromkeys(("scale", "zero_point"), AttributeProto.FLOAT)
-    pool = _node("AveragePool", "steps", "mean")
-    pool.attribute.extend(_reference(name, name, kind) for name, kind in lists.items())
-    nodes = [
-        *(_constant(name) for name in numbers),
-        _node("Constant", "", "half", value_float=0.5),
-        _node("Div", "x scale", "quotient"),
-        _node("Round", "quotient", "steps"),
-        pool,
-        _node("Add", "mean zero_point", "stored"),
-        _node("Abs", "stored", "size"),
-        _node("Add", "size half", "beyond"),
-        _node("Floor", "beyond", "whole"),
-        _node("Sign", "stored", "sign"),
-        _node("Mul", "whole sign", "rounded"),
-        _node("Sub", "rounded zero_point", "difference"),
-        _node("Mul", "difference scale", "y"),
-    ]
-    opsets = [helper.make_opsetid("", _OPSET)]
-    return helper.make_function(DOMAIN, "AveragePool", ["x"], ["y"], nodes, opsets, [*lists, *numbers])
-
-
-def _node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
-    return helper.make_node(op, inputs.split(), [output], **attributes)
-
-
-def _constant(name: str) -> NodeProto:
-    node = _node("Constant", "", name)
-    node.attribute.append(_reference("value_float", name, AttributeProto.FLOAT))
-    return node
-
-
-def _reference(name: str, to: str, kind: AttributeProto.AttributeType) -> AttributeProto:
-    return AttributeProto(name=name, ref_attr_name=to, type=kind)
+    text = """
+    AveragePool <kernel_shape, strides, pads, scale, zero_point> (x) => (y) {
+      scale = Constant <value_float: float = @scale> ()
+      zero_point = Constant <value_float: float = @zero_point> ()
+      half = Constant <value_float = 0.5> ()
+      quotient = Div (x, scale)
+      steps = Round (quotient)
+      mean = AveragePool <
+        kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads
+      > (steps)
+      stored = Add (mean, zero_point)
+      size = Abs (stored)
+      beyond = Add (size, half)
+      whole = Floor (beyond)
+      sign = Sign (stored)
+      rounded = Mul (whole, sign)
+      difference = Sub (rounded, zero_point)
+      y = Mul (difference, scale)
+    }
+    """
+    return function_of(text, DOMAIN, _OPSET)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, NodeProto, helper
+from onnx import FunctionProto
 
+from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 QUEUE = "Queue"
@@ -22,25 +23,14 @@ def queue_attributes(axis: int, rows: int) -> dict[str, Any]:
 
 def state_functions(opset: int) -> list[FunctionProto]:
     """The nodes as functions of ONNX operators."""
-    opsets = [helper.make_opsetid("", opset)]
-    nodes = [
-        _constant("first", "start"),
-        _constant("axes", "along"),
-        helper.make_node("Constant", [], ["end"], value_ints=[np.iinfo(np.int32).max]),
-        helper.make_node("Slice", ["state", "start", "end", "along"], ["younger"]),
-        helper.make_node("Concat", ["younger", "x"], ["y"]),
-    ]
-    nodes[-1].attribute.append(AttributeProto(name="axis", ref_attr_name="axis", type=AttributeProto.INT))
-    same = [helper.make_node("Identity", ["state"], ["y"])]
-    return [
-        helper.make_function(DOMAIN, QUEUE, ["x", "state"], ["y"], nodes, opsets, ["axis", "axes", "first"]),
-        helper.make_function(DOMAIN, LOAD, ["state"], ["y"], same, opsets),
-    ]
-
-
-def _constant(attribute: str, name: str) -> NodeProto:
-    node = helper.make_node("Constant", [], [name])
-    node.attribute.append(
-        AttributeProto(name="value_ints", ref_attr_name=attribute, type=AttributeProto.INTS)
-    )
-    return node
+    queue = f"""
+    {QUEUE} <axis, axes, first> (x, state) => (y) {{
+      start = Constant <value_ints: ints = @first> ()
+      along = Constant <value_ints: ints = @axes> ()
+      end = Constant <value_ints = [{np.iinfo(np.int32).max}]> ()
+      younger = Slice (state, start, end, along)
+      y = Concat <axis: int = @axis> (younger, x)
+    }}
+    """
+    load = f"{LOAD} (state) => (y) {{ y = Identity (state) }}"
+    return [function_of(text, DOMAIN, opset) for text in (queue, load)]

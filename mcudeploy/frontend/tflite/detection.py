@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import FunctionProto, TensorProto, helper
+from onnx import FunctionProto, TensorProto
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.scales import reals
@@ -125,19 +126,19 @@ def _chosen(writer: Writer, table: str, numbers: str, hits: str) -> str:
 
 def _function(name: str) -> FunctionProto:
     """The node as ONNX operators, for a runtime without it."""
-    nodes = [
-        helper.make_node("Constant", [], ["front"], value_ints=[0]),
-        helper.make_node("Constant", [], ["fronts"], value_ints=[0, 1]),
-        helper.make_node("Constant", [], ["box"], value_int=2),
-        helper.make_node("Unsqueeze", ["boxes", "front"], ["one_image"]),
-        helper.make_node("Unsqueeze", ["scores", "fronts"], ["one_class"]),
-        helper.make_node(
-            "NonMaxSuppression", ["one_image", "one_class", "count", "most", "below"], ["triples"]
-        ),
-        helper.make_node("Gather", ["triples", "box"], ["numbers"], axis=1),
-        helper.make_node("Concat", ["numbers", "none"], ["all"], axis=0),
-        helper.make_node("Slice", ["all", "front", "count"], ["y"]),
-    ]
-    inputs = ["boxes", "scores", "count", "most", "least", "below", "none"]
-    opsets = [helper.make_opsetid("", OPSET)]
-    return helper.make_function(DOMAIN, BOX_SELECTION, inputs, ["y"], nodes, opsets, overload=name)
+    text = f"""
+    {BOX_SELECTION} (boxes, scores, count, most, least, below, none) => (y) {{
+      front = Constant <value_ints = [0]> ()
+      fronts = Constant <value_ints = [0, 1]> ()
+      box = Constant <value_int = 2> ()
+      one_image = Unsqueeze (boxes, front)
+      one_class = Unsqueeze (scores, fronts)
+      triples = NonMaxSuppression (one_image, one_class, count, most, below)
+      numbers = Gather <axis = 1> (triples, box)
+      all = Concat <axis = 0> (numbers, none)
+      y = Slice (all, front, count)
+    }}
+    """
+    function = function_of(text, DOMAIN, OPSET)
+    function.overload = name
+    return function

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import FunctionProto
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.lstm_integers import integer_lstm
@@ -23,8 +24,6 @@ _GATES = (0, 3, 1, 2)
 """ONNX's order input, output, forget, cell among the file's input, forget, cell, output."""
 _WEIGHTS, _RECURRENT, _BIAS, _PEEPHOLES, _PROJECTION, _H, _C, _NORMS = 1, 5, 12, 9, 16, 18, 19, 20
 _NO_LIMIT = float(np.finfo(np.float32).max)
-_AT_SPLIT = 4
-"""Order of the gates within a step."""
 
 
 def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
@@ -138,75 +137,42 @@ def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
 
 def lstm_function() -> FunctionProto:
     """The node as ONNX operators, for a runtime without such an LSTM."""
-    high = helper.make_node("Constant", [], ["high"])
-    high.attribute.append(
-        AttributeProto(name="value_float", type=AttributeProto.FLOAT, ref_attr_name="cell_clip")
-    )
-    axis = helper.make_node("Constant", [], ["front"], value_ints=[0])
-    next_to = helper.make_node("Constant", [], ["second"], value_ints=[1])
-    nodes = [
-        high,
-        axis,
-        next_to,
-        helper.make_node("Neg", ["high"], ["low"]),
-        helper.make_node("Squeeze", ["w", "front"], ["w_rows"]),
-        helper.make_node("Transpose", ["w_rows"], ["w_cols"], perm=[1, 0]),
-        helper.make_node("Squeeze", ["r", "front"], ["r_rows"]),
-        helper.make_node("Transpose", ["r_rows"], ["r_cols"], perm=[1, 0]),
-        helper.make_node("Split", ["b"], ["b_w", "b_r"], axis=1),
-        helper.make_node("Add", ["b_w", "b_r"], ["bias"]),
-        helper.make_node("Squeeze", ["h", "front"], ["h_first"]),
-        helper.make_node("Squeeze", ["c", "front"], ["c_first"]),
-        helper.make_node(
-            "Scan",
-            ["h_first", "c_first", "x"],
-            ["h_last", "c_last", "steps"],
-            num_scan_inputs=1,
-            body=helper.make_graph(
-                _step(),
-                "step",
-                [_matrix("h_before"), _matrix("c_before"), _matrix("x_now")],
-                [_matrix("h_after"), _matrix("c_after"), _matrix("y_now")],
-            ),
-        ),
-        helper.make_node("Unsqueeze", ["steps", "second"], ["y"]),
-        helper.make_node("Unsqueeze", ["h_last", "front"], ["y_h"]),
-        helper.make_node("Unsqueeze", ["c_last", "front"], ["y_c"]),
-    ]
-    return helper.make_function(
-        DOMAIN,
-        SEQUENCE_LSTM,
-        ["x", "w", "r", "b", "lengths", "h", "c"],
-        ["y", "y_h", "y_c"],
-        nodes,
-        [helper.make_opsetid("", OPSET)],
-        ["hidden_size", "cell_clip"],
-    )
-
-
-def _matrix(name: str) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
-
-
-def _step() -> list[NodeProto]:
-    """One time step; weights, bias and bounds come from the enclosing function."""
-    lines = (
-        ("MatMul", "x_now w_cols", "from_x"),
-        ("MatMul", "h_before r_cols", "from_h"),
-        ("Add", "from_x from_h", "both"),
-        ("Add", "both bias", "gates"),
-        ("Sigmoid", "i", "input"),
-        ("Sigmoid", "o", "output"),
-        ("Sigmoid", "f", "forget"),
-        ("Tanh", "g", "candidate"),
-        ("Mul", "forget c_before", "kept"),
-        ("Mul", "input candidate", "added"),
-        ("Add", "kept added", "cell"),
-        ("Clip", "cell low high", "c_after"),
-        ("Tanh", "c_after", "shown"),
-        ("Mul", "output shown", "h_after"),
-        ("Identity", "h_after", "y_now"),
-    )
-    split = helper.make_node("Split", ["gates"], ["i", "o", "f", "g"], axis=1)
-    made = [helper.make_node(op, read.split(), [result]) for op, read, result in lines]
-    return [*made[:_AT_SPLIT], split, *made[_AT_SPLIT:]]
+    text = f"""
+    {SEQUENCE_LSTM} <hidden_size, cell_clip> (x, w, r, b, lengths, h, c) => (y, y_h, y_c) {{
+      high = Constant <value_float: float = @cell_clip> ()
+      front = Constant <value_ints = [0]> ()
+      second = Constant <value_ints = [1]> ()
+      low = Neg (high)
+      w_rows = Squeeze (w, front)
+      w_cols = Transpose <perm = [1, 0]> (w_rows)
+      r_rows = Squeeze (r, front)
+      r_cols = Transpose <perm = [1, 0]> (r_rows)
+      b_w, b_r = Split <axis = 1> (b)
+      bias = Add (b_w, b_r)
+      h_first = Squeeze (h, front)
+      c_first = Squeeze (c, front)
+      h_last, c_last, steps = Scan <body = step (float[] h_before, float[] c_before, float[] x_now)
+        => (float[] h_after, float[] c_after, float[] y_now) {{
+          from_x = MatMul (x_now, w_cols)
+          from_h = MatMul (h_before, r_cols)
+          both = Add (from_x, from_h)
+          gates = Add (both, bias)
+          i, o, f, g = Split <axis = 1> (gates)
+          input = Sigmoid (i)
+          output = Sigmoid (o)
+          forget = Sigmoid (f)
+          candidate = Tanh (g)
+          kept = Mul (forget, c_before)
+          added = Mul (input, candidate)
+          cell = Add (kept, added)
+          c_after = Clip (cell, low, high)
+          shown = Tanh (c_after)
+          h_after = Mul (output, shown)
+          y_now = Identity (h_after)
+      }}, num_scan_inputs = 1> (h_first, c_first, x)
+      y = Unsqueeze (steps, second)
+      y_h = Unsqueeze (h_last, front)
+      y_c = Unsqueeze (c_last, front)
+    }}
+    """
+    return function_of(text, DOMAIN, OPSET)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from onnx import FunctionProto, NodeProto, helper
+from onnx import FunctionProto
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.dense import bias_of, require_alike
@@ -154,53 +154,42 @@ def _bias(writer: Writer, tensors: _Tensors) -> str:
 
 def svdf_functions() -> list[FunctionProto]:
     """The nodes as ONNX operators, for a runtime without such a filter."""
-    of_int8 = [
-        _node("DequantizeLinear", "after state_scale state_zero", "kept"),
-        _node("DequantizeLinear", "times times_scale times_zero", "weights"),
-        _node("DequantizeLinear", "bias bias_scale", "offset"),
-    ]
-    rounded = _node("QuantizeLinear", "sums y_scale y_zero", "y")
-    quantized = "x state state_scale state_zero times times_scale times_zero bias bias_scale y_scale y_zero"
-    return [
-        _function(SVDF, "x state weights offset", [*_shifted(), *_filtered("after", "y")]),
-        _function(QUANTIZED_SVDF, quantized, [*_shifted(), *of_int8, *_filtered("kept", "sums"), rounded]),
-    ]
-
-
-def _function(name: str, inputs: str, nodes: list[NodeProto]) -> FunctionProto:
-    opsets = [helper.make_opsetid("", OPSET)]
-    return helper.make_function(DOMAIN, name, inputs.split(), ["y", "after"], nodes, opsets)
-
-
-def _node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
-    return helper.make_node(op, inputs.split(), [output], **attributes)
-
-
-def _integers(name: str, *values: int) -> NodeProto:
-    return helper.make_node("Constant", [], [name], value_ints=values)
-
-
-def _shifted() -> list[NodeProto]:
-    """The state without its oldest values and with the newest ones."""
-    return [
-        _integers("one", 1),
-        _integers("last", 2),
-        _integers("end", np.iinfo(np.int32).max),
-        _node("Slice", "state one end last", "younger"),
-        _node("Unsqueeze", "x last", "newest"),
-        _node("Concat", "younger newest", "after", axis=2),
-    ]
-
-
-def _filtered(state: str, result: str) -> list[NodeProto]:
-    """The sums over time and rank."""
-    return [
-        _node("Mul", f"{state} weights", "products"),
-        _node("ReduceSum", "products last", "by_filter", keepdims=0),
-        _node("Shape", "offset", "units"),
-        _integers("rest", -1),
-        _node("Concat", "one units rest", "sizes", axis=0),
-        _node("Reshape", "by_filter sizes", "by_unit"),
-        _node("ReduceSum", "by_unit last", "summed", keepdims=0),
-        _node("Add", "summed offset", result),
-    ]
+    shifted = f"""
+      one = Constant <value_ints = [1]> ()
+      last = Constant <value_ints = [2]> ()
+      end = Constant <value_ints = [{np.iinfo(np.int32).max}]> ()
+      younger = Slice (state, one, end, last)
+      newest = Unsqueeze (x, last)
+      after = Concat <axis = 2> (younger, newest)
+    """
+    summed = """
+      by_filter = ReduceSum <keepdims = 0> (products, last)
+      units = Shape (offset)
+      rest = Constant <value_ints = [-1]> ()
+      sizes = Concat <axis = 0> (one, units, rest)
+      by_unit = Reshape (by_filter, sizes)
+      summed = ReduceSum <keepdims = 0> (by_unit, last)
+    """
+    of_floats = f"""
+    {SVDF} (x, state, weights, offset) => (y, after) {{
+      {shifted}
+      products = Mul (after, weights)
+      {summed}
+      y = Add (summed, offset)
+    }}
+    """
+    of_int8 = f"""
+    {QUANTIZED_SVDF} (
+      x, state, state_scale, state_zero, times, times_scale, times_zero, bias, bias_scale, y_scale, y_zero
+    ) => (y, after) {{
+      {shifted}
+      kept = DequantizeLinear (after, state_scale, state_zero)
+      weights = DequantizeLinear (times, times_scale, times_zero)
+      offset = DequantizeLinear (bias, bias_scale)
+      products = Mul (kept, weights)
+      {summed}
+      sums = Add (summed, offset)
+      y = QuantizeLinear (sums, y_scale, y_zero)
+    }}
+    """
+    return [function_of(text, DOMAIN, OPSET) for text in (of_floats, of_int8)]
