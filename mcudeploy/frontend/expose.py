@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto, numpy_helper
 
 from mcudeploy.frontend.decompose.decompose import inlined, with_real_operators
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
+from mcudeploy.frontend.onnx.protos import refill
 from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.states import keep_states
 from mcudeploy.frontend.parsing import with_data
@@ -101,7 +102,6 @@ def expose(
     if choices.remaining_shapes:
         fix_inputs(model.graph, choices.remaining_shapes)
     own = {value.name: value for value in model.graph.output}
-    del model.graph.output[:]
-    for name in dict.fromkeys(names):
-        model.graph.output.append(own.get(name) or onnx.helper.make_empty_tensor_value_info(name))
+    make = onnx.helper.make_empty_tensor_value_info
+    refill(model.graph.output, (own.get(name) or make(name) for name in dict.fromkeys(names)))
     return bytes(model.SerializeToString())

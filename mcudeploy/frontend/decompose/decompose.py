@@ -76,7 +76,16 @@ from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
 from mcudeploy.frontend.onnx.bounded_rows import SUPPRESSION
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
-from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS, constants_of, graphs_in, opset_of
+from mcudeploy.frontend.onnx.protos import (
+    ML_DOMAIN,
+    ONNX_DOMAINS,
+    constants_of,
+    copy_of,
+    graphs_in,
+    import_domain,
+    opset_of,
+    refill,
+)
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 _MOST_NODES = 2**16
@@ -278,16 +287,12 @@ def expand(
         except Unsupported as verdict:
             nodes.append(node)
             refusals[label] = str(verdict)
-    result = ModelProto()
-    result.CopyFrom(proto)
-    del result.graph.node[:]
-    result.graph.node.extend(nodes)
+    result = copy_of(proto)
+    refill(result.graph.node, nodes)
     stated = {value.name: value for value in (*result.graph.value_info, *facts.stated)}
-    del result.graph.value_info[:]
-    result.graph.value_info.extend(stated.values())
-    imported = {entry.domain for entry in result.opset_import}
-    if DOMAIN not in imported and any(node.domain == DOMAIN for node in nodes):
-        result.opset_import.add(domain=DOMAIN, version=1)
+    refill(result.graph.value_info, stated.values())
+    if any(node.domain == DOMAIN for node in nodes):
+        import_domain(result, DOMAIN)
     _add_constants(result, constants)
     return result, refusals
 

@@ -11,7 +11,14 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, function_of, unused_name
+from mcudeploy.frontend.onnx.protos import (
+    ONNX_DOMAINS,
+    copy_of,
+    function_of,
+    import_domain,
+    refill,
+    unused_name,
+)
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 SUPPRESSION = "NonMaxSuppression"
@@ -40,7 +47,7 @@ def bound_suppressions(proto: ModelProto) -> tuple[BoundedRows, ...]:
     graph = proto.graph
     nodes, bounded = list[NodeProto](), list[BoundedRows]()
     for node in graph.node:
-        nodes.append(NodeProto.FromString(node.SerializeToString()))
+        nodes.append(copy_of(node))
         if node.op_type != SUPPRESSION or node.domain not in ONNX_DOMAINS or not 2 <= len(node.input) <= 5:
             continue
         _state_limits(graph, nodes[-1])
@@ -51,18 +58,14 @@ def bound_suppressions(proto: ModelProto) -> tuple[BoundedRows, ...]:
         bounded.append(BoundedRows(rows, count))
     if not bounded:
         return ()
-    del graph.node[:]
-    graph.node.extend(nodes)
-    if all(entry.domain != DOMAIN for entry in proto.opset_import):
-        proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    refill(graph.node, nodes)
+    import_domain(proto, DOMAIN)
     return tuple(bounded)
 
 
 def counts_of(proto: ModelProto) -> dict[str, str]:
     """The outputs that bound_suppressions adds, by the value whose rows they count."""
-    copy = ModelProto()
-    copy.CopyFrom(proto)
-    return {it.rows: it.count for it in bound_suppressions(copy)}
+    return {it.rows: it.count for it in bound_suppressions(copy_of(proto))}
 
 
 def _state_limits(graph: GraphProto, node: NodeProto) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS
+from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS, refill
 
 _NUMBERS = {
     "LinearClassifier": "classlabels_ints",
@@ -64,9 +64,7 @@ def _convert_integers(graph: GraphProto) -> None:
             node.input[0] = name
         nodes.append(node)
     if made:
-        nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(nodes)
+        refill(graph.node, nodes)
 
 
 def _unzipped(graph: GraphProto) -> tuple[str, ...]:
@@ -132,8 +130,7 @@ def _labelled(node: NodeProto) -> tuple[str, ...]:
     names = tuple(map(_decoded, texts.strings))
     others = [item for item in node.attribute if item.name not in (texts.name, _NUMBERS[node.op_type])]
     numbers = helper.make_attribute(_NUMBERS[node.op_type], range(len(names)), attr_type=AttributeProto.INTS)
-    del node.attribute[:]
-    node.attribute.extend((*others, numbers))
+    refill(node.attribute, (*others, numbers))
     return names
 
 

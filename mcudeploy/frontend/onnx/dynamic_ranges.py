@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.protos import opset_of
+from mcudeploy.frontend.onnx.protos import opset_of, refill
 
 
 def float_note(activations: str, runtime: str, way: str) -> str:
@@ -55,9 +55,7 @@ def in_floats(proto: ModelProto) -> bool:
         for new in replaced[number] or [node]
         if replaced[number] or rewriter.covered.isdisjoint(node.output)
     ]
-    nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(_without_unread(graph, nodes))
+    refill(graph.node, _without_unread(graph, nodes))
     graph.initializer.extend(rewriter.constants)
     return True
 

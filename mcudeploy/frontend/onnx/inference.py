@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, copy_of, refill
 from mcudeploy.frontend.onnx.rounding import TRANSLATOR
 from mcudeploy.frontend.onnx.windows import window_count
 
@@ -29,8 +29,7 @@ def inferred(proto: ModelProto) -> ModelProto:
         agreed = _by_nodes(twin)
         result = _strictly(_bare(twin)) if agreed is None else agreed
     if twin is not proto:
-        del result.graph.node[:]
-        result.graph.node.extend(proto.graph.node)
+        refill(result.graph.node, proto.graph.node)
     return result
 
 
@@ -42,8 +41,7 @@ def _is_translated(proto: ModelProto) -> bool:
 def _by_nodes(proto: ModelProto) -> ModelProto | None:
     """Replace stated shapes that contradict the shapes inferred from the nodes; None if none does."""
     found = _sizes(_bare(proto))
-    result = ModelProto()
-    result.CopyFrom(proto)
+    result = copy_of(proto)
     wrong = [
         value
         for value in (*result.graph.value_info, *result.graph.output)
@@ -73,8 +71,7 @@ def _contradicts(value: ValueInfoProto, size: Sequence[int]) -> bool:
 
 def _bare(proto: ModelProto) -> ModelProto:
     """Remove the stated shapes of all values except inputs."""
-    result = ModelProto()
-    result.CopyFrom(proto)
+    result = copy_of(proto)
     del result.graph.value_info[:]
     for value in result.graph.output:
         value.type.tensor_type.ClearField("shape")
@@ -114,8 +111,7 @@ def _without_late_windows(proto: ModelProto) -> ModelProto:
             sizes = _sizes(bare)
     if not changed:
         return proto
-    twin = ModelProto()
-    twin.CopyFrom(proto)
+    twin = copy_of(proto)
     for at, node in changed.items():
         twin.graph.node[at].CopyFrom(node)
     return twin
@@ -149,9 +145,7 @@ def _with_pads(node: NodeProto, sizes: Mapping[str, Sequence[int]]) -> NodeProto
         pads[end] += max(0, (count - 1) * step - free)
     if not late:
         return None
-    result = NodeProto()
-    result.CopyFrom(node)
+    result = copy_of(node)
     kept = [item for item in result.attribute if item.name not in ("ceil_mode", "pads")]
-    del result.attribute[:]
-    result.attribute.extend([*kept, helper.make_attribute("pads", pads)])
+    refill(result.attribute, [*kept, helper.make_attribute("pads", pads)])
     return result

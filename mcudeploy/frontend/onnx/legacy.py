@@ -9,7 +9,16 @@ from heapq import heapify, heappop, heappush
 from onnx import ModelProto, NodeProto, helper, shape_inference, version_converter
 from onnx.version_converter import ConvertError
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, graphs_in, graphs_of, held_by, opset_of
+from mcudeploy.frontend.onnx.protos import (
+    ONNX_DOMAINS,
+    constants_of,
+    copy_of,
+    graphs_in,
+    graphs_of,
+    held_by,
+    opset_of,
+    refill,
+)
 
 _RUN_FROM = 7
 """First opset that ONNX Runtime runs."""
@@ -34,8 +43,7 @@ def put_right(proto: ModelProto) -> ModelProto:
     for graph in graphs_of(proto.graph):
         ordered = _ordered(list(graph.node))
         if ordered is not None:
-            del graph.node[:]
-            graph.node.extend(ordered)
+            refill(graph.node, ordered)
     _name_operator_set(proto)
     proto = _with_normalizations(_runnable(proto))
     _state_types(proto)
@@ -67,7 +75,7 @@ def _ordered(nodes: list[NodeProto]) -> list[NodeProto] | None:
             before[reader].discard(number)
             if not before[reader]:
                 heappush(ready, reader)
-    return [_copy(node) for node in ordered] if len(ordered) == len(nodes) else None
+    return ordered if len(ordered) == len(nodes) else None
 
 
 def _read(node: NodeProto) -> set[str]:
@@ -76,12 +84,6 @@ def _read(node: NodeProto) -> set[str]:
     for graph in graphs_in(node):
         names.update(*(_read(inner) for inner in graph.node), (value.name for value in graph.output))
     return names
-
-
-def _copy(node: NodeProto) -> NodeProto:
-    result = NodeProto()
-    result.CopyFrom(node)
-    return result
 
 
 def _name_operator_set(proto: ModelProto) -> None:
@@ -96,8 +98,7 @@ def _runnable(proto: ModelProto) -> ModelProto:
     """Convert an operator set that ONNX Runtime does not run; the model itself if that fails."""
     if not proto.opset_import or opset_of(proto) >= _RUN_FROM:
         return proto
-    converted = ModelProto()
-    converted.CopyFrom(proto)
+    converted = copy_of(proto)
     with suppress(*_ONNX_FAULTS):
         del converted.graph.value_info[:]
         converted = version_converter.convert_version(shape_inference.infer_shapes(converted), _RUN_FROM - 1)
@@ -115,9 +116,7 @@ def _as_initializers(proto: ModelProto) -> None:
         if held is not None:
             proto.graph.initializer.append(held)
             proto.graph.initializer[-1].name = node.output[0]
-    kept = [node for node in proto.graph.node if held_by(node) is None]
-    del proto.graph.node[:]
-    proto.graph.node.extend(kept)
+    refill(proto.graph.node, [node for node in proto.graph.node if held_by(node) is None])
     proto.ir_version = max(proto.ir_version, _INITIALIZERS_ALONE)
 
 
@@ -143,20 +142,16 @@ def _align_operands(proto: ModelProto) -> None:
                 axes = range(second, second + extra)
                 nodes.append(helper.make_node("Unsqueeze", [node.input[1]], [name], axes=axes))
                 node.input[1] = name
-            kept = [item for item in node.attribute if item.name != "axis"]
-            del node.attribute[:]
-            node.attribute.extend(kept)
-        nodes.append(_copy(node))
-    del proto.graph.node[:]
-    proto.graph.node.extend(nodes)
+            refill(node.attribute, [item for item in node.attribute if item.name != "axis"])
+        nodes.append(node)
+    refill(proto.graph.node, nodes)
 
 
 def _with_normalizations(proto: ModelProto) -> ModelProto:
     """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it."""
     if opset_of(proto) not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
         return proto
-    converted = ModelProto()
-    converted.CopyFrom(proto)
+    converted = copy_of(proto)
     aside = [node for node in converted.graph.node if _normalizes(node, ONNX_DOMAINS)]
     if not aside:
         return proto
@@ -170,9 +165,7 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
     for node in converted.graph.node:
         if _normalizes(node, (_ASIDE,)):
             node.domain = ""
-    domains = [entry for entry in converted.opset_import if entry.domain != _ASIDE]
-    del converted.opset_import[:]
-    converted.opset_import.extend(domains)
+    refill(converted.opset_import, [entry for entry in converted.opset_import if entry.domain != _ASIDE])
     return converted
 
 

@@ -25,7 +25,14 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
-from mcudeploy.frontend.onnx.protos import constants_of, graphs_of, opset_of, unused_name
+from mcudeploy.frontend.onnx.protos import (
+    constants_of,
+    graphs_of,
+    import_domain,
+    opset_of,
+    refill,
+    unused_name,
+)
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, queue_attributes, state_functions
@@ -80,8 +87,7 @@ def amend(proto: ModelProto, choices: InputChoices) -> Amended:
         )
     known = _infos(proto)
     states = [_add_state(proto, known, name, output) for name, output in choices.states.items()]
-    if all(opset.domain != DOMAIN for opset in proto.opset_import):
-        proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    import_domain(proto, DOMAIN)
     return Amended(tuple(states), tuple(state_functions(opset_of(proto))), notes)
 
 
@@ -188,9 +194,7 @@ def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
         helper.make_node("Reshape", [output, outer], [newest], f"{name}_newest"),
         _queue_node(newest, before, after, 0, 1),
     ]
-    nodes = [*first, *graph.node, *last]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    refill(graph.node, [*first, *graph.node, *last])
     _know(graph, copy, kind, [1, *sizes])
     _know(graph, after, kind, [1, *sizes])
     return Kept(before, after, "")

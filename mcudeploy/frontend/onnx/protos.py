@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, parser
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, parser
+
+_Proto = TypeVar("_Proto", ModelProto, NodeProto)
 
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
@@ -17,6 +20,31 @@ DOMAIN_WAYS_OUT = {
     "are supported; hummingbird-ml converts other models to tensor operators"
 }
 """Ways out for operators of unsupported domains."""
+
+
+def copy_of(proto: _Proto) -> _Proto:
+    """A copy of a protobuf."""
+    result = type(proto)()
+    result.CopyFrom(proto)
+    return result
+
+
+def refill(field: Any, items: Iterable[Any]) -> None:
+    """Replace the elements of a repeated field by copies of these, which may be among them."""
+    copies = [type(item).FromString(item.SerializeToString()) for item in items]
+    del field[:]
+    field.extend(copies)
+
+
+def import_domain(proto: ModelProto, domain: str) -> None:
+    """State version 1 of a domain, unless the model states one."""
+    if all(entry.domain != domain for entry in proto.opset_import):
+        proto.opset_import.append(helper.make_opsetid(domain, 1))
+
+
+def attribute_of(node: NodeProto, name: str, default: Any) -> Any:
+    """The value of an attribute of a node; `default` if it has none."""
+    return next((helper.get_attribute_value(it) for it in node.attribute if it.name == name), default)
 
 
 def opset_of(proto: ModelProto) -> int:

@@ -9,7 +9,7 @@ from onnx import GraphProto, TensorShapeProto, ValueInfoProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import graphs_of
+from mcudeploy.frontend.onnx.protos import graphs_of, refill
 
 Sizes = tuple[int, ...]
 Shapes = Mapping[str, Sizes]
@@ -147,8 +147,7 @@ def _fix_others(graph: GraphProto, sizes: Mapping[str, int]) -> None:
                 dimension.dim_value = sizes[symbol]
         if all(dimension.HasField("dim_value") for dimension in dimensions):
             kept.append(value)
-    del graph.value_info[:]
-    graph.value_info.extend(kept)
+    refill(graph.value_info, kept)
     for value in graph.output:
         for dimension in value.type.tensor_type.shape.dim:
             if (symbol := _symbol(dimension)) in sizes:

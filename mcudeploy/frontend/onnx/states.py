@@ -9,7 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of
 
 _STATES = {"LSTM": ("h", "c"), "GRU": ("h",), "RNN": ("h",)}
 _FIRST_INPUT, _FIRST_OUTPUT = 5, 1
@@ -90,14 +90,13 @@ def _require_forward(nodes: Sequence[NodeProto]) -> None:
 
 def _fault(node: NodeProto) -> str | None:
     """The reason why a node cannot keep its state."""
-    direction = next((bytes(it.s) for it in node.attribute if it.name == "direction"), b"forward")
-    if direction != b"forward":
+    if attribute_of(node, "direction", b"forward") != b"forward":
         return "it reads the sequence from its end, so that no run goes on from another: leave out --stateful"
     return None if _hidden(node) > 0 else "its hidden_size is missing or not positive"
 
 
 def _hidden(node: NodeProto) -> int:
-    return next((int(it.i) for it in node.attribute if it.name == "hidden_size"), 0)
+    return int(attribute_of(node, "hidden_size", 0))
 
 
 def _at(names: Sequence[str], position: int) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.nodes import BatchEntry, Infos
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of, copy_of, refill
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.onnx.values import MOST_ENTRIES
@@ -57,10 +57,8 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
         taken.take(node)
     for value in proto.graph.output:
         taken.join(value.name)
-    result = ModelProto()
-    result.CopyFrom(proto)
-    del result.graph.node[:]
-    result.graph.node.extend(taken.nodes)
+    result = copy_of(proto)
+    refill(result.graph.node, taken.nodes)
     result.graph.initializer.extend(taken.constants)
     entries = {
         part: BatchEntry(whole, number, len(parts))
@@ -141,8 +139,7 @@ class _Batches:
             self._split(name, batch, node.name)
         made = {name: [f"{name}/entry {k}" for k in range(batch)] for name in results}
         for k in range(batch):
-            copy = NodeProto()
-            copy.CopyFrom(changed)
+            copy = copy_of(changed)
             copy.input[:] = [self.entries[name][k] if name in whole else name for name in changed.input]
             copy.output[:] = [made[name][k] if name else "" for name in node.output]
             self.nodes.append(copy)
@@ -181,8 +178,7 @@ class _Batches:
         whole = self.numbers(node.input[3])
         if len(whole) != len(self.sizes[node.output[0]]):
             return node if whole else None  # sizes of some axes
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = copy_of(node)
         copy.input[3] = self._constant(f"{node.output[0]}/size", [1, *whole[1:]])
         return copy
 
@@ -202,18 +198,13 @@ class _Batches:
         return True
 
 
-def _attribute(node: NodeProto, name: str, default: int) -> int:
-    found = next((item for item in node.attribute if item.name == name), None)
-    return default if found is None or found.type != AttributeProto.INT else found.i
-
-
 def _along_others(default: int) -> Callable[[NodeProto, _Batches], bool]:
     """Rule for operators along one axis, which must not be the batch."""
 
     def rule(node: NodeProto, batches: _Batches) -> bool:
         rank = len(batches.sizes.get(node.input[0], ()))
         computed = all(name in batches.computed for name in node.input[:1])
-        return computed and _attribute(node, "axis", default) not in (0, -rank)
+        return computed and attribute_of(node, "axis", default) not in (0, -rank)
 
     return rule
 
@@ -223,8 +214,7 @@ def _concat(node: NodeProto, batches: _Batches) -> bool:
 
 
 def _transpose(node: NodeProto, batches: _Batches) -> bool:
-    order = next((list(item.ints) for item in node.attribute if item.name == "perm"), [])
-    return order[:1] == [0]
+    return bool(attribute_of(node, "perm", [])[:1] == [0])
 
 
 def _quantized(node: NodeProto, batches: _Batches) -> bool:
@@ -247,13 +237,14 @@ def _slice(node: NodeProto, batches: _Batches) -> bool:
 
 def _reduction(node: NodeProto, batches: _Batches) -> bool:
     """A batch that survives with the axes kept was not reduced."""
-    return _attribute(node, "keepdims", 1) == 1
+    return bool(attribute_of(node, "keepdims", 1) == 1)
 
 
 def _gemm(node: NodeProto, batches: _Batches) -> bool:
     third = batches.sizes.get(node.input[2], ()) if len(node.input) > 2 else ()
-    plain = all(name not in batches.computed for name in node.input[1:]) and not _attribute(node, "transA", 0)
-    return plain and (len(third) < 2 or third[0] == 1)
+    if attribute_of(node, "transA", 0) or any(name in batches.computed for name in node.input[1:]):
+        return False
+    return len(third) < 2 or third[0] == 1
 
 
 def _matmul(node: NodeProto, batches: _Batches) -> bool:

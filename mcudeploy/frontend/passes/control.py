@@ -20,7 +20,7 @@ from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.convert import node_of
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, held_by
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, copy_of, graphs_of, held_by, refill
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.passes.folding import Folder
 from mcudeploy.frontend.passes.scopes import Scope, SubgraphCall, renamed
@@ -62,10 +62,8 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
             refusals[node.name] = str(verdict)
         except _FAULTS as fault:
             raise ModelError(f"node {call.label} ({node.op_type}) is malformed: {fault}") from fault
-    result = ModelProto()
-    result.CopyFrom(proto)
-    del result.graph.node[:]
-    result.graph.node.extend(flat.nodes)
+    result = copy_of(proto)
+    refill(result.graph.node, flat.nodes)
     result.graph.initializer.extend(flat.constants)
     return result, refusals
 

@@ -16,6 +16,7 @@ from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.convert import info_of
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Node, OnnxModel, Unsupported
+from mcudeploy.frontend.onnx.protos import copy_of
 from mcudeploy.frontend.onnx.quantization import require_finite
 
 _MOVEMENTS = frozenset(
@@ -251,8 +252,7 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
     `model` is the same model. Constants of many elements stay as they are, to be folded later.
     """
     folded, _ = fold(model)
-    result = ModelProto()
-    result.CopyFrom(proto)
+    result = copy_of(proto)
     del result.graph.node[:], result.graph.value_info[:]
     borders = {value.name for value in (*proto.graph.input, *proto.graph.output)}
     infos = {value.name: value for value in proto.graph.value_info}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, refill
 from mcudeploy.frontend.onnx.tensors import array_of, tensors_of
 
 RANGES: dict[int, tuple[str, int, int]] = {
@@ -67,13 +67,10 @@ def on_grids(proto: ModelProto) -> Gridded:
     kinds = _activations(proto, known, constants)
     if not kinds:
         return Gridded(proto, {})
-    result = ModelProto()
-    result.CopyFrom(proto)
+    result = copy_of(proto)
     graph = result.graph
     made = [item for node in graph.node for item in _in_float(node, kinds, constants)]
-    nodes = [NodeProto.FromString(node.SerializeToString()) for node, _ in made]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    refill(graph.node, (node for node, _ in made))
     graph.initializer.extend(
         numpy_helper.from_array(np.array(value, np.float32), name)
         for name, value in {name: value for _, needs in made for name, value in needs.items()}.items()
@@ -98,8 +95,7 @@ def in_bytes(proto: ModelProto) -> ModelProto:
     """Convert constants of 4 and 2 bits to int8 and uint8; return the model itself if it has none."""
     if all(tensor.data_type not in _BYTES for tensor in tensors_of(proto.graph)):
         return proto
-    result = ModelProto()
-    result.CopyFrom(proto)
+    result = copy_of(proto)
     graph = result.graph
     for tensor in tensors_of(graph):
         if tensor.data_type in _BYTES:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.ops.int16 import UNBOUNDED, Bounds, TwiceScale
@@ -141,9 +141,9 @@ class QdqDraft:
             raise UnfitError
         stored, scales = self.array(node.input[0]), self.array(node.input[1]).astype(np.float64)
         zero = len(node.input) > 2 and bool(node.input[2]) and np.any(self.array(node.input[2]))
-        if stored.dtype != np.int8 or zero or any(it.name == "block_size" and it.i for it in node.attribute):
+        if stored.dtype != np.int8 or zero or attribute_of(node, "block_size", 0):
             raise UnfitError
-        axis = next((int(it.i) for it in node.attribute if it.name == "axis"), 1) % max(stored.ndim, 1)
+        axis = attribute_of(node, "axis", 1) % max(stored.ndim, 1)
         return StoredWeights(stored, scales.reshape(-1), axis)
 
     def bias(self, name: str, units: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
 from mcudeploy.common.text import agree
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, live
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, import_domain, live, refill
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.passes.grids import Gridded
 from mcudeploy.frontend.passes.qdq_graph import (
@@ -75,8 +75,7 @@ def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
     `gridded` is the same model in float32, from which shapes follow: inference knows no 16-bit operators of
     ONNX Runtime.
     """
-    result = ModelProto()
-    result.CopyFrom(proto)
+    result = copy_of(proto)
     del result.graph.value_info[:]
     for value in shape_inference.infer_shapes(_in_known_domain(gridded.proto)).graph.value_info:
         own = result.graph.value_info.add()
@@ -88,20 +87,16 @@ def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
     for node in proto.graph.node:
         nodes += _replaced(draft, node)
     outputs = [value.name for value in result.graph.output]
-    needed = [NodeProto.FromString(node.SerializeToString()) for node in live(nodes, outputs)]
-    del result.graph.node[:]
-    result.graph.node.extend(needed)
+    refill(result.graph.node, live(nodes, outputs))
     result.graph.initializer.extend(draft.initializers)
     result.graph.value_info.extend(draft.values)
-    if DOMAIN not in {entry.domain for entry in result.opset_import}:
-        result.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    import_domain(result, DOMAIN)
     return IntegerModel(result, tuple(sorted(draft.floats)))
 
 
 def _in_known_domain(proto: ModelProto) -> ModelProto:
     """The model with ONNX's DequantizeLinear for weights, whose shapes inference does not know otherwise."""
-    result = ModelProto()
-    result.CopyFrom(proto)
+    result = copy_of(proto)
     for node in result.graph.node:
         if node.op_type == "DequantizeLinear":
             node.domain = ""

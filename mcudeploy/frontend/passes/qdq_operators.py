@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
+from mcudeploy.frontend.onnx.protos import attribute_of, copy_of
 from mcudeploy.frontend.passes.qdq_graph import (
     Int16Result,
     QdqDraft,
@@ -22,18 +23,6 @@ from mcudeploy.ops.int16 import UNBOUNDED, TwiceScale
 from mcudeploy.ops.requantize import mean_multiplier
 
 _SUM_BITS = 15
-
-
-def _integer(node: NodeProto, name: str, otherwise: int) -> int:
-    return next((int(it.i) for it in node.attribute if it.name == name), otherwise)
-
-
-def _integers(node: NodeProto, name: str, otherwise: list[int]) -> list[int]:
-    return next((list(it.ints) for it in node.attribute if it.name == name), otherwise)
-
-
-def _float(node: NodeProto, name: str, otherwise: float) -> float:
-    return next((float(it.f) for it in node.attribute if it.name == name), otherwise)
 
 
 def _finished(
@@ -58,18 +47,18 @@ def _conv(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     """Images in ONNX's layout, through transpositions; a line is an image of one row."""
     source, weights = draft.integers(node.input[0]), draft.weights(node.input[1])
     shape, rank = draft.shape(source.name), weights.stored.ndim
-    auto = next((it.s for it in node.attribute if it.name == "auto_pad"), b"NOTSET")
+    auto = attribute_of(node, "auto_pad", b"NOTSET")
     if rank not in (3, 4) or shape[0] != 1 or auto not in (b"NOTSET", b"VALID"):
         raise UnfitError
     if weights.scales.size > 1 and weights.axis != 0:
         raise UnfitError
     flat = [1] if rank == 3 else []
     ones = [1] * (rank - 2)
-    pads = _integers(node, "pads", [0] * (2 * (rank - 2)))
+    pads = attribute_of(node, "pads", [0] * (2 * (rank - 2)))
     window = {
         "kernel_shape": [*flat, *weights.stored.shape[2:]],
-        "strides": [*flat, *_integers(node, "strides", ones)],
-        "dilations": [*flat, *_integers(node, "dilations", ones)],
+        "strides": [*flat, *attribute_of(node, "strides", ones)],
+        "dilations": [*flat, *attribute_of(node, "dilations", ones)],
         "pads": [0, pads[0], 0, pads[1]] if rank == 3 else pads,
     }
     stored = weights.stored[:, :, None] if rank == 3 else weights.stored
@@ -77,7 +66,7 @@ def _conv(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     constants, facts = _finished(draft, source, own, node.input[2] if len(node.input) > 2 else "", result)
     image = _channels_last(draft, source.name, rank)
     after = draft.shape(node.output[0])
-    facts |= {**window, "group": _integer(node, "group", 1)}
+    facts |= {**window, "group": attribute_of(node, "group", 1)}
     rows = after[2:] if rank == 4 else (1, *after[2:])
     output = draft.node("ConvInt16", [image, *constants], draft.name(), (1, *rows, after[1]), **facts)
     _channels_second(draft, output, result.name, after)
@@ -103,11 +92,11 @@ def _channels_second(draft: QdqDraft, name: str, output: str, shape: tuple[int, 
 def _gemm(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     """Constant weights; neither factors nor a transposed input."""
     source, weights = draft.integers(node.input[0]), draft.weights(node.input[1])
-    plain = _float(node, "alpha", 1.0) == 1 == _float(node, "beta", 1.0) and not _integer(node, "transA", 0)
-    if not plain or weights.stored.ndim != 2:
+    alpha, beta = (attribute_of(node, name, 1.0) for name in ("alpha", "beta"))
+    if not alpha == 1 == beta or attribute_of(node, "transA", 0) or weights.stored.ndim != 2:
         raise UnfitError
     bias = node.input[2] if len(node.input) > 2 else ""
-    _dense(draft, source, (weights, _integer(node, "transB", 0) != 0), bias, result)
+    _dense(draft, source, (weights, attribute_of(node, "transB", 0) != 0), bias, result)
 
 
 def _matmul(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
@@ -172,7 +161,7 @@ def _average_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None
     """A window that is the whole image: others would be rounded before they are scaled."""
     source = draft.integers(node.input[0])
     whole = list(draft.shape(source.name)[2:])
-    if _integers(node, "kernel_shape", []) != whole or any(_integers(node, "pads", [0])):
+    if attribute_of(node, "kernel_shape", []) != whole or any(attribute_of(node, "pads", [0])):
         raise UnfitError
     _global_mean(draft, node, result)
 
@@ -180,7 +169,7 @@ def _average_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None
 def _reduce_mean(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     source = draft.integers(node.input[0])
     rank = len(draft.shape(source.name))
-    axes = _integers(node, "axes", [])
+    axes = attribute_of(node, "axes", [])
     if len(node.input) > 1 and node.input[1]:
         axes = [int(axis) for axis in draft.array(node.input[1]).reshape(-1)]
     if not axes:
@@ -210,7 +199,7 @@ def _move(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
         draft.values.append(helper.make_tensor_value_info(name, TensorProto.INT16, draft.shape(source.name)))
         draft.rescaled(source, Int16Result(name, result.scale, result.bounds))
         names.append(name)
-    copy = NodeProto.FromString(node.SerializeToString())
+    copy = copy_of(node)
     copy.output[0] = result.name
     copy.input[: len(names)] = names
     draft.nodes.append(copy)
@@ -220,12 +209,12 @@ def _max_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     """Windows without dilation, whose result has the scale of the input."""
     source = draft.integers(node.input[0])
     shape, after = draft.shape(source.name), draft.shape(node.output[0])
-    auto = next((it.s for it in node.attribute if it.name == "auto_pad"), b"NOTSET")
-    plain = auto in (b"NOTSET", b"VALID") and not _integer(node, "ceil_mode", 0)
-    if len(shape) != 4 or shape[0] != 1 or not plain or set(_integers(node, "dilations", [1, 1])) != {1}:
+    auto = attribute_of(node, "auto_pad", b"NOTSET")
+    plain = auto in (b"NOTSET", b"VALID") and not attribute_of(node, "ceil_mode", 0)
+    if len(shape) != 4 or shape[0] != 1 or not plain or set(attribute_of(node, "dilations", [1, 1])) != {1}:
         raise UnfitError
-    window: dict[str, Any] = {name: _integers(node, name, [1, 1]) for name in ("kernel_shape", "strides")}
-    window["pads"] = _integers(node, "pads", [0] * 4)
+    window: dict[str, Any] = {name: attribute_of(node, name, [1, 1]) for name in ("kernel_shape", "strides")}
+    window["pads"] = attribute_of(node, "pads", [0] * 4)
     image = _channels_last(draft, source.name, 4)
     pooled = (1, *after[2:], after[1])
     name = draft.node("PoolInt16", [image], draft.name(), pooled, **window, average=0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, NodeProto
 
 from mcudeploy.frontend.onnx.convert import label_of
+from mcudeploy.frontend.onnx.protos import attribute_of, copy_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ class SubgraphCall:
 
     def integers(self, name: str, count: int) -> Sequence[int]:
         """A list of `count` integers, zeros if omitted. Raises ValueError."""
-        found = next((list(item.ints) for item in self.node.attribute if item.name == name), [0] * count)
+        found: list[int] = attribute_of(self.node, name, [0] * count)
         if len(found) != count:
             raise ValueError(f"{name} has {len(found)} elements, not {count}")
         return found
@@ -65,11 +66,8 @@ class SubgraphCall:
 
 def renamed(call: SubgraphCall) -> NodeProto:
     """A node without graphs, with its names in the flat model."""
-    made = NodeProto()
-    made.CopyFrom(call.node)
+    made = copy_of(call.node)
     made.ClearField("doc_string")
-    del made.input[:], made.output[:]
-    made.input.extend(call.inputs)
-    made.output.extend(call.outputs)
+    made.input[:], made.output[:] = call.inputs, call.outputs
     made.name = call.label
     return made

@@ -9,7 +9,14 @@ from onnx.version_converter import ConvertError
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
-from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ONNX_DOMAINS, opset_of
+from mcudeploy.frontend.onnx.protos import (
+    DOMAIN_WAYS_OUT,
+    ONNX_DOMAINS,
+    attribute_of,
+    copy_of,
+    opset_of,
+    refill,
+)
 
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
 """Supported opsets, from the first that ONNX Runtime runs to the newest that the onnx package knows."""
@@ -49,8 +56,7 @@ def _set_aside(proto: ModelProto) -> ModelProto:
     """Move each Upsample to a domain that conversion ignores: it would change the values."""
     if not any(_upsamples(node) for node in proto.graph.node):
         return proto
-    made = ModelProto()
-    made.CopyFrom(proto)
+    made = copy_of(proto)
     made.opset_import.add(domain=_ASIDE, version=1)
     for number, node in enumerate(made.graph.node):
         if not _upsamples(node):
@@ -75,21 +81,18 @@ def _resized(proto: ModelProto) -> None:
     for node in proto.graph.node:
         if node.domain != _ASIDE:
             continue
-        modes = [helper.get_attribute_value(item) for item in node.attribute if item.name == "mode"]
         x, scales = node.input
         made = helper.make_node(
             "Resize",
             [x, "", scales],
             node.output,
             node.name,
-            mode=modes[0] if modes else "nearest",
+            mode=attribute_of(node, "mode", "nearest"),
             coordinate_transformation_mode="asymmetric",
             nearest_mode="floor",
         )
         node.CopyFrom(made)
-    kept = [entry for entry in proto.opset_import if entry.domain != _ASIDE]
-    del proto.opset_import[:]
-    proto.opset_import.extend(kept)
+    refill(proto.opset_import, [entry for entry in proto.opset_import if entry.domain != _ASIDE])
 
 
 def _drop_masks(proto: ModelProto) -> None:
@@ -101,9 +104,7 @@ def _drop_masks(proto: ModelProto) -> None:
         if node.op_type == "Dropout" and node.domain in ONNX_DOMAINS and read.isdisjoint(node.output[1:]):
             dropped.update(node.output[1:])
             del node.output[1:]
-    remaining = [value for value in graph.value_info if value.name not in dropped]
-    del graph.value_info[:]
-    graph.value_info.extend(remaining)
+    refill(graph.value_info, [value for value in graph.value_info if value.name not in dropped])
 
 
 def version_notes(proto: ModelProto) -> tuple[str, ...]:
@@ -118,10 +119,7 @@ def version_notes(proto: ModelProto) -> tuple[str, ...]:
 def drop_equal_versions(proto: ModelProto) -> None:
     """Remove duplicate entries that state the same version of the same domain."""
     stated = {(entry.domain, entry.version): entry for entry in proto.opset_import}
-    kept = list(stated.values())
-    if len(kept) < len(proto.opset_import):
-        del proto.opset_import[:]
-        proto.opset_import.extend(kept)
+    refill(proto.opset_import, stated.values())
 
 
 def require_versions(proto: ModelProto) -> None:
