@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
@@ -62,11 +62,11 @@ class _Sizes:
         return self.batch, self.key_heads, self.heads // self.key_heads * self.queries, width
 
 
-def attention(node: NodeProto, make: Maker) -> bool:
+def attention(make: Maker) -> None:
     """Handle every form of attention; the number of keys without padding must be constant."""
     sizes = _Sizes.of(make)
-    flat = len(make.sizes(node.input[0])) == 3
-    queries = _by_heads(make, node.input[0], sizes.heads)
+    flat = len(make.sizes(make.inputs[0])) == 3
+    queries = _by_heads(make, make.inputs[0], sizes.heads)
     keys, values = (_with_past(make, place, sizes.key_heads) for place in (1, 2))
     scale = make.number("scale") or 1 / math.sqrt(sizes.depth)
     scaled = make.reshaped(make.add("Mul", queries, make.constant(scale)), sizes.grouped(sizes.depth))
@@ -91,12 +91,11 @@ def attention(node: NodeProto, make: Maker) -> bool:
     mixed = make.add("MatMul", make.reshaped(weights, sizes.grouped(sizes.keys)), values)
     whole = (sizes.batch, sizes.heads, sizes.queries, sizes.value_depth)
     if not flat:
-        make.reshaped(mixed, whole, out=node.output[0])
-        return True
+        make.reshaped(mixed, whole, out=make.outputs[0])
+        return
     side = make.add("Transpose", make.reshaped(mixed, whole), perm=(0, 2, 1, 3))
     width = sizes.heads * sizes.value_depth
-    make.reshaped(side, (sizes.batch, sizes.queries, width), out=node.output[0])
-    return True
+    make.reshaped(side, (sizes.batch, sizes.queries, width), out=make.outputs[0])
 
 
 def _apart(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import helper
 
 from mcudeploy.frontend.decompose.index_rules import as_activation
 from mcudeploy.frontend.decompose.maker import Maker
@@ -11,9 +11,9 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 
-def non_max_suppression(node: NodeProto, make: Maker) -> bool:
+def non_max_suppression(make: Maker) -> None:
     """Return rows [image, class, box] in the order of ONNX, then rows of -1."""
-    boxes, scores, most, overlap, least = node.input
+    boxes, scores, most, overlap, least = make.inputs
     (images, count, _), (_, classes, _) = make.sizes(boxes), make.sizes(scores)
     wanted = min(int(_limit(make, most, "max_output_boxes_per_class")), count)
     if wanted < 1:
@@ -42,14 +42,13 @@ def non_max_suppression(node: NodeProto, make: Maker) -> bool:
     groups = np.repeat(np.arange(len(chosen)), wanted).reshape(-1, 1)
     columns = [_column(make, none, each) for each in (groups // classes, groups % classes)]
     if len(chosen) == 1:
-        make.add("Concat", *columns, rows, out=node.output[0], axis=1)
-        return True
+        make.add("Concat", *columns, rows, out=make.outputs[0], axis=1)
+        return
     triples = make.add("Concat", *columns, rows, axis=1)
     key, order = make.reshaped(none, [len(groups)]), f"{make.stem}/order"  # of equal values the first ones
     count_all = make.constant([len(groups)], np.int64)
     make.nodes.append(helper.make_node("TopK", [key, count_all], [f"{order} key", order], name=make.label))
-    make.add("Gather", triples, order, out=node.output[0], axis=0)
-    return True
+    make.add("Gather", triples, order, out=make.outputs[0], axis=0)
 
 
 def _limit(make: Maker, name: str, what: str) -> float:

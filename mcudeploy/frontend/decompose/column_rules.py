@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -14,33 +14,31 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 _MOST_KEYS = 64
 
 
-def imputer(node: NodeProto, make: Maker) -> bool:
+def imputer(make: Maker) -> None:
     """Replace Imputer: constants in the place of one number, or of NaN."""
     make.require_float()
-    x, values = node.input[0], make.constant(make.attributes.get("imputed_value_floats", ()))
+    x, values = make.inputs[0], make.constant(make.attributes.get("imputed_value_floats", ()))
     width = make.sizes(x)[-1]
     if len(make.attributes.get("imputed_value_floats", ())) not in (1, width):
         raise Unsupported(f"its values do not fit {width} columns")
     missing = make.number("replaced_value_float")
     if np.isnan(missing):
         present = make.add("Equal", x, x)
-        make.add("Where", present, x, values, out=node.output[0])
+        make.add("Where", present, x, values, out=make.outputs[0])
     else:
-        make.add("Where", make.add("Equal", x, make.constant(missing)), values, x, out=node.output[0])
-    return True
+        make.add("Where", make.add("Equal", x, make.constant(missing)), values, x, out=make.outputs[0])
 
 
-def one_hot_encoder(node: NodeProto, make: Maker) -> bool:
+def one_hot_encoder(make: Maker) -> None:
     """Replace OneHotEncoder of numbers: 1 at the place of the category; zeros for others."""
     if make.attributes.get("cats_strings"):
         raise Unsupported("its categories are texts: encode them as numbers before the model")
     if not make.integer("zeros", 1):
         raise Unsupported("zeros=0 is not supported: a program has no error for an unknown category")
-    x, categories = node.input[0], make.attributes.get("cats_int64s", ())
+    x, categories = make.inputs[0], make.attributes.get("cats_int64s", ())
     column = make.reshaped(_whole(make, x), (*make.sizes(x), 1))
     equal = make.add("Equal", column, make.constant(categories, np.int64))
-    make.add("Cast", equal, out=node.output[0], to=TensorProto.FLOAT)
-    return True
+    make.add("Cast", equal, out=make.outputs[0], to=TensorProto.FLOAT)
 
 
 def _whole(make: Maker, x: str) -> str:
@@ -49,34 +47,32 @@ def _whole(make: Maker, x: str) -> str:
     return x if kind == "int64" else make.add("Cast", x, to=TensorProto.INT64)
 
 
-def feature_vectorizer(node: NodeProto, make: Maker) -> bool:
+def feature_vectorizer(make: Maker) -> None:
     """Replace FeatureVectorizer: rows of all inputs beside each other, as float32."""
     widths = make.attributes.get("inputdimensions", ())
-    if len(widths) != len(node.input):
-        raise Unsupported(f"{len(widths)} widths do not fit {len(node.input)} inputs")
+    if len(widths) != len(make.inputs):
+        raise Unsupported(f"{len(widths)} widths do not fit {len(make.inputs)} inputs")
     parts = []
-    for name, width in zip(node.input, widths, strict=True):
+    for name, width in zip(make.inputs, widths, strict=True):
         shape = make.sizes(name)
         if shape[-1] != width:
             raise Unsupported(f"{width} of {shape[-1]} values of a row are not supported; all of them are")
         real = name if make.dtype(name) == "float32" else make.add("Cast", name, to=TensorProto.FLOAT)
         parts.append(real if len(shape) == 2 else make.reshaped(real, (1, width)))
-    make.add("Concat", *parts, out=node.output[0], axis=1)
-    return True
+    make.add("Concat", *parts, out=make.outputs[0], axis=1)
 
 
-def label_encoder(node: NodeProto, make: Maker) -> bool:
+def label_encoder(make: Maker) -> None:
     """Replace LabelEncoder from numbers to numbers: the value of the key that a number equals."""
     keys, values = _numbers(make, "keys"), _numbers(make, "values")
     if keys.size != values.size or not 1 <= keys.size <= _MOST_KEYS:
         raise Unsupported(f"{keys.size} keys and {values.size} values; 1 to {_MOST_KEYS} pairs are supported")
-    x, otherwise = node.input[0], _default(make, values)
+    x, otherwise = make.inputs[0], _default(make, values)
     result = make.constant(np.full([1] * len(make.sizes(x)), otherwise, values.dtype), values.dtype)
     for key, value in reversed(list(zip(keys, values, strict=True))):  # the first of equal keys counts
         same = make.add("Equal", x, make.constant(key, keys.dtype))
         result = make.add("Where", same, make.constant(value, values.dtype), result)
-    make.add("Identity", result, out=node.output[0])
-    return True
+    make.add("Identity", result, out=make.outputs[0])
 
 
 def _numbers(make: Maker, what: str) -> NDArray[Any]:

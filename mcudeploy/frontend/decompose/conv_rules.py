@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
@@ -39,11 +38,11 @@ class _ConvAxis:
         return cls(stride, taps, (taps - 1, max(blocks - size, 0)), before, before + made)
 
 
-def conv_transpose(node: NodeProto, make: Maker) -> bool:
+def conv_transpose(make: Maker) -> None:
     """Replace ConvTranspose; weights must be constant, dilations 1. Weights of 8 bits stay integers."""
-    x, shape = node.input[0], make.sizes(node.input[0])
-    weights = make.constant_of(node.input[1], "the weights")
-    bias = make.constant_of(node.input[2], "the bias") if make.input(2) else None
+    x, shape = make.inputs[0], make.sizes(make.inputs[0])
+    weights = make.constant_of(make.inputs[1], "the weights")
+    bias = make.constant_of(make.inputs[2], "the bias") if make.input(2) else None
     if weights.dtype != np.float32 or weights.ndim != len(shape):
         raise Unsupported(f"weights {list(weights.shape)} of {weights.dtype} do not fit {list(shape)}")
     rank, groups = weights.ndim - 2, make.integer("group", 1)
@@ -69,15 +68,14 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
     whole = [block * stride for block, stride in zip(blocks, strides, strict=True)]
     moved = make.add("Transpose", apart, perm=perm)
     if all(axis.first == 0 and axis.end == size for axis, size in zip(axes, whole, strict=True)):
-        make.reshaped(moved, (shape[0], groups * count, *whole), out=node.output[0])
-        return True
+        make.reshaped(moved, (shape[0], groups * count, *whole), out=make.outputs[0])
+        return
     image = make.reshaped(moved, (shape[0], groups * count, *whole))
     places = list(range(2, rank + 2))
     bounds = [
         make.constant(each, np.int64) for each in ([a.first for a in axes], [a.end for a in axes], places)
     ]
-    make.add("Slice", image, *bounds, out=node.output[0])
-    return True
+    make.add("Slice", image, *bounds, out=make.outputs[0])
 
 
 def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_ConvAxis]:

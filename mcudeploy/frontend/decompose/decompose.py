@@ -92,9 +92,9 @@ _MOST_NODES = 2**16
 _DEEPEST = 100
 _OTHER_FLOATS = frozenset({"float16", "float64", "bfloat16"})
 
-Rule = Callable[[NodeProto, Maker], bool]
-"""Signature of a rule, which adds the nodes that replace one node. It returns False if the node stays for
-lowering, and raises Unsupported if no nodes can replace it.
+Rule = Callable[[Maker], None]
+"""Signature of a rule, which adds the nodes that replace one node. If it adds none, the node stays for
+lowering. It raises Unsupported if no nodes can replace it.
 """
 
 RULES: dict[str, Rule] = {
@@ -301,7 +301,8 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Seq
     """Apply a rule to a node. Raises Unsupported, also for a malformed node."""
     try:
         make = Maker(node, label, facts)
-        if not rule(node, make):
+        rule(make)
+        if not make.nodes:
             return [node]
         kind = make.dtype(node.input[0])
         if kind in _OTHER_FLOATS:

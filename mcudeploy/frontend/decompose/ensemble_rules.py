@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, numpy_helper
+from onnx import numpy_helper
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -27,7 +27,7 @@ class _Columns:
             self.lists.setdefault(f"{prefix}_{name}", []).append(value)
 
 
-def tree_ensemble(node: NodeProto, make: Maker) -> bool:
+def tree_ensemble(make: Maker) -> None:
     """Replace TreeEnsemble: sums of weights of leaves, as TreeEnsembleRegressor has them."""
     make.require_float()
     how, transform = make.integer("aggregate_function", _SUM), make.integer("post_transform")
@@ -38,15 +38,14 @@ def tree_ensemble(node: NodeProto, make: Maker) -> bool:
             f"post_transform {transform}: ONNX and ONNX Runtime differ in the numbers of transformations; "
             "export the trees without, and add a Sigmoid or Softmax after them"
         )
-    count, rows = make.integer("n_targets", 1), make.sizes(node.input[0])[0]
+    count, rows = make.integer("n_targets", 1), make.sizes(make.inputs[0])[0]
     columns = _columns_of(make)
     if how == _AVERAGE:
         trees = len(make.attributes["tree_roots"])
         columns["target_weights"] = [weight / trees for weight in columns["target_weights"]]
     # ONNX's checker refuses the operator where TreeEnsemble stands, so it is in the domain of our nodes.
-    sums = make.add("TreeEnsembleRegressor", node.input[0], domain=DOMAIN, n_targets=count, **columns)
-    make.reshaped(sums, [rows, count], out=node.output[0])
-    return True
+    sums = make.add("TreeEnsembleRegressor", make.inputs[0], domain=DOMAIN, n_targets=count, **columns)
+    make.reshaped(sums, [rows, count], out=make.outputs[0])
 
 
 def _columns_of(make: Maker) -> dict[str, Any]:

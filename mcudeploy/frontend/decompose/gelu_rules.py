@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from onnx import NodeProto
-
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.qoperator_rules import padded
 
@@ -15,34 +13,31 @@ _QUICK_SLOPE = 1.702
 """Slope of QuickGelu's sigmoid if the node states none."""
 
 
-def gelu(node: NodeProto, make: Maker) -> bool:
+def gelu(make: Maker) -> None:
     """Replace Gelu and BiasGelu: the product of x and the normal distribution function of x."""
-    x = _biased(node, make)
+    x = _biased(make)
     share = make.add("Erf", make.add("Mul", x, make.constant(sqrt(0.5))))
-    _share_of(make, x, share, node.output[0])
-    return True
+    _share_of(make, x, share, make.outputs[0])
 
 
-def fast_gelu(node: NodeProto, make: Maker) -> bool:
+def fast_gelu(make: Maker) -> None:
     """Replace FastGelu, which approximates the distribution function by tanh."""
-    x = _biased(node, make)
+    x = _biased(make)
     cube = make.add("Mul", make.add("Mul", x, x), x)
     inner = make.add("Add", x, make.add("Mul", cube, make.constant(_CUBIC)))
     share = make.add("Tanh", make.add("Mul", inner, make.constant(sqrt(2 / pi))))
-    _share_of(make, x, share, node.output[0])
-    return True
+    _share_of(make, x, share, make.outputs[0])
 
 
-def quick_gelu(node: NodeProto, make: Maker) -> bool:
+def quick_gelu(make: Maker) -> None:
     """Replace QuickGelu: the product of x and a sigmoid of x."""
-    x = node.input[0]
+    x = make.inputs[0]
     gate = make.add("Sigmoid", make.add("Mul", x, make.constant(make.number("alpha", _QUICK_SLOPE))))
-    make.add("Mul", x, gate, out=node.output[0])
-    return True
+    make.add("Mul", x, gate, out=make.outputs[0])
 
 
-def _biased(node: NodeProto, make: Maker) -> str:
-    x, bias = padded(node.input, 2)
+def _biased(make: Maker) -> str:
+    x, bias = padded(make.inputs, 2)
     return make.add("Add", x, bias) if bias else x
 
 

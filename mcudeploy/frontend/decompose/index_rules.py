@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, helper
+from onnx import TensorProto, helper
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -56,22 +56,21 @@ def _of_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray
     return make.add("Add", total, make.constant(offsets, np.int64)) if offsets.any() else total
 
 
-def gather_elements(node: NodeProto, make: Maker) -> bool:
+def gather_elements(make: Maker) -> None:
     """Select elements by computed indices along an axis, as elements of the flat value."""
-    x, indices = node.input
+    x, indices = make.inputs
     if make.is_constant(indices):
-        return False
+        return
     shape = make.sizes(x)
     places = _along_axis(make, indices, shape)
-    make.add("Gather", make.reshaped(x, [prod(shape)]), places, out=node.output[0])
-    return True
+    make.add("Gather", make.reshaped(x, [prod(shape)]), places, out=make.outputs[0])
 
 
-def gather_nd(node: NodeProto, make: Maker) -> bool:
+def gather_nd(make: Maker) -> None:
     """Select parts of a value by computed tuples of indices, as rows of a matrix."""
-    x, indices = node.input
+    x, indices = make.inputs
     if make.is_constant(indices):
-        return False
+        return
     shape, own, batch = make.sizes(x), make.sizes(indices), make.integer("batch_dims")
     if own[:batch] != shape[:batch]:
         raise Unsupported(f"{batch} batch dimensions of {list(own)} and {list(shape)} differ")
@@ -81,29 +80,28 @@ def gather_nd(node: NodeProto, make: Maker) -> bool:
     places = _of_tuples(make, indices, sizes, offsets)
     table = make.reshaped(x, (outer * prod(sizes), prod(rest)))
     rows = make.add("Gather", table, places)
-    make.reshaped(rows, (*own[:-1], *rest), out=node.output[0])
-    return True
+    make.reshaped(rows, (*own[:-1], *rest), out=make.outputs[0])
 
 
-def scatter_elements(node: NodeProto, make: Maker) -> bool:
+def scatter_elements(make: Maker) -> None:
     """Write elements at indices along an axis, as rows of one element, see `scatter_rows`."""
-    data, indices, updates = node.input
+    data, indices, updates = make.inputs
     shape = make.sizes(data)
-    return _scattered(make, (data, _along_axis(make, indices, shape), updates), shape, 1)
+    _scattered(make, (data, _along_axis(make, indices, shape), updates), shape, 1)
 
 
-def scatter_nd(node: NodeProto, make: Maker) -> bool:
+def scatter_nd(make: Maker) -> None:
     """Write parts of a value at tuples of indices, as rows of a matrix."""
-    data, indices, updates = node.input
+    data, indices, updates = make.inputs
     shape, depth = make.sizes(data), make.sizes(indices)[-1]
     if depth == 1:
         places = _as_int64(make, indices)
     else:
         places = _of_tuples(make, indices, shape[:depth], np.zeros(1, np.int64))
-    return _scattered(make, (data, places, updates), shape, prod(shape[depth:]))
+    _scattered(make, (data, places, updates), shape, prod(shape[depth:]))
 
 
-def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int], width: int) -> bool:
+def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int], width: int) -> None:
     """Emit a ScatterND of rows of a matrix, the form that is lowered. Constants other than indices and zero
     data become activations.
     """
@@ -126,7 +124,6 @@ def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int]
     rows_put = make.reshaped(updates, (count, width))
     scattered = make.add("ScatterND", rows_of, vector, rows_put, **attributes)
     make.reshaped(scattered, shape, out=make.outputs[0])
-    return True
 
 
 def as_activation(make: Maker, constant: str, source: str) -> str:
@@ -135,10 +132,10 @@ def as_activation(make: Maker, constant: str, source: str) -> str:
     return make.add("Where", make.constant(False, np.bool_), element, constant)
 
 
-def max_unpool(node: NodeProto, make: Maker) -> bool:
+def max_unpool(make: Maker) -> None:
     """Write elements into a zero image at the positions of MaxPool's maxima."""
-    x, indices = node.input[:2]
-    shape, made, kernel = make.sizes(x), make.sizes(node.output[0]), make.attributes["kernel_shape"]
+    x, indices = make.inputs[:2]
+    shape, made, kernel = make.sizes(x), make.sizes(make.outputs[0]), make.attributes["kernel_shape"]
     rank = len(kernel)
     strides, pads = make.attributes.get("strides", (1,) * rank), make.attributes.get("pads", (0,) * 2 * rank)
     sizes = (
@@ -152,16 +149,16 @@ def max_unpool(node: NodeProto, make: Maker) -> bool:
             "Runtime differ in what the indices mean then"
         )
     image = make.constant(np.zeros(made), np.float32)
-    return _scattered(make, (image, indices, x), made, 1)
+    _scattered(make, (image, indices, x), made, 1)
 
 
-def one_hot(node: NodeProto, make: Maker) -> bool:
+def one_hot(make: Maker) -> None:
     """Compare each position with the index."""
-    indices, depths, values = node.input
+    indices, depths, values = make.inputs
     shape, depth = make.sizes(indices), make.known(depths)
     levels, kind = make.known(values), make.dtype(values)
     axis = make.integer("axis", -1) % (len(shape) + 1)
-    count = make.sizes(node.output[0])[axis] if depth is None else int(depth.reshape(-1)[0])
+    count = make.sizes(make.outputs[0])[axis] if depth is None else int(depth.reshape(-1)[0])
     apart = make.reshaped(_as_int64(make, indices), (*shape[:axis], 1, *shape[axis:]))
     from_end = make.add("Add", apart, make.constant(count, np.int64))
     negative = make.add("Less", apart, make.constant(0, np.int64))
@@ -170,24 +167,22 @@ def one_hot(node: NodeProto, make: Maker) -> bool:
     hot = make.add("Equal", places, make.constant(along, np.int64))
     to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     if levels is not None and levels.tolist() == [0, 1]:
-        make.add("Cast", hot, out=node.output[0], to=to)
-        return True
+        make.add("Cast", hot, out=make.outputs[0], to=to)
+        return
     off, on = (
         make.add("Gather", values, make.constant([place], np.int64)) if levels is None
         else make.constant(levels[place], kind)
         for place in (0, 1)
     )  # fmt: skip
-    make.add("Where", hot, on, off, out=node.output[0])
-    return True
+    make.add("Where", hot, on, off, out=make.outputs[0])
 
 
-def compress(node: NodeProto, make: Maker) -> bool:
+def compress(make: Maker) -> None:
     """Select the elements or parts that a constant condition marks."""
-    x, condition = node.input
+    x, condition = make.inputs
     chosen = make.constant_of(condition, "the condition")
     axis = make.attributes.get("axis")
     if axis is None:
         x, axis = make.reshaped(x, [-1]), 0
     wanted = make.constant(np.flatnonzero(chosen), np.int64)
-    make.add("Gather", x, wanted, out=node.output[0], axis=int(axis))
-    return True
+    make.add("Gather", x, wanted, out=make.outputs[0], axis=int(axis))

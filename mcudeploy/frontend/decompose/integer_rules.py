@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.qoperator_rules import padded, real
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 
 
-def conv_integer(node: NodeProto, make: Maker) -> bool:
+def conv_integer(make: Maker) -> None:
     """Multiply integers as floats. The sums are whole numbers; a Cast to float32 after them loses no more."""
-    x, w, x_zero, w_zero = padded(node.input, 4)
+    x, w, x_zero, w_zero = padded(make.inputs, 4)
     made = make.add("Conv", _steps(make, x, x_zero), _steps(make, w, w_zero, 0), **make.attributes)
-    return _whole(node, make, made)
+    _whole(make, made)
 
 
-def matmul_integer(node: NodeProto, make: Maker) -> bool:
+def matmul_integer(make: Maker) -> None:
     """Multiply integer matrices; the second one may have a zero point for each column."""
-    a, b, a_zero, b_zero = padded(node.input, 4)
-    return _whole(node, make, make.add("MatMul", _steps(make, a, a_zero), _steps(make, b, b_zero, 1)))
+    a, b, a_zero, b_zero = padded(make.inputs, 4)
+    _whole(make, make.add("MatMul", _steps(make, a, a_zero), _steps(make, b, b_zero, 1)))
 
 
 def _steps(make: Maker, x: str, zero_point: str, axis: int | None = None) -> str:
@@ -32,34 +32,31 @@ def _steps(make: Maker, x: str, zero_point: str, axis: int | None = None) -> str
     return real(make, x, scale, zero_point, axis)
 
 
-def _whole(node: NodeProto, make: Maker, made: str) -> bool:
-    make.whole[node.output[0]] = made
-    make.add("Cast", made, out=node.output[0], to=TensorProto.INT32)
-    return True
+def _whole(make: Maker, made: str) -> None:
+    make.whole[make.outputs[0]] = made
+    make.add("Cast", made, out=make.outputs[0], to=TensorProto.INT32)
 
 
-def cast_of_whole(node: NodeProto, make: Maker) -> bool:
+def cast_of_whole(make: Maker) -> None:
     """Replace a Cast to float32 of sums that are already floats."""
-    made = make.whole.get(node.input[0])
+    made = make.whole.get(make.inputs[0])
     if made is None or make.attributes.get("to") != TensorProto.FLOAT:
-        return False
-    make.add("Identity", made, out=node.output[0])
-    return True
+        return
+    make.add("Identity", made, out=make.outputs[0])
 
 
-def matmul_integer_to_float(node: NodeProto, make: Maker) -> bool:
+def matmul_integer_to_float(make: Maker) -> None:
     """Replace a product of quantised matrices whose result stays float."""
-    a, b, a_scale, b_scale, a_zero, b_zero, bias = padded(node.input, 7)
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = padded(make.inputs, 7)
     operands = real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, 1)
-    made = make.add("MatMul", *operands, out="" if bias else node.output[0])
+    made = make.add("MatMul", *operands, out="" if bias else make.outputs[0])
     if bias:
-        make.add("Add", made, bias, out=node.output[0])
-    return True
+        make.add("Add", made, bias, out=make.outputs[0])
 
 
-def matmul_nbits(node: NodeProto, make: Maker) -> bool:
+def matmul_nbits(make: Maker) -> None:
     """Unpack weights [N, blocks, bytes] of few bits, with a scale for each block, to float32."""
-    x, packed, scales, zeros, order, bias = padded(node.input, 6)
+    x, packed, scales, zeros, order, bias = padded(make.inputs, 6)
     weights, scale = make.constant_of(packed, "the weights"), make.constant_of(scales, "the scales")
     if order:
         raise Unsupported("an order of groups (g_idx) is not supported: quantise without it")
@@ -75,10 +72,9 @@ def matmul_nbits(node: NodeProto, make: Maker) -> bool:
     scale = scale.reshape(columns, blocks, 1).astype(np.float32)
     real_weights = (steps.reshape(columns, blocks, block) - zero) * scale
     matrix = make.constant(real_weights.reshape(columns, -1)[:, :depth].T)
-    made = make.add("MatMul", x, matrix, out="" if bias else node.output[0])
+    made = make.add("MatMul", x, matrix, out="" if bias else make.outputs[0])
     if bias:
-        make.add("Add", made, bias, out=node.output[0])
-    return True
+        make.add("Add", made, bias, out=make.outputs[0])
 
 
 def _zero_points(found: NDArray[np.generic] | None, shape: tuple[int, int], bits: int) -> NDArray[np.float32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.names import printable
@@ -18,26 +18,24 @@ _EXACT = 1 << 24
 """Labels up to this number are exact as float32."""
 
 
-def scaler(node: NodeProto, make: Maker) -> bool:
+def scaler(make: Maker) -> None:
     """Replace Scaler: the difference to an offset, times a factor, for each value."""
     make.require_float()
     offset, scale = (make.constant(make.attributes.get(name, [0.0])) for name in ("offset", "scale"))
-    make.add("Mul", make.add("Sub", node.input[0], offset), scale, out=node.output[0])
-    return True
+    make.add("Mul", make.add("Sub", make.inputs[0], offset), scale, out=make.outputs[0])
 
 
-def binarizer(node: NodeProto, make: Maker) -> bool:
+def binarizer(make: Maker) -> None:
     """Replace Binarizer: 1 for values above a threshold."""
     make.require_float()
-    above = make.add("Less", make.constant(make.number("threshold")), node.input[0])
-    make.add("Cast", above, out=node.output[0], to=TensorProto.FLOAT)
-    return True
+    above = make.add("Less", make.constant(make.number("threshold")), make.inputs[0])
+    make.add("Cast", above, out=make.outputs[0], to=TensorProto.FLOAT)
 
 
-def normalizer(node: NodeProto, make: Maker) -> bool:
+def normalizer(make: Maker) -> None:
     """Replace Normalizer: rows divided by their largest value or their norm, unless that is 0."""
     make.require_float()
-    x, norm = node.input[0], text_of(make, "norm", b"MAX")
+    x, norm = make.inputs[0], text_of(make, "norm", b"MAX")
     axes = [len(make.sizes(x)) - 1]
     match norm:
         case "MAX":
@@ -50,47 +48,43 @@ def normalizer(node: NodeProto, make: Maker) -> bool:
             raise Unsupported(f"the norm {norm} is not supported; MAX, L1 and L2 are")
     zero, one = make.constant(0.0), make.constant(1.0)
     divisor = make.add("Where", make.add("Equal", size, zero), one, size)
-    make.add("Div", x, divisor, out=node.output[0])
-    return True
+    make.add("Div", x, divisor, out=make.outputs[0])
 
 
-def feature_extractor(node: NodeProto, make: Maker) -> bool:
+def feature_extractor(make: Maker) -> None:
     """Replace ArrayFeatureExtractor: elements along the last axis; those of a vector become a row."""
-    x, indices = node.input
+    x, indices = make.inputs
     shape, count = make.sizes(x), int(np.prod(make.sizes(indices)))
     flat = make.reshaped(indices, [count])
     if len(shape) == 1:
         chosen = make.add("Gather", x, flat, axis=0)
-        make.reshaped(chosen, [1, count], out=node.output[0])
+        make.reshaped(chosen, [1, count], out=make.outputs[0])
     else:
-        make.add("Gather", x, flat, out=node.output[0], axis=len(shape) - 1)
-    return True
+        make.add("Gather", x, flat, out=make.outputs[0], axis=len(shape) - 1)
 
 
-def linear_regressor(node: NodeProto, make: Maker) -> bool:
+def linear_regressor(make: Maker) -> None:
     """Replace LinearRegressor: a dense layer."""
     make.require_float()
     if transform_of(make) != "NONE":
         raise Unsupported(f"the transformation {transform_of(make)} is not supported; NONE is")
-    _dense(node, make, make.integer("targets", 1), node.output[0])
-    return True
+    _dense(make, make.integer("targets", 1), make.outputs[0])
 
 
-def linear_classifier(node: NodeProto, make: Maker) -> bool:
+def linear_classifier(make: Maker) -> None:
     """Replace LinearClassifier with coefficients of each class: a dense layer and its largest value."""
     make.require_float()
     labels = class_labels(make, "classlabels_ints")
     count = len(labels)
-    width = make.sizes(node.input[0])[-1]
+    width = make.sizes(make.inputs[0])[-1]
     if len(make.attributes.get("coefficients", ())) != count * width:
         raise Unsupported(f"it has no row of coefficients for each of {count} classes, which is needed")
-    scores = _dense(node, make, count, "")
+    scores = _dense(make, count, "")
     choose_label(make, make.add("ArgMax", scores, axis=1, keepdims=0), labels)
     _scores(make, scores, transform_of(make))
-    return True
 
 
-def tree_regressor(node: NodeProto, make: Maker) -> bool:
+def tree_regressor(make: Maker) -> None:
     """Replace base values, means and transformations of TreeEnsembleRegressor; sums of weights stay."""
     attributes = dict(make.attributes)
     base, transform = attributes.pop("base_values", []), transform_of(make)
@@ -102,22 +96,21 @@ def tree_regressor(node: NodeProto, make: Maker) -> bool:
     make.require_float()
     _require_lists(make)
     if how == "SUM" and transform == "NONE" and not any(base):
-        if not make.shape(node.output[0]):
-            rows = make.sizes(node.input[0])[0]
-            make.state(node.output[0], np.float32, (rows, make.integer("n_targets", 1)))
-        return False
+        if not make.shape(make.outputs[0]):
+            rows = make.sizes(make.inputs[0])[0]
+            make.state(make.outputs[0], np.float32, (rows, make.integer("n_targets", 1)))
+        return
     if how == "AVERAGE":
         trees = len(set(attributes["nodes_treeids"]))
         attributes["target_weights"] = [weight / trees for weight in attributes["target_weights"]]
-    sums = make.add("TreeEnsembleRegressor", node.input[0], domain=ML_DOMAIN, **attributes)
-    sums = make.reshaped(sums, [make.sizes(node.input[0])[0], make.integer("n_targets", 1)])
+    sums = make.add("TreeEnsembleRegressor", make.inputs[0], domain=ML_DOMAIN, **attributes)
+    sums = make.reshaped(sums, [make.sizes(make.inputs[0])[0], make.integer("n_targets", 1)])
     if any(base):
         sums = make.add("Add", sums, make.constant(base))
-    _transformed(make, sums, transform, node.output[0])
-    return True
+    _transformed(make, sums, transform, make.outputs[0])
 
 
-def tree_classifier(node: NodeProto, make: Maker) -> bool:
+def tree_classifier(make: Maker) -> None:
     """Replace TreeEnsembleClassifier: sums of weights, and the class of the largest."""
     make.require_float()
     _require_lists(make)
@@ -130,19 +123,18 @@ def tree_classifier(node: NodeProto, make: Maker) -> bool:
         attributes[f"target_{column}"] = make.attributes.get(f"class_{column}", [])
     if single:
         attributes["target_ids"] = [0] * len(ids)
-    rows = make.sizes(node.input[0])[0]
-    sums = make.add("TreeEnsembleRegressor", node.input[0], domain=ML_DOMAIN, n_targets=count, **attributes)
+    rows = make.sizes(make.inputs[0])[0]
+    sums = make.add("TreeEnsembleRegressor", make.inputs[0], domain=ML_DOMAIN, n_targets=count, **attributes)
     sums = make.reshaped(sums, [rows, count])
     if single:
         _one_score(make, sums, labels, base)
-        return True
+        return
     if base:
         if len(base) != count:
             raise Unsupported(f"it has {len(base)} base values for {count} classes")
         sums = make.add("Add", sums, make.constant(base))
     choose_label(make, make.add("ArgMax", sums, axis=1, keepdims=0), labels)
     _scores(make, sums, transform_of(make))
-    return True
 
 
 def _one_score(make: Maker, sums: str, labels: list[int], base: list[float]) -> None:
@@ -164,14 +156,14 @@ def _one_score(make: Maker, sums: str, labels: list[int], base: list[float]) -> 
     _scores(make, make.add("Concat", other, sums, axis=1), transform)
 
 
-def _dense(node: NodeProto, make: Maker, count: int, out: str) -> str:
-    width = make.sizes(node.input[0])[-1]
+def _dense(make: Maker, count: int, out: str) -> str:
+    width = make.sizes(make.inputs[0])[-1]
     coefficients = np.array(make.attributes.get("coefficients", ()), np.float32)
     intercepts = np.array(make.attributes.get("intercepts", ()) or [0.0] * count, np.float32)
     if coefficients.size != count * width or intercepts.size != count:
         raise Unsupported(f"{coefficients.size} coefficients do not fit {count} results of {width} values")
     weights = make.constant(coefficients.reshape(count, width))
-    return make.add("Gemm", node.input[0], weights, make.constant(intercepts), out=out, transB=1)
+    return make.add("Gemm", make.inputs[0], weights, make.constant(intercepts), out=out, transB=1)
 
 
 def class_labels(make: Maker, name: str) -> list[int]:

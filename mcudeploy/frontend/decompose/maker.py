@@ -38,8 +38,8 @@ class Maker:
     """Collects the nodes that replace one node. They keep its name, which errors quote."""
 
     def __init__(self, node: NodeProto, label: str, facts: ModelFacts) -> None:
-        self.nodes: list[NodeProto] = []
-        self.inputs, self.outputs = list(node.input), list(node.output)
+        self.node, self.nodes = node, list[NodeProto]()
+        self.op, self.inputs, self.outputs = str(node.op_type), list(node.input), list(node.output)
         self.attributes: dict[str, Any] = {
             item.name: helper.get_attribute_value(item) for item in node.attribute
         }

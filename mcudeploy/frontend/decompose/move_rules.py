@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 
 
-def center_crop_pad(node: NodeProto, make: Maker) -> bool:
+def center_crop_pad(make: Maker) -> None:
     """Replace by one Pad, whose negative amounts crop."""
-    x, wanted = node.input
+    x, wanted = make.inputs
     shape, sizes = make.shape(x), make.known(wanted)
     if shape is None or sizes is None:
-        return False
+        return
     rank = len(shape)
     axes = make.attributes.get("axes") or range(rank)
     amounts = [0] * (2 * rank)
@@ -21,20 +20,18 @@ def center_crop_pad(node: NodeProto, make: Maker) -> bool:
         more = size - shape[axis]
         before = more // 2 if more > 0 else -(-more // 2)
         amounts[axis % rank], amounts[axis % rank + rank] = before, more - before
-    make.add("Pad", x, make.constant(amounts, np.int64), out=node.output[0])
-    return True
+    make.add("Pad", x, make.constant(amounts, np.int64), out=make.outputs[0])
 
 
-def trilu(node: NodeProto, make: Maker) -> bool:
+def trilu(make: Maker) -> None:
     """Select by a constant mask, not by a product with zeros, which would keep infinities."""
-    x, *given = node.input
+    x, *given = make.inputs
     shape = make.shape(x)
     diagonal = make.known(given[0]) if given and given[0] else np.zeros((), np.int64)
     if shape is None or len(shape) < 2 or diagonal is None:
-        return False
+        return
     zero = make.constant(0, make.dtype(x) or np.float32)
     whole = np.ones(shape[-2:], np.bool_)
     cut = np.triu if make.attributes.get("upper", 1) else np.tril
     mask = cut(whole, int(diagonal.reshape(-1)[0]))
-    make.add("Where", make.constant(mask, np.bool_), x, zero, out=node.output[0])
-    return True
+    make.add("Where", make.constant(mask, np.bool_), x, zero, out=make.outputs[0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -14,26 +13,25 @@ _EPSILON = 1e-5
 _MVN_EPSILON = 1e-9
 
 
-def layer_norm(node: NodeProto, make: Maker) -> bool:
+def layer_norm(make: Maker) -> None:
     """Replace LayerNormalization and RMSNormalization whose mean or deviation is read, or whose parameters
     are computed.
     """
-    x, scale, bias = node.input[0], make.input(1), make.input(2)
+    x, scale, bias = make.inputs[0], make.input(1), make.input(2)
     shape = make.shape(x)
     statistics = [make.output(place) if make.is_read(make.output(place)) else "" for place in (1, 2)]
     fixed = all(make.known(name) is not None for name in (scale, bias) if name)
     if shape is None or (fixed and not any(statistics)):
-        return False
+        return
     axis = make.integer("axis", -1) % len(shape)
     if any(statistics):
         made = _with_statistics(make, x, range(axis, len(shape)), statistics)
     else:
         ones = make.constant(np.ones(shape[axis:]))
-        made = make.add(node.op_type, x, ones, **make.only("axis", "epsilon"))
+        made = make.add(make.op, x, ones, **make.only("axis", "epsilon"))
     made = make.add("Mul", made, scale) if scale else made
     made = make.add("Add", made, bias) if bias else made
-    make.add("Identity", made, out=node.output[0])
-    return True
+    make.add("Identity", made, out=make.outputs[0])
 
 
 def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> str:
@@ -46,31 +44,29 @@ def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> st
     return make.add("Mul", centred, inverse)
 
 
-def batch_normalization(node: NodeProto, make: Maker) -> bool:
+def batch_normalization(make: Maker) -> None:
     """Replace normalisations with computed parameters, or of several images."""
-    shape = make.shape(node.input[0])
-    if shape is None or len(shape) < 2 or make.integer("training_mode") or any(node.output[1:]):
-        return False
-    if shape[0] == 1 and all(make.known(name) is not None for name in node.input[1:5]):
-        return False
+    shape = make.shape(make.inputs[0])
+    if shape is None or len(shape) < 2 or make.integer("training_mode") or any(make.outputs[1:]):
+        return
+    if shape[0] == 1 and all(make.known(name) is not None for name in make.inputs[1:5]):
+        return
     epsilon = make.constant(make.number("epsilon", _EPSILON))
-    scale, bias, mean, variance = (_per_channel(make, name, shape) for name in node.input[1:5])
+    scale, bias, mean, variance = (_per_channel(make, name, shape) for name in make.inputs[1:5])
     gain = make.add("Div", scale, make.add("Sqrt", make.add("Add", variance, epsilon)))
     shift = make.add("Sub", bias, make.add("Mul", mean, gain))
-    make.add("Add", make.add("Mul", node.input[0], gain), shift, out=node.output[0])
-    return True
+    make.add("Add", make.add("Mul", make.inputs[0], gain), shift, out=make.outputs[0])
 
 
-def instance_normalization(node: NodeProto, make: Maker) -> bool:
+def instance_normalization(make: Maker) -> None:
     """Normalise each channel by its mean and deviation."""
-    x, scale, bias = node.input
+    x, scale, bias = make.inputs
     shape = _image(make)
     axes = range(2, len(shape))
     centred, deviation = make.normalized(x, axes, make.number("epsilon", _EPSILON))
     gain = make.add("Div", _per_channel(make, scale, shape), deviation)
     shift = _shift(make, centred, axes, gain, _per_channel(make, bias, shape))
-    make.add("Add", make.add("Mul", centred, gain), shift, out=node.output[0])
-    return True
+    make.add("Add", make.add("Mul", centred, gain), shift, out=make.outputs[0])
 
 
 def _shift(make: Maker, centred: str, axes: range, gain: str, bias: str) -> str:
@@ -93,9 +89,9 @@ def _per_channel(make: Maker, name: str, shape: tuple[int, ...]) -> str:
     return make.reshaped(name, (-1, *(1,) * (len(shape) - 2)))
 
 
-def group_normalization(node: NodeProto, make: Maker) -> bool:
+def group_normalization(make: Maker) -> None:
     """Normalise groups of channels by their mean and deviation."""
-    x, scale, bias = node.input
+    x, scale, bias = make.inputs
     shape, groups = _image(make), make.integer("num_groups", 1)
     batch, channels = shape[:2]
     if groups < 1 or channels % groups:
@@ -109,26 +105,24 @@ def group_normalization(node: NodeProto, make: Maker) -> bool:
     shift = _shift(make, centred, axes, gain, make.reshaped(bias, parameters))
     channel = (-1, channels, *(1,) * (len(shape) - 2))
     scaled = make.add("Mul", make.reshaped(centred, shape), make.reshaped(gain, channel))
-    make.add("Add", scaled, make.reshaped(shift, channel), out=node.output[0])
-    return True
+    make.add("Add", scaled, make.reshaped(shift, channel), out=make.outputs[0])
 
 
-def shifted_image(node: NodeProto, make: Maker) -> bool:
+def shifted_image(make: Maker) -> None:
     """Subtract the first element of each channel or group before it is normalised, which changes no result.
 
     Otherwise ONNX Runtime divides the rounding error of the mean of a constant image by the root of epsilon.
     """
-    x, out = node.input[0], node.output[0]
+    x, out = make.inputs[0], make.outputs[0]
     make.stem += "/shifted"
     whole = make.reshaped(x, (0, make.integer("num_groups"), -1))
     first = make.add("Gather", whole, make.constant([0], np.int64), axis=2)
     size = make.add("Shape", x)
     shifted = make.add("Reshape", make.add("Sub", whole, first), size)
-    make.add(node.op_type, shifted, *node.input[1:], out=out, **make.attributes)
-    return True
+    make.add(make.op, shifted, *make.inputs[1:], out=out, **make.attributes)
 
 
-def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
+def mean_variance_normalization(make: Maker) -> None:
     """Normalise whole axes by their mean and deviation.
 
     The first element is subtracted before: otherwise the rounding error of the mean of a constant image
@@ -136,16 +130,15 @@ def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
     """
     axes = [int(axis) for axis in make.attributes.get("axes", (0, 2, 3))]
     bounds = [make.constant(bound, np.int64) for bound in ([0] * len(axes), [1] * len(axes), axes)]
-    shifted = make.add("Sub", node.input[0], make.add("Slice", node.input[0], *bounds))
+    shifted = make.add("Sub", make.inputs[0], make.add("Slice", make.inputs[0], *bounds))
     centred, deviation = make.normalized(shifted, axes, 0.0)
     divisor = make.add("Add", deviation, make.constant(_MVN_EPSILON))
-    make.add("Div", centred, divisor, out=node.output[0])
-    return True
+    make.add("Div", centred, divisor, out=make.outputs[0])
 
 
-def lp_normalization(node: NodeProto, make: Maker) -> bool:
+def lp_normalization(make: Maker) -> None:
     """Divide values by their norm along an axis; the result is zero if the norm is 0."""
-    x, axes = node.input[0], [make.integer("axis", -1)]
+    x, axes = make.inputs[0], [make.integer("axis", -1)]
     power = make.integer("p", 2)
     if power not in (1, 2):
         raise Unsupported(f"p {power} is not supported; 1 and 2 are")
@@ -155,13 +148,12 @@ def lp_normalization(node: NodeProto, make: Maker) -> bool:
         norm = make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes))
     nothing = make.add("Equal", norm, make.constant(0.0))
     divisor = make.add("Where", nothing, make.constant(1.0), norm)
-    make.add("Div", x, divisor, out=node.output[0])
-    return True
+    make.add("Div", x, divisor, out=make.outputs[0])
 
 
-def local_response_normalization(node: NodeProto, make: Maker) -> bool:
+def local_response_normalization(make: Maker) -> None:
     """Replace LRN: the mean of squares over adjacent channels is an average pool along them."""
-    x, shape, size = node.input[0], _image(make), make.integer("size")
+    x, shape, size = make.inputs[0], _image(make), make.integer("size")
     last = make.add("Transpose", make.add("Mul", x, x), perm=(0, *range(2, len(shape)), 1))
     pixels = prod((shape[0], *shape[2:]))
     pads = [0, (size - 1) // 2, 0, size // 2]
@@ -172,5 +164,4 @@ def local_response_normalization(node: NodeProto, make: Maker) -> bool:
     grown = make.add("Mul", squares, make.constant(make.number("alpha", 1e-4)))
     base = make.add("Add", grown, make.constant(make.number("bias", 1.0)))
     power = make.add("Pow", base, make.constant(make.number("beta", 0.75)))
-    make.add("Div", x, power, out=node.output[0])
-    return True
+    make.add("Div", x, power, out=make.outputs[0])

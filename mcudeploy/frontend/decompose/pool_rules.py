@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-from onnx import NodeProto
-
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
@@ -13,9 +11,9 @@ _DILATED_MEANS = 19
 """First opset in which AveragePool has dilations; LpPool has them earlier."""
 
 
-def lp_pool(node: NodeProto, make: Maker) -> bool:
+def lp_pool(make: Maker) -> None:
     """Replace LpPool: the mean of powers in a window times their number, and the root of that."""
-    shape, made = make.sizes(node.input[0])[2:], make.sizes(node.output[0])[2:]
+    shape, made = make.sizes(make.inputs[0])[2:], make.sizes(make.outputs[0])[2:]
     kernel = [int(size) for size in make.attributes["kernel_shape"]]
     ones = (1,) * len(kernel)
     strides, dilations = (make.attributes.get(name, ones) for name in ("strides", "dilations"))
@@ -31,10 +29,9 @@ def lp_pool(node: NodeProto, make: Maker) -> bool:
                 f"dilations {list(dilations)} need opset {_DILATED_MEANS}: export the model with it"
             )
         attributes["dilations"] = dilations
-    powers = _power(make, node.input[0])
+    powers = _power(make, make.inputs[0])
     sums = make.add("Mul", make.add("AveragePool", powers, **attributes), make.constant(float(prod(kernel))))
     _root(make, sums)
-    return True
 
 
 def _before(make: Maker, axis: int, rank: int, total: int) -> int:
@@ -49,11 +46,10 @@ def _before(make: Maker, axis: int, rank: int, total: int) -> int:
     return int(make.attributes.get("pads", (0,) * (2 * rank))[axis])
 
 
-def global_lp_pool(node: NodeProto, make: Maker) -> bool:
+def global_lp_pool(make: Maker) -> None:
     """Replace GlobalLpPool by LpPool over the whole image."""
-    axes = range(2, len(make.sizes(node.input[0])))
-    _root(make, make.reduce("ReduceSum", _power(make, node.input[0]), axes))
-    return True
+    axes = range(2, len(make.sizes(make.inputs[0])))
+    _root(make, make.reduce("ReduceSum", _power(make, make.inputs[0]), axes))
 
 
 def _power(make: Maker, x: str) -> str:

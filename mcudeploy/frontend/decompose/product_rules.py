@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -32,20 +31,19 @@ class Term:
         return dict(zip(self.letters, self.shape, strict=True))
 
 
-def matmul(node: NodeProto, make: Maker) -> bool:
+def matmul(make: Maker) -> None:
     """Replace products that lowering lacks: vectors, repeated matrices, and batches of constant matrices."""
-    a, b = make.shape(node.input[0]), make.shape(node.input[1])
+    a, b = make.shape(make.inputs[0]), make.shape(make.inputs[1])
     if 1 in (len(a or ()), len(b or ())):  # a vector: the shape of the other one may follow later
-        a, b = make.sizes(node.input[0]), make.sizes(node.input[1])
+        a, b = make.sizes(make.inputs[0]), make.sizes(make.inputs[1])
     if a is None or b is None or _is_plain(make, a, b):
-        return False
+        return
     lead = _DOTS[: max(len(a), len(b), 2) - 2]
-    first = Term(node.input[0], "k" if len(a) == 1 else lead[len(lead) + 2 - len(a) :] + "mk", a)
-    second = Term(node.input[1], "k" if len(b) == 1 else lead[len(lead) + 2 - len(b) :] + "kn", b)
+    first = Term(make.inputs[0], "k" if len(a) == 1 else lead[len(lead) + 2 - len(a) :] + "mk", a)
+    second = Term(make.inputs[1], "k" if len(b) == 1 else lead[len(lead) + 2 - len(b) :] + "kn", b)
     result = lead + ("m" if len(a) > 1 else "") + ("n" if len(b) > 1 else "")
     made = product(make, first, second, result)
-    ordered(make, made, result, _sizes((first, second)), node.output[0])
-    return True
+    ordered(make, made, result, _sizes((first, second)), make.outputs[0])
 
 
 def _is_plain(make: Maker, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -67,14 +65,14 @@ def _long(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def gemm(node: NodeProto, make: Maker) -> bool:
+def gemm(make: Maker) -> None:
     """Replace a Gemm whose second or third matrix is computed, or whose third matrix differs between rows."""
     make.require_float()
-    a, b, c = node.input[0], node.input[1], make.input(2)
+    a, b, c = make.inputs[0], make.inputs[1], make.input(2)
     beta = make.number("beta", 1.0)
     constant = make.is_constant(b)
     if constant and (not c or _is_row(make, c)):
-        return False
+        return
     if constant:
         made = make.add("Gemm", a, b, **make.only("alpha", "transA", "transB"))
     else:
@@ -82,10 +80,9 @@ def gemm(node: NodeProto, make: Maker) -> bool:
         b = make.add("Transpose", b, perm=(1, 0)) if make.integer("transB") else b
         made = _scaled(make, make.add("MatMul", a, b), make.number("alpha", 1.0))
     if c and beta != 0:
-        make.add("Add", made, _scaled(make, c, beta), out=node.output[0])
+        make.add("Add", made, _scaled(make, c, beta), out=make.outputs[0])
     else:
-        make.add("Identity", made, out=node.output[0])
-    return True
+        make.add("Identity", made, out=make.outputs[0])
 
 
 def _is_row(make: Maker, name: str) -> bool:
@@ -98,18 +95,17 @@ def _scaled(make: Maker, x: str, factor: float) -> str:
     return x if factor == 1 else make.add("Mul", x, make.constant(factor))
 
 
-def einsum(node: NodeProto, make: Maker) -> bool:
+def einsum(make: Maker) -> None:
     """Replace Einsum by products of two operands, from the left."""
-    shapes = [make.sizes(name) for name in node.input]
+    shapes = [make.sizes(name) for name in make.inputs]
     letters, result = _letters(bytes(make.attributes["equation"]).decode(), [len(shape) for shape in shapes])
-    terms = [_distinct(make, Term(*each)) for each in zip(node.input, letters, shapes, strict=True)]
+    terms = [_distinct(make, Term(*each)) for each in zip(make.inputs, letters, shapes, strict=True)]
     sizes = _sizes(terms)
     total = terms[0]
     for place, term in enumerate(terms[1:], 2):
         wanted = set(result).union(*(later.letters for later in terms[place:]))
         total = product(make, total, term, "".join(letter for letter in sizes if letter in wanted))
-    ordered(make, _summed(make, total, result), result, sizes, node.output[0])
-    return True
+    ordered(make, _summed(make, total, result), result, sizes, make.outputs[0])
 
 
 def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import helper
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -15,22 +15,22 @@ _BATCH_FIRST = ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2))
 """Order of the result axes if the batch comes first."""
 
 
-def batched(node: NodeProto, make: Maker) -> bool:
+def batched(make: Maker) -> None:
     """Replace LSTM, GRU and RNN with layout 1, or a batch: a node for each sequence, the steps first."""
     by_batch = make.integer("layout")
-    sizes = make.shape(node.input[0])
+    sizes = make.shape(make.inputs[0])
     batch = 1 if sizes is None else sizes[0 if by_batch else 1]
     if batch == 1 and not by_batch:
-        return False
-    inputs = list(node.input)
+        return
+    inputs = list(make.inputs)
     if by_batch:
         for position in (_SEQUENCE, *range(_FIRST, min(_LAST, len(inputs)))):
             if inputs[position]:
                 inputs[position] = make.add("Transpose", inputs[position], perm=[1, 0, 2])
     if batch > 1:
         _require_whole(make, sizes or (), by_batch)
-    results = [_one(node, make, inputs, at if batch > 1 else None) for at in range(batch)]
-    for number, name in enumerate(node.output):
+    results = [_one(make, inputs, at if batch > 1 else None) for at in range(batch)]
+    for number, name in enumerate(make.outputs):
         if not name:
             continue
         made = [result[number] for result in results]
@@ -39,7 +39,6 @@ def batched(node: NodeProto, make: Maker) -> bool:
             make.add("Transpose", whole, out=name, perm=list(_BATCH_FIRST[number]))
         else:
             make.add("Identity", whole, out=name)
-    return True
 
 
 def _require_whole(make: Maker, sizes: tuple[int, ...], by_batch: int) -> None:
@@ -57,7 +56,7 @@ def _require_whole(make: Maker, sizes: tuple[int, ...], by_batch: int) -> None:
             )
 
 
-def _one(node: NodeProto, make: Maker, inputs: list[str], sequence: int | None) -> list[str]:
+def _one(make: Maker, inputs: list[str], sequence: int | None) -> list[str]:
     """Results for one sequence of a batch; None: for the whole batch."""
     own = list(inputs)
     if sequence is not None:
@@ -68,8 +67,8 @@ def _one(node: NodeProto, make: Maker, inputs: list[str], sequence: int | None) 
         if len(own) > _LENGTHS:
             own[_LENGTHS] = ""
     outputs = [
-        f"{make.stem}/{len(make.nodes)}/{number}" if name else "" for number, name in enumerate(node.output)
+        f"{make.stem}/{len(make.nodes)}/{number}" if name else "" for number, name in enumerate(make.outputs)
     ]
     attributes = {name: value for name, value in make.attributes.items() if name != "layout"}
-    make.nodes.append(helper.make_node(node.op_type, own, outputs, name=make.label, **attributes))
+    make.nodes.append(helper.make_node(make.op, own, outputs, name=make.label, **attributes))
     return outputs

@@ -6,28 +6,28 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 
-def running(op: str) -> Callable[[NodeProto, Maker], bool]:
+def running(op: str) -> Callable[[Maker], None]:
     """Replace CumSum and CumProd: `op` joins elements 1, 2, 4, ... places apart, so that rounding errors grow
     with the logarithm of the length.
     """
     neutral = 1.0 if op == "Mul" else 0.0
 
-    def rule(node: NodeProto, make: Maker) -> bool:
+    def rule(make: Maker) -> None:
         make.require_float()
-        shape = make.sizes(node.input[0])
-        axis = int(make.constant_of(node.input[1], "the axis").reshape(()))
+        shape = make.sizes(make.inputs[0])
+        axis = int(make.constant_of(make.inputs[1], "the axis").reshape(()))
         if not -len(shape) <= axis < len(shape):
             raise Unsupported(f"axis {axis} is outside {len(shape)} dimensions")
         axis %= len(shape)
         size = shape[axis]
         merged = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
-        total = make.reshaped(node.input[0], merged)
+        total = make.reshaped(make.inputs[0], merged)
         reverse = bool(make.integer("reverse"))
         if make.integer("exclusive"):
             total = _shifted(make, total, 1, neutral, reverse=reverse)
@@ -35,8 +35,7 @@ def running(op: str) -> Callable[[NodeProto, Maker], bool]:
         while places < size:
             total = make.add(op, total, _shifted(make, total, places, neutral, reverse=reverse))
             places *= 2
-        make.reshaped(total, shape, out=node.output[0])
-        return True
+        make.reshaped(total, shape, out=make.outputs[0])
 
     return rule
 
@@ -47,36 +46,33 @@ def _shifted(make: Maker, x: str, places: int, filling: float, *, reverse: bool)
     return make.add("Pad", x, make.constant(amounts, np.int64), make.constant(filling))
 
 
-def hardmax(node: NodeProto, make: Maker) -> bool:
+def hardmax(make: Maker) -> None:
     """Return 1 at the first largest element along an axis; as in ONNX Runtime, 0 everywhere if the first is
     NaN.
     """
-    shape, axis = make.sizes(node.input[0]), make.integer("axis", -1)
+    shape, axis = make.sizes(make.inputs[0]), make.integer("axis", -1)
     along = [1] * len(shape)
     along[axis] = -1
     places = make.constant(np.arange(1, shape[axis] + 1).reshape(along))
-    index = make.add("ArgMax", node.input[0], axis=axis, keepdims=1)
+    index = make.add("ArgMax", make.inputs[0], axis=axis, keepdims=1)
     place = make.add("Add", make.add("Cast", index, to=TensorProto.FLOAT), make.constant(1.0))
-    first = make.add("Gather", node.input[0], make.constant([0], np.int64), axis=axis)
+    first = make.add("Gather", make.inputs[0], make.constant([0], np.int64), axis=axis)
     is_number = make.add("Cast", make.add("Equal", first, first), to=TensorProto.FLOAT)
     chosen = make.add("Equal", places, make.add("Mul", place, is_number))
-    make.add("Cast", chosen, out=node.output[0], to=TensorProto.FLOAT)
-    return True
+    make.add("Cast", chosen, out=make.outputs[0], to=TensorProto.FLOAT)
 
 
-def is_nan(node: NodeProto, make: Maker) -> bool:
+def is_nan(make: Maker) -> None:
     """Compare the input with itself: only NaN differs."""
-    make.add("Not", make.add("Equal", node.input[0], node.input[0]), out=node.output[0])
-    return True
+    make.add("Not", make.add("Equal", make.inputs[0], make.inputs[0]), out=make.outputs[0])
 
 
-def is_inf(node: NodeProto, make: Maker) -> bool:
+def is_inf(make: Maker) -> None:
     """Compare the input with the largest finite number."""
     below, above = make.integer("detect_negative", 1), make.integer("detect_positive", 1)
     most = make.constant(np.finfo(np.float32).max)
     if not below and not above:
         raise Unsupported("it detects neither positive nor negative infinity: its result is constant")
-    x = make.add("Abs", node.input[0]) if below and above else node.input[0]
+    x = make.add("Abs", make.inputs[0]) if below and above else make.inputs[0]
     x = x if above else make.add("Neg", x)
-    make.add("Less", most, x, out=node.output[0])
-    return True
+    make.add("Less", most, x, out=make.outputs[0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -13,20 +12,19 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 _ENDLESS = 2**31 - 1
 
 
-def swiglu(node: NodeProto, make: Maker) -> bool:
+def swiglu(make: Maker) -> None:
     """Multiply the swish of one half by the other half."""
-    a, b = node.input
+    a, b = make.inputs
     slope = make.number("alpha", 1.0)
     scaled = a if slope == 1 else make.add("Mul", a, make.constant(slope))
     gate = make.add("Mul", a, make.add("Sigmoid", scaled))
-    make.add("Mul", gate, b, out=node.output[0])
-    return True
+    make.add("Mul", gate, b, out=make.outputs[0])
 
 
-def rotary_embedding(node: NodeProto, make: Maker) -> bool:
+def rotary_embedding(make: Maker) -> None:
     """Rotate pairs of features by the angle of their position."""
-    shape, heads = make.sizes(node.input[0]), make.integer("num_heads")
-    x, apart = node.input[0], shape
+    shape, heads = make.sizes(make.inputs[0]), make.integer("num_heads")
+    x, apart = make.inputs[0], shape
     if len(shape) == 3:
         if heads < 1:
             raise Unsupported("inputs of 3 dimensions need num_heads")
@@ -34,12 +32,11 @@ def rotary_embedding(node: NodeProto, make: Maker) -> bool:
         x = make.reshaped(x, apart)
     width = make.integer("rotary_embedding_dim") or apart[-1]
     length = apart[1] if len(shape) == 3 else apart[2]
-    cos, sin = (_angles(make, name, length, width // 2, flat=len(shape) == 3) for name in node.input[1:3])
+    cos, sin = (_angles(make, name, length, width // 2, flat=len(shape) == 3) for name in make.inputs[1:3])
     turned = _turned(make, x, (cos, sin), (*apart[:-1], width))
     if width < apart[-1]:
         turned = make.add("Concat", turned, _part(make, x, width, _ENDLESS), axis=3)
-    make.reshaped(turned, shape, out=node.output[0])
-    return True
+    make.reshaped(turned, shape, out=make.outputs[0])
 
 
 def _angles(make: Maker, name: str, length: int, half: int, *, flat: bool) -> str:
@@ -71,9 +68,9 @@ def _part(make: Maker, x: str, first: int, end: int, step: int = 1) -> str:
     return make.add("Slice", x, *(make.constant(bound, np.int64) for bound in bounds))
 
 
-def causal_conv(node: NodeProto, make: Maker) -> bool:
+def causal_conv(make: Maker) -> None:
     """Convolve depthwise after the last inputs of the previous call, which the operator keeps."""
-    x, weights, bias, past = node.input[0], node.input[1], make.input(2), make.input(3)
+    x, weights, bias, past = make.inputs[0], make.inputs[1], make.input(2), make.input(3)
     (_, channels, length), kernel = make.sizes(x), make.sizes(weights)[2]
     kept, how = kernel - 1, make.attributes.get("activation", b"none")
     whole = x
@@ -88,7 +85,6 @@ def causal_conv(node: NodeProto, make: Maker) -> bool:
     inputs = [whole, weights, bias] if bias else [whole, weights]
     made = make.add("Conv", *inputs, group=channels)
     if how == b"none":
-        make.add("Identity", made, out=node.output[0])
+        make.add("Identity", made, out=make.outputs[0])
     else:
-        make.add("Mul", made, make.add("Sigmoid", made), out=node.output[0])
-    return True
+        make.add("Mul", made, make.add("Sigmoid", made), out=make.outputs[0])

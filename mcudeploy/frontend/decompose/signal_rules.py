@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, helper
+from onnx import helper
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.product_rules import Term, ordered, product
@@ -42,9 +42,9 @@ class _Transform:
         return True
 
 
-def dft(node: NodeProto, make: Maker) -> bool:
+def dft(make: Maker) -> None:
     """Multiply by a constant matrix. One side of the spectrum of real numbers stays for lowering."""
-    shape, spectrum = make.sizes(node.input[0]), make.sizes(node.output[0])
+    shape, spectrum = make.sizes(make.inputs[0]), make.sizes(make.outputs[0])
     axis = make.integer("axis", 1)
     if make.opset >= 20:
         axis = int(make.constant_of(make.input(2), "the axis").reshape(())) if make.input(2) else -2
@@ -55,15 +55,14 @@ def dft(node: NodeProto, make: Maker) -> bool:
         length = int(make.constant_of(make.input(1), "the length").reshape(()))
     wanted = _Transform(shape, spectrum, axis, length, inverse, one_sided)
     if wanted.is_fast:
-        return False
-    _by_matrix(make, node.input[0], wanted, node.output[0])
-    return True
+        return
+    _by_matrix(make, make.inputs[0], wanted, make.outputs[0])
 
 
-def stft(node: NodeProto, make: Maker) -> bool:
+def stft(make: Maker) -> None:
     """Take frames by constant positions, multiply by the window, and transform each."""
-    x, shape = node.input[0], make.sizes(node.input[0])
-    step = int(make.constant_of(node.input[1], "frame_step").reshape(()))
+    x, shape = make.inputs[0], make.sizes(make.inputs[0])
+    step = int(make.constant_of(make.inputs[1], "frame_step").reshape(()))
     window = make.constant_of(make.input(2), "the window") if make.input(2) else None
     if make.input(3):
         size = int(make.constant_of(make.input(3), "frame_length").reshape(()))
@@ -86,21 +85,20 @@ def stft(node: NodeProto, make: Maker) -> bool:
     spectrum = (batch, frames, bins, 2)
     wanted = _Transform((batch, frames, size, parts), spectrum, 2, size, one_sided=one_sided)
     if not wanted.is_fast:
-        _by_matrix(make, taken, wanted, node.output[0])
-        return True
+        _by_matrix(make, taken, wanted, make.outputs[0])
+        return
     axis = make.constant(2, np.int64)
     if make.opset >= 20:
-        make.add("DFT", taken, "", axis, out=node.output[0], onesided=1)
+        make.add("DFT", taken, "", axis, out=make.outputs[0], onesided=1)
     else:
-        make.add("DFT", taken, out=node.output[0], onesided=1, axis=2)
-    return True
+        make.add("DFT", taken, out=make.outputs[0], onesided=1, axis=2)
 
 
-def constant_table(node: NodeProto, make: Maker) -> bool:
+def constant_table(make: Maker) -> None:
     """Compute windows and mel filters of constant sizes."""
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import
 
-    given = {name: make.constant_of(name, "its sizes") for name in node.input if name}
+    given = {name: make.constant_of(name, "its sizes") for name in make.inputs if name}
     sizes = [int(value.reshape(())) for value in given.values()][:2]
     if any(size < 0 for size in sizes) or prod(sizes) > MAX_TENSOR_ELEMENTS:
         raise Unsupported(f"its sizes are {', '.join(map(str, sizes))}")
@@ -108,16 +106,15 @@ def constant_table(node: NodeProto, make: Maker) -> bool:
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         for name, value in given.items()
     ]
-    output = helper.make_empty_tensor_value_info(node.output[0])
-    graph = helper.make_graph([node], "table", inputs, [output])
+    output = helper.make_empty_tensor_value_info(make.outputs[0])
+    graph = helper.make_graph([make.node], "table", inputs, [output])
     opset = helper.make_opsetid("", make.opset)
     model = helper.make_model(graph, opset_imports=[opset])
     results: Any = ReferenceEvaluator(model).run(None, given)
     table = np.asarray(results[0])
     if not np.isfinite(table).all():
         raise Unsupported("its values are not finite")
-    make.add("Identity", make.constant(table, table.dtype), out=node.output[0])
-    return True
+    make.add("Identity", make.constant(table, table.dtype), out=make.outputs[0])
 
 
 def _by_matrix(make: Maker, x: str, wanted: _Transform, out: str) -> None:

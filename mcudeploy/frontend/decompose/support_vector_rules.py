@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.learned_rules import choose_label, class_labels, text_of, transform_of
 from mcudeploy.frontend.decompose.maker import Maker
@@ -15,26 +15,25 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 Array = NDArray[np.float32]
 
 
-def svm_regressor(node: NodeProto, make: Maker) -> bool:
+def svm_regressor(make: Maker) -> None:
     """Replace SVMRegressor: a sum of kernel values, or its sign for outliers (`one_class`)."""
     _require_plain(make)
     if make.integer("n_supports") < 1:
         raise Unsupported("it has no support vectors: export a linear model (LinearSVR) in its stead")
-    kernel = _kernel(node, make, make.integer("n_supports"))
+    kernel = _kernel(make, make.integer("n_supports"))
     weights = _floats(make, "coefficients").reshape(-1, 1)
     if len(weights) != make.integer("n_supports") or not len(_floats(make, "rho")):
         raise Unsupported(f"its coefficients do not fit {make.integer('n_supports')} vectors")
     total = make.add("MatMul", kernel, make.constant(weights))
     if not make.integer("one_class"):
-        make.add("Add", total, make.constant(_floats(make, "rho")[:1]), out=node.output[0])
-        return True
+        make.add("Add", total, make.constant(_floats(make, "rho")[:1]), out=make.outputs[0])
+        return
     score = make.add("Add", total, make.constant(_floats(make, "rho")[:1]))
     inside = make.add("Less", make.constant(0.0), score)
-    make.add("Where", inside, make.constant(1.0), make.constant(-1.0), out=node.output[0])
-    return True
+    make.add("Where", inside, make.constant(1.0), make.constant(-1.0), out=make.outputs[0])
 
 
-def svm_classifier(node: NodeProto, make: Maker) -> bool:
+def svm_classifier(make: Maker) -> None:
     """Replace SVMClassifier: each pair of classes has a score and gives a vote; most votes are the label."""
     _require_plain(make)
     labels, sizes = class_labels(make, "classlabels_ints"), list(make.attributes.get("vectors_per_class", ()))
@@ -53,7 +52,7 @@ def svm_classifier(node: NodeProto, make: Maker) -> bool:
             vectors = slice(int(ends[own]), int(ends[own + 1]))
             weights[vectors, pair] = coefficients[rival, vectors]
         votes[pair, one], votes[pair, other] = 1, -1
-    kernel = _kernel(node, make, int(ends[-1]))
+    kernel = _kernel(make, int(ends[-1]))
     scores = make.add("MatMul", kernel, make.constant(weights))
     scores = make.add("Add", scores, make.constant(rho[: len(pairs)]))
     for_one = make.add("Cast", make.add("Less", make.constant(0.0), scores), to=TensorProto.FLOAT)
@@ -61,14 +60,13 @@ def svm_classifier(node: NodeProto, make: Maker) -> bool:
     counted = make.add("Add", make.add("MatMul", for_one, make.constant(votes)), make.constant(against))
     choose_label(make, make.add("ArgMax", counted, axis=1, keepdims=0), labels)
     if not make.output(1):
-        return True
+        return
     if make.attributes.get("prob_a") and make.is_read(make.output(1)):
         raise Unsupported("its probabilities are iterated: train with probability=False, and take the scores")
     if len(pairs) == 1:
         make.add("Concat", make.add("Neg", scores), scores, out=make.output(1), axis=1)
     else:
         make.add("Identity", scores, out=make.output(1))
-    return True
 
 
 def _require_plain(make: Maker) -> None:
@@ -80,12 +78,12 @@ def _require_plain(make: Maker) -> None:
         raise Unsupported(f"{rows} rows in a run are not supported; one is")
 
 
-def _kernel(node: NodeProto, make: Maker, count: int) -> str:
+def _kernel(make: Maker, count: int) -> str:
     """The kernel of the input and each support vector, [1, count].
 
     Distances are sums of squared differences, as in ONNX Runtime: the usual way by products cancels digits.
     """
-    width = make.sizes(node.input[0])[-1]
+    width = make.sizes(make.inputs[0])[-1]
     vectors = _floats(make, "support_vectors")
     if vectors.size != count * width:
         raise Unsupported(f"{vectors.size} values are no {count} vectors of {width}")
@@ -94,7 +92,7 @@ def _kernel(node: NodeProto, make: Maker, count: int) -> str:
     if len(parameters) != 3:
         raise Unsupported(f"a kernel has three parameters, not {len(parameters)}")
     gamma, offset, degree = map(make.constant, parameters)
-    x, kind = make.reshaped(node.input[0], [1, width]), text_of(make, "kernel_type", b"LINEAR")
+    x, kind = make.reshaped(make.inputs[0], [1, width]), text_of(make, "kernel_type", b"LINEAR")
     if kind == "RBF":
         apart = make.add("Sub", make.constant(vectors), x)
         far = make.reshaped(make.reduce("ReduceSum", make.add("Mul", apart, apart), [1]), [1, count])

@@ -8,27 +8,25 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 
 _RANK = 5
 
 
-def pool(node: NodeProto, make: Maker) -> bool:
+def pool(make: Maker) -> None:
     """Replace a 3-D pool by a pool over rows and columns, then one over slices. A window's mean is the mean
     of its lines' means, which all cover the same number of elements.
     """
-    shape, made = make.shape(node.input[0]), make.shape(node.output[0])
-    indices = len(node.output) > 1 and node.output[1]
+    shape, made = make.shape(make.inputs[0]), make.shape(make.outputs[0])
+    indices = len(make.outputs) > 1 and make.outputs[1]
     if shape is None or made is None or len(shape) != _RANK or indices:
-        return False
+        return
     batch, channels, depth, *_ = shape
-    planes = make.reshaped(node.input[0], (batch, channels * depth, *shape[3:]))
-    pooled = make.add(node.op_type, planes, **_attributes(make, (1, 2)))
+    planes = make.reshaped(make.inputs[0], (batch, channels * depth, *shape[3:]))
+    pooled = make.add(make.op, planes, **_attributes(make, (1, 2)))
     slices = make.reshaped(pooled, (batch, channels, depth, prod(made[3:])))
-    make.reshaped(make.add(node.op_type, slices, **_attributes(make, (0, None))), made, node.output[0])
-    return True
+    make.reshaped(make.add(make.op, slices, **_attributes(make, (0, None))), made, make.outputs[0])
 
 
 def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
@@ -44,14 +42,13 @@ def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
     return attributes
 
 
-def global_pool(node: NodeProto, make: Maker) -> bool:
+def global_pool(make: Maker) -> None:
     """Stack all slices vertically."""
-    shape = make.shape(node.input[0])
+    shape = make.shape(make.inputs[0])
     if shape is None or len(shape) != _RANK:
-        return False
-    image = make.reshaped(node.input[0], (*shape[:2], shape[2] * shape[3], shape[4]))
-    make.reshaped(make.add(node.op_type, image), (*shape[:2], 1, 1, 1), out=node.output[0])
-    return True
+        return
+    image = make.reshaped(make.inputs[0], (*shape[:2], shape[2] * shape[3], shape[4]))
+    make.reshaped(make.add(make.op, image), (*shape[:2], 1, 1, 1), out=make.outputs[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +73,14 @@ class _VolumeAxis:
         return (self.made - 1) * self.stride + self.reach
 
 
-def conv(node: NodeProto, make: Maker) -> bool:
+def conv(make: Maker) -> None:
     """Sum the 2-D convolutions over the slices of the kernel.
 
     The slices of the image are stacked vertically, with their padding. Windows across two slices are
     computed, but are no part of the result.
     """
-    x, shape, made = node.input[0], make.shape(node.input[0]), make.shape(node.output[0])
-    weights = make.known(node.input[1])
+    x, shape, made = make.inputs[0], make.shape(make.inputs[0]), make.shape(make.outputs[0])
+    weights = make.known(make.inputs[1])
     if (
         shape is None
         or made is None
@@ -91,7 +88,7 @@ def conv(node: NodeProto, make: Maker) -> bool:
         or weights.ndim != _RANK
         or weights.dtype != np.float32
     ):
-        return False
+        return
     depth, rows, cols = _axes(make, shape[2:], made[2:], weights.shape[2:])
     height = -(-max(rows.needed, rows.size + rows.before) // rows.stride) * rows.stride
     x = _padded(make, x, 3, rows.before, height - rows.size - rows.before)
@@ -108,8 +105,8 @@ def conv(node: NodeProto, make: Maker) -> bool:
         part = make.add("Slice", slices, *(make.constant(each, np.int64) for each in bounds))
         image = make.reshaped(part, (*shape[:2], depth.made * height, cols.size))
         inputs = [image, make.constant(weights[:, :, tap])]
-        if tap == 0 and len(node.input) > 2 and node.input[2]:
-            inputs.append(node.input[2])
+        if tap == 0 and len(make.inputs) > 2 and make.inputs[2]:
+            inputs.append(make.inputs[2])
         product = make.add(
             "Conv",
             *inputs,
@@ -121,8 +118,7 @@ def conv(node: NodeProto, make: Maker) -> bool:
         total = make.add("Add", total, product) if total else product
     whole = make.reshaped(total, (*made[:2], depth.made, blocks, cols.made))
     ends = [0], [rows.made], [3]
-    make.add("Slice", whole, *(make.constant(each, np.int64) for each in ends), out=node.output[0])
-    return True
+    make.add("Slice", whole, *(make.constant(each, np.int64) for each in ends), out=make.outputs[0])
 
 
 def _axes(make: Maker, sizes: Sequence[int], made: Sequence[int], kernel: Sequence[int]) -> list[_VolumeAxis]:
