@@ -175,7 +175,7 @@ def _computed(make: Maker, name: str, sizes: _Sizes) -> str:
     missing = sizes.keys - shape[-1]
     if not missing:
         return shift
-    pads = make.constant([0] * (2 * len(shape) - 1) + [missing], np.int64)
+    pads = make.int64([0] * (2 * len(shape) - 1) + [missing])
     return make.add("Pad", shift, pads, make.constant(_NEVER))
 
 

@@ -20,7 +20,7 @@ def non_max_suppression(make: Maker) -> None:
         raise Unsupported("max_output_boxes_per_class is 0, so that no box is chosen")
     limit = np.float32(_limit(make, least, "score_threshold"))
     limits = [
-        make.constant([wanted], np.int64),
+        make.int64([wanted]),
         make.constant(_limit(make, overlap, "iou_threshold")),
         make.constant(np.nextafter(limit, np.float32(np.inf))),  # ONNX leaves out scores that equal the limit
     ]
@@ -38,7 +38,7 @@ def non_max_suppression(make: Maker) -> None:
             make.state(numbers, np.int64, (wanted,))
             chosen.append(make.reshaped(numbers, [wanted, 1]))
     rows = chosen[0] if len(chosen) == 1 else make.add("Concat", *chosen, axis=0)
-    none = make.add("Min", rows, make.constant([[0]], np.int64))  # -1 where there is no box
+    none = make.add("Min", rows, make.int64([[0]]))  # -1 where there is no box
     groups = np.repeat(np.arange(len(chosen)), wanted).reshape(-1, 1)
     columns = [_column(make, none, each) for each in (groups // classes, groups % classes)]
     if len(chosen) == 1:
@@ -46,7 +46,7 @@ def non_max_suppression(make: Maker) -> None:
         return
     triples = make.add("Concat", *columns, rows, axis=1)
     key, order = make.reshaped(none, [len(groups)]), f"{make.stem}/order"  # of equal values the first ones
-    count_all = make.constant([len(groups)], np.int64)
+    count_all = make.int64([len(groups)])
     make.nodes.append(helper.make_node("TopK", [key, count_all], [f"{order} key", order], name=make.label))
     make.add("Gather", triples, order, out=make.outputs[0], axis=0)
 
@@ -57,17 +57,14 @@ def _limit(make: Maker, name: str, what: str) -> float:
 
 def _entry(make: Maker, x: str, number: int) -> str:
     """One entry along the first axis, without the axis."""
-    return make.add("Gather", x, make.constant(number, np.int64), axis=0)
+    return make.add("Gather", x, make.int64(number), axis=0)
 
 
 def _corners(make: Maker, boxes: str) -> str:
     """Two opposite corners of boxes [count, 4]; of the centre and the size if the node has these."""
     if not make.integer("center_point_box"):
         return boxes
-    middle, size = (
-        make.add("Slice", boxes, *(make.constant([at], np.int64) for at in (first, first + 2, 1)))
-        for first in (0, 2)
-    )
+    middle, size = (make.slice(boxes, [first], [first + 2], [1]) for first in (0, 2))
     half = make.add("Mul", size, make.constant(0.5))
     return make.add("Concat", make.add("Sub", middle, half), make.add("Add", middle, half), axis=1)
 
@@ -76,5 +73,5 @@ def _column(make: Maker, none: str, numbers: np.ndarray[tuple[int, ...], np.dtyp
     """These numbers where `none` is 0, and -1 where it is -1."""
     if not numbers.any():
         return none
-    product = make.add("Mul", make.constant(numbers + 1, np.int64), none)
-    return make.add("Add", product, make.constant(numbers, np.int64))
+    product = make.add("Mul", make.int64(numbers + 1), none)
+    return make.add("Add", product, make.int64(numbers))

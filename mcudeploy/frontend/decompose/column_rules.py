@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
+from mcudeploy.frontend.decompose.index_rules import as_int64
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
@@ -36,15 +37,9 @@ def one_hot_encoder(make: Maker) -> None:
     if not make.integer("zeros", 1):
         raise Unsupported("zeros=0 is not supported: a program has no error for an unknown category")
     x, categories = make.inputs[0], make.attributes.get("cats_int64s", ())
-    column = make.reshaped(_whole(make, x), (*make.sizes(x), 1))
-    equal = make.add("Equal", column, make.constant(categories, np.int64))
+    column = make.reshaped(as_int64(make, x), (*make.sizes(x), 1))
+    equal = make.add("Equal", column, make.int64(categories))
     make.add("Cast", equal, out=make.outputs[0], to=TensorProto.FLOAT)
-
-
-def _whole(make: Maker, x: str) -> str:
-    """The whole part of numbers, as ONNX Runtime compares them with categories."""
-    kind = make.dtype(x)
-    return x if kind == "int64" else make.add("Cast", x, to=TensorProto.INT64)
 
 
 def feature_vectorizer(make: Maker) -> None:

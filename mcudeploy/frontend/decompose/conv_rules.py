@@ -71,11 +71,8 @@ def conv_transpose(make: Maker) -> None:
         make.reshaped(moved, (shape[0], groups * count, *whole), out=make.outputs[0])
         return
     image = make.reshaped(moved, (shape[0], groups * count, *whole))
-    places = list(range(2, rank + 2))
-    bounds = [
-        make.constant(each, np.int64) for each in ([a.first for a in axes], [a.end for a in axes], places)
-    ]
-    make.add("Slice", image, *bounds, out=make.outputs[0])
+    starts, ends = [axis.first for axis in axes], [axis.end for axis in axes]
+    make.slice(image, starts, ends, list(range(2, rank + 2)), out=make.outputs[0])
 
 
 def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_ConvAxis]:

@@ -29,13 +29,14 @@ def _along_axis(make: Maker, indices: str, shape: Sequence[int]) -> str:
     for place, (size, step) in enumerate(zip(own, steps, strict=True)):
         along = [size if other == place else 1 for other in range(len(shape))]
         base = base + (np.arange(size).reshape(along) * step if place != axis else 0)
-    places = make.add("Mod", _as_int64(make, indices), make.constant(shape[axis], np.int64))
+    places = make.add("Mod", as_int64(make, indices), make.int64(shape[axis]))
     if steps[axis] != 1:
-        places = make.add("Mul", places, make.constant(steps[axis], np.int64))
-    return make.add("Add", places, make.constant(base, np.int64)) if base.any() else places
+        places = make.add("Mul", places, make.int64(steps[axis]))
+    return make.add("Add", places, make.int64(base)) if base.any() else places
 
 
-def _as_int64(make: Maker, indices: str) -> str:
+def as_int64(make: Maker, indices: str) -> str:
+    """Convert numbers to whole ones of int64."""
     return indices if make.dtype(indices) == "int64" else make.add("Cast", indices, to=TensorProto.INT64)
 
 
@@ -45,15 +46,15 @@ def _of_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray
     if own[-1] != len(sizes):
         raise Unsupported(f"indices {list(own)} do not fit {len(sizes)} axes")
     count = prod(own[:-1])
-    table = make.reshaped(_as_int64(make, indices), (count, len(sizes)))
+    table = make.reshaped(as_int64(make, indices), (count, len(sizes)))
     total = ""
     for place, (size, step) in enumerate(zip(sizes, _strides(sizes), strict=True)):
-        column = make.add("Gather", table, make.constant(place, np.int64), axis=1)
-        column = make.add("Mod", column, make.constant(size, np.int64))
+        column = make.add("Gather", table, make.int64(place), axis=1)
+        column = make.add("Mod", column, make.int64(size))
         if step != 1:
-            column = make.add("Mul", column, make.constant(step, np.int64))
+            column = make.add("Mul", column, make.int64(step))
         total = make.add("Add", total, column) if total else column
-    return make.add("Add", total, make.constant(offsets, np.int64)) if offsets.any() else total
+    return make.add("Add", total, make.int64(offsets)) if offsets.any() else total
 
 
 def gather_elements(make: Maker) -> None:
@@ -95,7 +96,7 @@ def scatter_nd(make: Maker) -> None:
     data, indices, updates = make.inputs
     shape, depth = make.sizes(data), make.sizes(indices)[-1]
     if depth == 1:
-        places = _as_int64(make, indices)
+        places = as_int64(make, indices)
     else:
         places = _of_tuples(make, indices, shape[:depth], np.zeros(1, np.int64))
     _scattered(make, (data, places, updates), shape, prod(shape[depth:]))
@@ -128,8 +129,7 @@ def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int]
 
 def as_activation(make: Maker, constant: str, source: str) -> str:
     """Turn a constant into an activation, by a Where that always selects it over an element of `source`."""
-    element = make.add("Slice", source, *(make.constant([bound], np.int64) for bound in (0, 1)))
-    return make.add("Where", make.constant(False, np.bool_), element, constant)
+    return make.add("Where", make.constant(False, np.bool_), make.slice(source, [0], [1]), constant)
 
 
 def max_unpool(make: Maker) -> None:
@@ -159,18 +159,18 @@ def one_hot(make: Maker) -> None:
     levels, kind = make.known(values), make.dtype(values)
     axis = make.integer("axis", -1) % (len(shape) + 1)
     count = make.sizes(make.outputs[0])[axis] if depth is None else int(depth.reshape(-1)[0])
-    apart = make.reshaped(_as_int64(make, indices), (*shape[:axis], 1, *shape[axis:]))
-    from_end = make.add("Add", apart, make.constant(count, np.int64))
-    negative = make.add("Less", apart, make.constant(0, np.int64))
+    apart = make.reshaped(as_int64(make, indices), (*shape[:axis], 1, *shape[axis:]))
+    from_end = make.add("Add", apart, make.int64(count))
+    negative = make.add("Less", apart, make.int64(0))
     places = make.add("Where", negative, from_end, apart)
     along = np.arange(count).reshape([count, *(1 for _ in shape[axis:])])
-    hot = make.add("Equal", places, make.constant(along, np.int64))
+    hot = make.add("Equal", places, make.int64(along))
     to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     if levels is not None and levels.tolist() == [0, 1]:
         make.add("Cast", hot, out=make.outputs[0], to=to)
         return
     off, on = (
-        make.add("Gather", values, make.constant([place], np.int64)) if levels is None
+        make.add("Gather", values, make.int64([place])) if levels is None
         else make.constant(levels[place], kind)
         for place in (0, 1)
     )  # fmt: skip
@@ -184,5 +184,5 @@ def compress(make: Maker) -> None:
     axis = make.attributes.get("axis")
     if axis is None:
         x, axis = make.reshaped(x, [-1]), 0
-    wanted = make.constant(np.flatnonzero(chosen), np.int64)
+    wanted = make.int64(np.flatnonzero(chosen))
     make.add("Gather", x, wanted, out=make.outputs[0], axis=int(axis))

@@ -48,8 +48,12 @@ def cast_of_whole(make: Maker) -> None:
 def matmul_integer_to_float(make: Maker) -> None:
     """Replace a product of quantised matrices whose result stays float."""
     a, b, a_scale, b_scale, a_zero, b_zero, bias = padded(make.inputs, 7)
-    operands = real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, 1)
-    made = make.add("MatMul", *operands, out="" if bias else make.outputs[0])
+    _product(make, real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, 1), bias)
+
+
+def _product(make: Maker, a: str, b: str, bias: str) -> None:
+    """Write the product of matrices, plus a bias if there is one."""
+    made = make.add("MatMul", a, b, out="" if bias else make.outputs[0])
     if bias:
         make.add("Add", made, bias, out=make.outputs[0])
 
@@ -71,10 +75,7 @@ def matmul_nbits(make: Maker) -> None:
     zero = _zero_points(found, (columns, blocks), bits)
     scale = scale.reshape(columns, blocks, 1).astype(np.float32)
     real_weights = (steps.reshape(columns, blocks, block) - zero) * scale
-    matrix = make.constant(real_weights.reshape(columns, -1)[:, :depth].T)
-    made = make.add("MatMul", x, matrix, out="" if bias else make.outputs[0])
-    if bias:
-        make.add("Add", made, bias, out=make.outputs[0])
+    _product(make, x, make.constant(real_weights.reshape(columns, -1)[:, :depth].T), bias)
 
 
 def _zero_points(found: NDArray[np.generic] | None, shape: tuple[int, int], bits: int) -> NDArray[np.float32]:

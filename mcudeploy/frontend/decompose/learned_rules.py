@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.decompose.norm_rules import divide_by_norm, norm_of
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ML_DOMAIN
@@ -40,15 +41,11 @@ def normalizer(make: Maker) -> None:
     match norm:
         case "MAX":
             size = make.reduce("ReduceMax", x, axes)
-        case "L1":
-            size = make.reduce("ReduceSum", make.add("Abs", x), axes)
-        case "L2":
-            size = make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes))
+        case "L1" | "L2":
+            size = norm_of(make, x, int(norm[1]), axes)
         case _:
             raise Unsupported(f"the norm {norm} is not supported; MAX, L1 and L2 are")
-    zero, one = make.constant(0.0), make.constant(1.0)
-    divisor = make.add("Where", make.add("Equal", size, zero), one, size)
-    make.add("Div", x, divisor, out=make.outputs[0])
+    divide_by_norm(make, x, size)
 
 
 def feature_extractor(make: Maker) -> None:

@@ -92,6 +92,10 @@ class Maker:
         self._constants[name] = numpy_helper.from_array(np.asarray(value, dtype), name)
         return name
 
+    def int64(self, values: ArrayLike) -> str:
+        """Add a constant of sizes, axes or limits; return its name."""
+        return self.constant(values, np.int64)
+
     def known(self, name: str) -> NDArray[Any] | None:
         """The value of a constant, or None if it is computed."""
         found = self._constants.get(name)
@@ -149,7 +153,7 @@ class Maker:
         if axes is None:
             return self.add(op, x, out=out, keepdims=keepdims)
         if op == "ReduceSum" or self.opset >= _AXES_IN_INPUTS:
-            return self.add(op, x, self.constant(axes, np.int64), out=out, keepdims=keepdims)
+            return self.add(op, x, self.int64(axes), out=out, keepdims=keepdims)
         return self.add(op, x, out=out, axes=list(axes), keepdims=keepdims)
 
     def normalized(self, x: str, axes: Sequence[int], epsilon: float) -> tuple[str, str]:
@@ -160,6 +164,10 @@ class Maker:
             variance = self.add("Add", variance, self.constant(epsilon))
         return centred, self.add("Sqrt", variance)
 
+    def slice(self, x: str, *bounds: Sequence[int], out: str = "") -> str:
+        """Select a part of `x` by starts, ends and, if given, axes and steps."""
+        return self.add("Slice", x, *(self.int64(bound) for bound in bounds), out=out)
+
     def reshaped(self, x: str, shape: Sequence[int], out: str = "") -> str:
         """Reshape `x`."""
-        return self.add("Reshape", x, self.constant(shape, np.int64), out=out)
+        return self.add("Reshape", x, self.int64(shape), out=out)

@@ -20,7 +20,7 @@ def center_crop_pad(make: Maker) -> None:
         more = size - shape[axis]
         before = more // 2 if more > 0 else -(-more // 2)
         amounts[axis % rank], amounts[axis % rank + rank] = before, more - before
-    make.add("Pad", x, make.constant(amounts, np.int64), out=make.outputs[0])
+    make.add("Pad", x, make.int64(amounts), out=make.outputs[0])
 
 
 def trilu(make: Maker) -> None:

@@ -116,7 +116,7 @@ def shifted_image(make: Maker) -> None:
     x, out = make.inputs[0], make.outputs[0]
     make.stem += "/shifted"
     whole = make.reshaped(x, (0, make.integer("num_groups"), -1))
-    first = make.add("Gather", whole, make.constant([0], np.int64), axis=2)
+    first = make.add("Gather", whole, make.int64([0]), axis=2)
     size = make.add("Shape", x)
     shifted = make.add("Reshape", make.add("Sub", whole, first), size)
     make.add(make.op, shifted, *make.inputs[1:], out=out, **make.attributes)
@@ -129,8 +129,8 @@ def mean_variance_normalization(make: Maker) -> None:
     exceeds the epsilon.
     """
     axes = [int(axis) for axis in make.attributes.get("axes", (0, 2, 3))]
-    bounds = [make.constant(bound, np.int64) for bound in ([0] * len(axes), [1] * len(axes), axes)]
-    shifted = make.add("Sub", make.inputs[0], make.add("Slice", make.inputs[0], *bounds))
+    first = make.slice(make.inputs[0], [0] * len(axes), [1] * len(axes), axes)
+    shifted = make.add("Sub", make.inputs[0], first)
     centred, deviation = make.normalized(shifted, axes, 0.0)
     divisor = make.add("Add", deviation, make.constant(_MVN_EPSILON))
     make.add("Div", centred, divisor, out=make.outputs[0])
@@ -142,12 +142,20 @@ def lp_normalization(make: Maker) -> None:
     power = make.integer("p", 2)
     if power not in (1, 2):
         raise Unsupported(f"p {power} is not supported; 1 and 2 are")
+    divide_by_norm(make, x, norm_of(make, x, power, axes))
+
+
+def norm_of(make: Maker, x: str, power: int, axes: list[int]) -> str:
+    """The norm along the axes: the sum of magnitudes, or for power 2 the root of the sum of squares."""
     if power == 1:
-        norm = make.reduce("ReduceSum", make.add("Abs", x), axes)
-    else:
-        norm = make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes))
-    nothing = make.add("Equal", norm, make.constant(0.0))
-    divisor = make.add("Where", nothing, make.constant(1.0), norm)
+        return make.reduce("ReduceSum", make.add("Abs", x), axes)
+    return make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes))
+
+
+def divide_by_norm(make: Maker, x: str, norm: str) -> None:
+    """Write `x` divided by a norm, unless that is 0."""
+    zero, one = make.constant(0.0), make.constant(1.0)
+    divisor = make.add("Where", make.add("Equal", norm, zero), one, norm)
     make.add("Div", x, divisor, out=make.outputs[0])
 
 

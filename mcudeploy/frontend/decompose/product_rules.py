@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
@@ -136,8 +134,7 @@ def _distinct(make: Maker, term: Term) -> Term:
         moved = make.add("Transpose", term.name, perm=(*rest, *places))
         shape = tuple(term.shape[place] for place in rest)
         flat = make.reshaped(moved, (*shape, size * size))
-        bounds = ([0], [size * size], [len(rest)], [size + 1])
-        kept = make.add("Slice", flat, *(make.constant(bound, np.int64) for bound in bounds))
+        kept = make.slice(flat, [0], [size * size], [len(rest)], [size + 1])
         letters = "".join(term.letters[place] for place in rest) + letter
         return _distinct(make, Term(kept, letters, (*shape, size)))
     return term

@@ -60,7 +60,7 @@ def _one(make: Maker, inputs: list[str], sequence: int | None) -> list[str]:
     """Results for one sequence of a batch; None: for the whole batch."""
     own = list(inputs)
     if sequence is not None:
-        bounds = [make.constant(bound, np.int64) for bound in ([sequence], [sequence + 1], [1])]
+        bounds = [make.int64(bound) for bound in ([sequence], [sequence + 1], [1])]
         for position in (_SEQUENCE, *range(_FIRST, min(_LAST, len(inputs)))):
             if inputs[position]:
                 own[position] = make.add("Slice", inputs[position], *bounds)

@@ -43,7 +43,7 @@ def running(op: str) -> Callable[[Maker], None]:
 def _shifted(make: Maker, x: str, places: int, filling: float, *, reverse: bool) -> str:
     """Shift each element of [outer, size, inner] by a number of places, forwards or backwards."""
     amounts = [0, -places, 0, 0, places, 0] if reverse else [0, places, 0, 0, -places, 0]
-    return make.add("Pad", x, make.constant(amounts, np.int64), make.constant(filling))
+    return make.add("Pad", x, make.int64(amounts), make.constant(filling))
 
 
 def hardmax(make: Maker) -> None:
@@ -56,7 +56,7 @@ def hardmax(make: Maker) -> None:
     places = make.constant(np.arange(1, shape[axis] + 1).reshape(along))
     index = make.add("ArgMax", make.inputs[0], axis=axis, keepdims=1)
     place = make.add("Add", make.add("Cast", index, to=TensorProto.FLOAT), make.constant(1.0))
-    first = make.add("Gather", make.inputs[0], make.constant([0], np.int64), axis=axis)
+    first = make.add("Gather", make.inputs[0], make.int64([0]), axis=axis)
     is_number = make.add("Cast", make.add("Equal", first, first), to=TensorProto.FLOAT)
     chosen = make.add("Equal", places, make.add("Mul", place, is_number))
     make.add("Cast", chosen, out=make.outputs[0], to=TensorProto.FLOAT)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
@@ -64,8 +62,7 @@ def _turned(make: Maker, x: str, angles: tuple[str, str], shape: tuple[int, ...]
 
 def _part(make: Maker, x: str, first: int, end: int, step: int = 1) -> str:
     """Select elements along the last of 4 axes."""
-    bounds = ([first], [end], [3], [step])
-    return make.add("Slice", x, *(make.constant(bound, np.int64) for bound in bounds))
+    return make.slice(x, [first], [end], [3], [step])
 
 
 def causal_conv(make: Maker) -> None:
@@ -77,11 +74,9 @@ def causal_conv(make: Maker) -> None:
     if past and kept:
         whole = make.add("Concat", past, x, axis=2)
     elif kept:
-        whole = make.add("Pad", x, make.constant([0, 0, kept, 0, 0, 0], np.int64))
+        whole = make.add("Pad", x, make.int64([0, 0, kept, 0, 0, 0]))
     if make.output(1):
-        bounds = ([length], [length + kept], [2])
-        ends = (make.constant(bound, np.int64) for bound in bounds)
-        make.add("Slice", whole, *ends, out=make.output(1))
+        make.slice(whole, [length], [length + kept], [2], out=make.output(1))
     inputs = [whole, weights, bias] if bias else [whole, weights]
     made = make.add("Conv", *inputs, group=channels)
     if how == b"none":

@@ -76,9 +76,7 @@ def stft(make: Maker) -> None:
     frames = 1 + (samples - size) // step
     one_sided = bool(make.integer("onesided", 1))
     places = step * np.arange(frames)[:, np.newaxis] + np.arange(size)
-    taken = make.add(
-        "Gather", make.reshaped(x, (batch, samples, parts)), make.constant(places, np.int64), axis=1
-    )
+    taken = make.add("Gather", make.reshaped(x, (batch, samples, parts)), make.int64(places), axis=1)
     if window is not None:
         taken = make.add("Mul", taken, make.constant(window.reshape(1, 1, size, 1)))
     bins = size // 2 + 1 if one_sided else size
@@ -87,7 +85,7 @@ def stft(make: Maker) -> None:
     if not wanted.is_fast:
         _by_matrix(make, taken, wanted, make.outputs[0])
         return
-    axis = make.constant(2, np.int64)
+    axis = make.int64(2)
     if make.opset >= 20:
         make.add("DFT", taken, "", axis, out=make.outputs[0], onesided=1)
     else:

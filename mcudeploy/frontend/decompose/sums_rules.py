@@ -71,7 +71,7 @@ def _halved(make: Maker, op: str, x: str, axis: int, size: int) -> str:
     """The elements of an axis joined by `op`, which is associative: halves first, so that few steps do it."""
 
     def part(first: int, end: int) -> str:
-        return make.add("Slice", x, *(make.constant([at], np.int64) for at in (first, end, axis)))
+        return make.slice(x, [first], [end], [axis])
 
     rest = []
     while size > 1:

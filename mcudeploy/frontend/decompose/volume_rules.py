@@ -101,8 +101,8 @@ def conv(make: Maker) -> None:
     total = ""
     for tap in range(depth.kernel):
         first = tap * depth.dilation
-        bounds = [first], [first + (depth.made - 1) * depth.stride + 1], [2], [depth.stride]
-        part = make.add("Slice", slices, *(make.constant(each, np.int64) for each in bounds))
+        end = first + (depth.made - 1) * depth.stride + 1
+        part = make.slice(slices, [first], [end], [2], [depth.stride])
         image = make.reshaped(part, (*shape[:2], depth.made * height, cols.size))
         inputs = [image, make.constant(weights[:, :, tap])]
         if tap == 0 and len(make.inputs) > 2 and make.inputs[2]:
@@ -117,8 +117,7 @@ def conv(make: Maker) -> None:
         )
         total = make.add("Add", total, product) if total else product
     whole = make.reshaped(total, (*made[:2], depth.made, blocks, cols.made))
-    ends = [0], [rows.made], [3]
-    make.add("Slice", whole, *(make.constant(each, np.int64) for each in ends), out=make.outputs[0])
+    make.slice(whole, [0], [rows.made], [3], out=make.outputs[0])
 
 
 def _axes(make: Maker, sizes: Sequence[int], made: Sequence[int], kernel: Sequence[int]) -> list[_VolumeAxis]:
@@ -139,4 +138,4 @@ def _padded(make: Maker, x: str, axis: int, before: int, after: int) -> str:
         return x
     amounts = [0] * (2 * _RANK)
     amounts[axis], amounts[axis + _RANK] = before, after
-    return make.add("Pad", x, make.constant(amounts, np.int64))
+    return make.add("Pad", x, make.int64(amounts))
