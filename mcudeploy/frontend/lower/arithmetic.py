@@ -9,21 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.elementwise import (
-    Operands,
-    binary,
-    broadcast_positions,
-    common_layout,
-    unary,
-    where,
-)
+from mcudeploy.frontend.lower.elementwise import Operands, aligned, binary, unary, where
 from mcudeploy.frontend.lower.graph_outputs import truth
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import TRUTH
-from mcudeploy.frontend.onnx.values import OnnxValue, positions
+from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
-from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
 from mcudeploy.ops.requantize import STORED, dequantize_table
 
@@ -190,34 +182,20 @@ def _emit(
     """Emit the operator; `kind` is the element type of the operands other than masks, and of non-boolean
     results.
     """
-    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    stored, index = common_layout(builder, operands, shape)
-    inputs: list[str] = []
-    constants: dict[str, ConstantArray] = {}
-    offsets: list[int] = []
     own = UNSIGNED_OFFSET if kind == "uint8" else 0
-    for at, operand in enumerate(operands):
-        masks = at == 0 and function in ("keep", "drop")
-        constant = isinstance(operand, Constant)
-        offsets.append(0 if masks or constant else own)
-        if isinstance(operand, OnnxValue):
-            wanted = broadcast_positions(operand.index, shape, index, stored)
-            inputs.append(builder.arranged(operand.tensor, wanted, (node,)))
-        else:
-            wanted = broadcast_positions(positions(operand.shape), shape, index, stored)
-            constants = {"constant": operand.value.astype(np.int32).reshape(-1)[wanted]}
+    masks = function in ("keep", "drop")
+    first, second = (
+        0 if (masks and at == 0) or isinstance(operand, Constant) else own
+        for at, operand in enumerate(operands)
+    )
+    both = aligned(builder, operands, (node,))
     truths = function in _COMPARISONS
     dtype = DType.INT8 if truths else _HELD[kind]
     meaning = TRUTH if truths else Quantization(1.0, 0) if dtype is DType.INT8 else None
-    place = next((at for at, operand in enumerate(operands) if isinstance(operand, Constant)), None)
-    held = None if place is None else constants["constant"].shape
-    op = IntegerBinary(
-        function,
-        place,
-        None if held is None else (held[0], held[1], held[2]),
-        (offsets[0], offsets[1], 0 if truths else own),
+    op = IntegerBinary(function, both.place, both.constant_shape, (first, second, 0 if truths else own))
+    tensor = builder.emit(
+        op, both.inputs, both.shape, dtype, meaning, constants=both.constants, nodes=(node,)
     )
-    tensor = builder.emit(op, inputs, stored, dtype, meaning, constants=constants, nodes=(node,))
     if truths:
-        return OnnxValue(tensor, index, True, dequantize_table(TRUTH), TRUTH)
-    return OnnxValue(tensor, index, real=False, quantization=meaning)
+        return OnnxValue(tensor, both.index, True, dequantize_table(TRUTH), TRUTH)
+    return OnnxValue(tensor, both.index, real=False, quantization=meaning)

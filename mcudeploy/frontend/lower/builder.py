@@ -152,6 +152,10 @@ class Builder:
         """The stored shape of a tensor."""
         return self.tensors[tensor].shape
 
+    def output_shape(self, op: OperatorDef, inputs: Sequence[str]) -> Shape:
+        """The stored shape of an operator's result."""
+        return op.loops(tuple(map(self.shape_of, inputs))).output_shape()
+
     # -- values ---------------------------------------------------------------------------------
 
     def define(self, name: str, value: OnnxValue) -> None:
@@ -328,7 +332,7 @@ class Builder:
             raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
         if DType.INT16 in types and op.kind not in _TAKES_INT16:
             raise Unsupported("it does not take int16 values: put a Cast to int32 or float32 before it")
-        found = op.loops(tuple(self.shape_of(name) for name in inputs)).output_shape()
+        found = self.output_shape(op, inputs)
         if found != shape:
             raise ValueError(f"its output is {found}, the model says {shape}")
         name = self._names.numbered(_stem(op))

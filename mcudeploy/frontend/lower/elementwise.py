@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import TypeGuard
 
@@ -104,6 +105,53 @@ def binary(builder: Builder, node: Node) -> None:
     finish(builder, ending, made, quantized=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Aligned:
+    """Two operands in the layout of their result, whose positions are `index`. One may be a constant: its
+    place, and its elements without the dimensions along which it repeats.
+    """
+
+    inputs: tuple[str, ...]
+    shape: Shape
+    index: IndexArray
+    place: int | None = None
+    constant: ConstantArray | None = None
+
+    @property
+    def constants(self) -> dict[str, ConstantArray]:
+        """The constants of the operator."""
+        return {} if self.constant is None else {"constant": self.constant}
+
+    @property
+    def constant_shape(self) -> Shape | None:
+        """The stored shape of the constant."""
+        if self.constant is None:
+            return None
+        rows, cols, channels = self.constant.shape
+        return rows, cols, channels
+
+
+def aligned(
+    builder: Builder,
+    operands: Operands,
+    nodes: Sequence[Node] = (),
+    elements: Callable[[Constant], ConstantArray] = lambda constant: constant.value.astype(np.int32),
+) -> Aligned:
+    """Bring both operands into one layout, that of the larger one. `elements` of a constant are stored."""
+    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
+    stored, index = common_layout(builder, operands, shape)
+    inputs: list[str] = []
+    place, constant = None, None
+    for at, operand in enumerate(operands):
+        if isinstance(operand, OnnxValue):
+            wanted = broadcast_positions(operand.index, shape, index, stored)
+            inputs.append(builder.arranged(operand.tensor, wanted, nodes))
+        else:
+            wanted = broadcast_positions(positions(operand.shape), shape, index, stored)
+            place, constant = at, elements(operand).reshape(-1)[wanted]
+    return Aligned(tuple(inputs), stored, index, place, constant)
+
+
 def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> OnnxValue | None:
     """The maximum or minimum of stored values; None unless operands and result share one quantisation."""
     if node.op not in ("Max", "Min") or ending.quantization is None or ending.clips:
@@ -111,26 +159,23 @@ def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> OnnxValue |
     operands = _quantized_operands(builder, node)
     if operands is None or any(_meaning(it) != ending.quantization for it in operands):
         return None
-    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    stored, index = common_layout(builder, operands, shape)
-    inputs: list[str] = []
-    constants: dict[str, ConstantArray] = {}
-    place: int | None = None
-    held: Shape | None = None
-    for at, operand in enumerate(operands):
-        if isinstance(operand, OnnxValue):
-            wanted = broadcast_positions(operand.index, shape, index, stored)
-            inputs.append(builder.arranged(operand.tensor, wanted))
-            continue
-        array, _ = _stored_constant(operand, shape, index, stored, quantized=True)
-        place, constants = at, {"constant": array.astype(np.int32)}
-        held = (array.shape[0], array.shape[1], array.shape[2])
-    op = IntegerBinary("max" if node.op == "Max" else "min", place, held)
-    nodes = fused_nodes(node, ending, quantized=True)
+    both = aligned(builder, operands, elements=lambda it: _integers(it).astype(np.int32))
+    op = IntegerBinary("max" if node.op == "Max" else "min", both.place, both.constant_shape)
+    return _emitted(builder, op, both, ending.quantization, fused_nodes(node, ending, quantized=True))
+
+
+def _emitted(
+    builder: Builder,
+    op: Binary | IntegerBinary,
+    both: Aligned,
+    quantization: Quantization | None,
+    nodes: Sequence[Node],
+) -> OnnxValue:
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
     tensor = builder.emit(
-        op, inputs, stored, DType.INT8, ending.quantization, constants=constants, nodes=nodes
+        op, both.inputs, both.shape, dtype, quantization, constants=both.constants, nodes=nodes
     )
-    return OnnxValue(tensor, index, real=True)
+    return OnnxValue(tensor, both.index, real=True)
 
 
 def _meaning(operand: OnnxValue | Constant) -> Quantization | None:
@@ -271,27 +316,28 @@ def _emit(
     function: BinaryFunction | None = None,
 ) -> OnnxValue:
     """Emit the operator with its operands in one layout, that of the largest activation."""
-    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    stored, index = common_layout(builder, operands, shape)
-    inputs: list[str] = []
-    constants: dict[str, ConstantArray] = {}
-    position: int | None = None
-    constant_shape: Shape | None = None
-    meaning: Quantization | None = None
-    for place, operand in enumerate(operands):
-        if isinstance(operand, OnnxValue):
-            wanted = broadcast_positions(operand.index, shape, index, stored)
-            inputs.append(builder.arranged(operand.tensor, wanted))
-            continue
-        array, meaning = _stored_constant(operand, shape, index, stored, quantized=quantization is not None)
-        position, constants = place, {"constant": array}
-        constant_shape = (array.shape[0], array.shape[1], array.shape[2])
+    quantized = quantization is not None
+    both = aligned(builder, operands, elements=_integers if quantized else _floats)
+    meaning = None
+    if quantized and both.place is not None:
+        meaning = _meaning(operands[both.place])
     low, high = (-inf, inf) if ending is None else (ending.low, ending.high)
-    op = Binary(function or OPERATIONS[node.op][0], position, constant_shape, meaning, low, high)
-    nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantization is not None)
-    dtype = DType.FLOAT32 if quantization is None else DType.INT8
-    tensor = builder.emit(op, inputs, stored, dtype, quantization, constants=constants, nodes=nodes)
-    return OnnxValue(tensor, index, real=True)
+    kind = function or OPERATIONS[node.op][0]
+    op = Binary(kind, both.place, both.constant_shape, meaning, low, high)
+    nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantized)
+    return _emitted(builder, op, both, quantization, nodes)
+
+
+def _floats(constant: Constant) -> ConstantArray:
+    return constant.value.astype(np.float32)
+
+
+def _integers(constant: Constant) -> ConstantArray:
+    """The elements of a constant that is quantised per tensor, as int8."""
+    if constant_quantization(constant) is None or constant.quantized is None:
+        raise Unsupported("a constant operand is not quantised per tensor")
+    shift = 0 if constant.quantized.signed else UNSIGNED_OFFSET
+    return (constant.quantized.integers - shift).astype(np.int8)
 
 
 def common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
@@ -341,18 +387,3 @@ def broadcast_positions(
     """The positions of an operand in the layout of a result, once along dimensions that it repeats along."""
     wanted = scattered(index, stored, np.broadcast_to(places, shape))
     return compressed(np.asarray(wanted, np.int32))
-
-
-def _stored_constant(
-    constant: Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape, *, quantized: bool
-) -> tuple[ConstantArray, Quantization | None]:
-    """A constant operand in the stored layout, without the dimensions along which it repeats."""
-    wanted = broadcast_positions(positions(constant.shape), shape, index, stored)
-    if not quantized:
-        return constant.value.astype(np.float32).reshape(-1)[wanted], None
-    meaning = constant_quantization(constant)
-    if meaning is None or constant.quantized is None:
-        raise Unsupported("a constant operand is not quantised per tensor")
-    shift = 0 if constant.quantized.signed else UNSIGNED_OFFSET
-    integers = (constant.quantized.integers - shift).astype(np.int8)
-    return integers.reshape(-1)[wanted], meaning

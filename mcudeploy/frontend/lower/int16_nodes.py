@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.elementwise import broadcast_positions, common_layout
+from mcudeploy.frontend.lower.elementwise import Aligned, aligned
 from mcudeploy.frontend.lower.linear import read_matrix, read_product
 from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
 from mcudeploy.frontend.lower.signal_nodes import Lowering
 from mcudeploy.frontend.lower.softmax import along
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, positions
-from mcudeploy.ir.graph import DType, Quantization, Shape
+from mcudeploy.frontend.onnx.values import OnnxValue, positions
+from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.conv_int16 import Conv2dInt16, SumTies
 from mcudeploy.ops.int16 import (
@@ -99,9 +98,7 @@ def _binary(builder: Builder, node: Node) -> None:
     function: Int16Function = _one_of(node, "function", get_args(Int16Function))
     a, b, result = (_scale(node, name) for name in ("a", "b", "result"))
     operands = _operands(builder, node)
-    op = BinaryInt16(
-        function, a, b, result, _bounds(node), operands.constant_operand, operands.constant_shape
-    )
+    op = BinaryInt16(function, a, b, result, _bounds(node), operands.place, operands.constant_shape)
     constants = {name: array.astype(np.int16) for name, array in operands.constants.items()}
     tensor = _emitted(builder, node, op, operands.inputs, constants)
     builder.define(node.output, OnnxValue(tensor, operands.index, real=False))
@@ -110,41 +107,13 @@ def _binary(builder: Builder, node: Node) -> None:
 def _extremum(builder: Builder, node: Node) -> None:
     operands = _operands(builder, node)
     function: IntegerFunction = "min" if node.integer("least", 0) else "max"
-    op = IntegerBinary(function, operands.constant_operand, operands.constant_shape)
+    op = IntegerBinary(function, operands.place, operands.constant_shape)
     tensor = _emitted(builder, node, op, operands.inputs, operands.constants)
     builder.define(node.output, OnnxValue(tensor, operands.index, real=False))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Operands:
-    """Two operands in the layout of their result, whose positions are `index`; one may be a constant."""
-
-    inputs: Sequence[str]
-    constants: Mapping[str, NDArray[np.int32]]
-    index: IndexArray
-    constant_operand: int | None
-    constant_shape: Shape | None
-
-
-def _operands(builder: Builder, node: Node) -> _Operands:
-    """Bring both operands into one layout, that of the larger one."""
-    operands = _operand(builder, node.inputs[0]), _operand(builder, node.inputs[1])
-    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    stored, index = common_layout(builder, operands, shape)
-    inputs: list[str] = []
-    constants: dict[str, NDArray[np.int32]] = {}
-    position: int | None = None
-    constant_shape: Shape | None = None
-    for place, operand in enumerate(operands):
-        if isinstance(operand, OnnxValue):
-            wanted = broadcast_positions(operand.index, shape, index, stored)
-            inputs.append(builder.arranged(operand.tensor, wanted, (node,)))
-            continue
-        wanted = broadcast_positions(positions(operand.shape), shape, index, stored)
-        array = operand.value.astype(np.int32).reshape(-1)[wanted]
-        position, constants = place, {"constant": array}
-        constant_shape = (array.shape[0], array.shape[1], array.shape[2])
-    return _Operands(inputs, constants, index, position, constant_shape)
+def _operands(builder: Builder, node: Node) -> Aligned:
+    return aligned(builder, (_operand(builder, node.inputs[0]), _operand(builder, node.inputs[1])), (node,))
 
 
 def _operand(builder: Builder, name: str) -> OnnxValue | Constant:
@@ -297,7 +266,7 @@ def _emitted(
     dtype: DType = DType.INT16,
 ) -> str:
     """Emit the operator; an int8 result has a quantisation, whose scale its readers state."""
-    shape = op.loops(tuple(builder.shape_of(name) for name in inputs)).output_shape()
+    shape = builder.output_shape(op, inputs)
     meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
     return builder.emit(op, inputs, shape, dtype, meaning, constants=constants, nodes=(node,))
 

@@ -226,7 +226,7 @@ def _emit_product(
     if a.index.ndim < 2 or b.index.ndim < 2:
         raise Unsupported("a product of vectors is not supported")
     reading = read_product(builder, a, b)
-    shape = reading.op.loops(tuple(map(builder.shape_of, reading.inputs))).output_shape()
+    shape = builder.output_shape(reading.op, reading.inputs)
     dtype = DType.FLOAT32 if quantization is None else DType.INT8
     tensor = builder.emit(reading.op, reading.inputs, shape, dtype, quantization, nodes=nodes)
     return OnnxValue(tensor, reading.index, real=True)

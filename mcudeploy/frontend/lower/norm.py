@@ -7,11 +7,11 @@ from math import prod
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.follow import Ending, follow, fused_nodes
-from mcudeploy.frontend.lower.pool import int8_or_float
+from mcudeploy.frontend.lower.follow import follow
+from mcudeploy.frontend.lower.picking import axis_of
+from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
-from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.norm import LayerNorm, fixed_point
 
@@ -21,24 +21,19 @@ _EPSILON = 1e-5
 def layer_norm(builder: Builder, node: Node) -> None:
     """Lower LayerNormalization and RMSNormalization."""
     value = builder.value(node.inputs[0])
-    rank = value.index.ndim
-    axis = node.integer("axis", -1)
-    if not -rank <= axis < rank:
-        raise Unsupported(f"axis {axis} is outside {rank} dimensions")
+    axis = axis_of(node, value.index.ndim, default=-1)
     if any(name in builder.consumers or name in builder.outputs for name in node.outputs[1:] if name):
         raise Unsupported("its mean and deviation are read: only the normalised values are supported")
-    sizes = value.shape[axis % rank :]
+    sizes = value.shape[axis:]
     constants = {"scale": _parameter(builder, node, 1, sizes), "bias": _parameter(builder, node, 2, sizes)}
     op = LayerNorm(node.number("epsilon", _EPSILON), centred=node.op == "LayerNormalization")
 
-    def emission(
-        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
-    ) -> OnnxValue:
-        placed = _with_axes_last(builder, source, axis % rank)
-        shape = builder.shape_of(placed.tensor)
-        nodes = fused_nodes(node, ending, quantized=True) if dtype is DType.INT8 else (node,)
+    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
+        placed = _with_axes_last(builder, source, axis)
+        shape, quantization = builder.shape_of(placed.tensor), form.quantization
+        nodes = (node,) if quantization is None else form.nodes
         tensor = builder.emit(
-            op, (placed.tensor,), shape, dtype, quantization, constants=constants, nodes=nodes
+            op, (placed.tensor,), shape, form.dtype, quantization, constants=constants, nodes=nodes
         )
         return OnnxValue(tensor, placed.index, real=True)
 

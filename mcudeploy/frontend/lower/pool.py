@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
+from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower.views import axes_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import is_monotone
@@ -105,7 +105,16 @@ def _pool_window(node: Node, value: OnnxValue, image: IndexArray) -> KernelWindo
     return window_of(node, kernel, image.shape[:2], ceil_mode=ceil_mode)
 
 
-Emission = Callable[[OnnxValue, DType, Quantization | None, Ending], OnnxValue]
+@dataclass(frozen=True, slots=True)
+class ResultForm:
+    """Element type and quantisation of a result, and the nodes that its operator replaces."""
+
+    dtype: DType
+    quantization: Quantization | None
+    nodes: tuple[Node, ...]
+
+
+Emission = Callable[[OnnxValue, ResultForm], OnnxValue]
 """Function that emits an operator from an int8 value to a quantisation, or from a float value."""
 
 
@@ -116,15 +125,17 @@ def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers:
     ending = follow(builder, node.output)
     source = builder.pure(node.inputs[0])
     if integers and source is not None and ending.quantization is not None and not ending.clips:
-        made = emission(source, DType.INT8, ending.quantization, ending)
+        nodes = fused_nodes(node, ending, quantized=True)
+        made = emission(source, ResultForm(DType.INT8, ending.quantization, nodes))
         finish(builder, ending, made, quantized=True)
         return
-    made = emission(builder.real(node.inputs[0]), DType.FLOAT32, None, ending)
+    nodes = fused_nodes(node, ending, quantized=False)
+    made = emission(builder.real(node.inputs[0]), ResultForm(DType.FLOAT32, None, nodes))
     if ending.clips:
         shape = builder.shape_of(made.tensor)
         clip = Unary("clip", ending.low, ending.high)
-        nodes = fused_nodes(node, ending, quantized=False)[1:]
-        made = replace(made, tensor=builder.emit(clip, (made.tensor,), shape, DType.FLOAT32, nodes=nodes))
+        clipped = builder.emit(clip, (made.tensor,), shape, DType.FLOAT32, nodes=nodes[1:])
+        made = replace(made, tensor=clipped)
     finish(builder, ending, made, quantized=False)
 
 
@@ -132,21 +143,18 @@ def average_pool(builder: Builder, node: Node) -> None:
     """Lower AveragePool and GlobalAveragePool; the divisor excludes padding unless it is counted."""
     counted = node.integer("count_include_pad", 0) != 0
 
-    def emission(
-        value: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
-    ) -> OnnxValue:
+    def emission(value: OnnxValue, form: ResultForm) -> OnnxValue:
         image = image_positions(value.index)
         window = _pool_window(node, value, image)
         if not window.least_taps and not counted:
             raise Unsupported("a window sees nothing but padding: its mean would be that of no element")
         op = AveragePool(window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted)
         rounding = builder.model.roundings.get(node.label)
-        if rounding is not None and dtype is DType.INT8:
+        if rounding is not None and form.dtype is DType.INT8:
             op = replace(op, ties=rounding.ties)
         source = builder.arranged(value.tensor, image)
         shape = (*window.out_size, image.shape[2])
-        nodes = fused_nodes(node, ending, quantized=quantization is not None)
-        tensor = builder.emit(op, (source,), shape, dtype, quantization, nodes=nodes)
+        tensor = builder.emit(op, (source,), shape, form.dtype, form.quantization, nodes=form.nodes)
         return OnnxValue(tensor, image_index(shape, value.index.ndim), real=True)
 
     int8_or_float(builder, node, emission)
@@ -174,15 +182,8 @@ def reduce(builder: Builder, node: Node) -> None:
         builder.define(node.output, _stored_extreme(builder, node, value, axes, least=function == "min"))
         return
 
-    def emission(
-        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
-    ) -> OnnxValue:
-        read, shape, dimensions = _reduced_dimensions(builder, source, axes)
-        op, made = _reduction(function, shape, dimensions)
-        nodes = fused_nodes(node, ending, quantized=quantization is not None)
-        tensor = builder.emit(op, (read,), made, dtype, quantization, nodes=nodes)
-        index = _reduced_index(source, axes, shape, dimensions)
-        return OnnxValue(tensor, _without(index, axes, node), real=True)
+    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
+        return _reduced(builder, node, source, axes, form)
 
     int8_or_float(builder, node, emission, integers=function == "mean")
 
@@ -193,9 +194,15 @@ def real_reduce(builder: Builder, node: Node) -> OnnxValue:
     axes = _axes_reduced(builder, node, value)
     if all(value.shape[axis] == 1 for axis in axes):
         return replace(value, index=_without(value.index, axes, node))
+    return _reduced(builder, node, value, axes, ResultForm(DType.FLOAT32, None, (node,)))
+
+
+def _reduced(
+    builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], form: ResultForm
+) -> OnnxValue:
     read, shape, dimensions = _reduced_dimensions(builder, value, axes)
     op, made = _reduction(REDUCTIONS[node.op], shape, dimensions)
-    tensor = builder.emit(op, (read,), made, DType.FLOAT32, nodes=(node,))
+    tensor = builder.emit(op, (read,), made, form.dtype, form.quantization, nodes=form.nodes)
     index = _reduced_index(value, axes, shape, dimensions)
     return OnnxValue(tensor, _without(index, axes, node), real=True)
 

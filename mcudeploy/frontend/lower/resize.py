@@ -9,11 +9,10 @@ import numpy as np
 
 from mcudeploy.common.text import agree
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.follow import Ending, fused_nodes
-from mcudeploy.frontend.lower.pool import int8_or_float
+from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions
-from mcudeploy.ir.graph import DType, Quantization
+from mcudeploy.ir.graph import DType
 from mcudeploy.ops.resample import Filter, Resample, Taps, resize_taps
 from mcudeploy.ops.resize import CROPPING, Resize, ResizedAxis, ResizeSamples, resize_samples
 
@@ -32,18 +31,15 @@ def resize(builder: Builder, node: Node) -> None:
         builder.define(node.output, _nearest(builder, node, value))
         return
 
-    def emission(
-        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
-    ) -> OnnxValue:
-        nodes = fused_nodes(node, ending, quantized=quantization is not None)
-        return _resized(builder, node, source, (dtype, quantization), nodes)
+    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
+        return _resized(builder, node, source, form)
 
     int8_or_float(builder, node, emission, integers=not weighted)
 
 
 def real_resize(builder: Builder, node: Node) -> OnnxValue:
     """Lower Resize on a float tensor."""
-    return _resized(builder, node, builder.real(node.inputs[0]), (DType.FLOAT32, None), (node,))
+    return _resized(builder, node, builder.real(node.inputs[0]), ResultForm(DType.FLOAT32, None, (node,)))
 
 
 def _mode(node: Node) -> Literal["nearest", "linear", "cubic"]:
@@ -61,17 +57,11 @@ def _is_weighted(node: Node) -> bool:
 
 def _nearest(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     tensor = builder.tensors[value.tensor]
-    made = _resized(builder, node, value, (tensor.dtype, tensor.quantization), (node,))
+    made = _resized(builder, node, value, ResultForm(tensor.dtype, tensor.quantization, (node,)))
     return replace(value, tensor=made.tensor, index=made.index)
 
 
-def _resized(
-    builder: Builder,
-    node: Node,
-    value: OnnxValue,
-    made_as: tuple[DType, Quantization | None],
-    nodes: tuple[Node, ...],
-) -> OnnxValue:
+def _resized(builder: Builder, node: Node, value: OnnxValue, form: ResultForm) -> OnnxValue:
     image = image_positions(value.index)
     target = _target(builder, node, value.shape)
     if target.sizes[:2] != value.shape[:2]:
@@ -90,7 +80,7 @@ def _resized(
     op = _resample(node, axes) if _is_weighted(node) else _resize(node, axes)
     source = builder.arranged(value.tensor, image)
     shape = (*op.out_size, image.shape[2])
-    tensor = builder.emit(op, (source,), shape, *made_as, nodes=nodes)
+    tensor = builder.emit(op, (source,), shape, form.dtype, form.quantization, nodes=form.nodes)
     return OnnxValue(tensor, image_index(shape, value.index.ndim), real=True)
 
 

@@ -144,7 +144,7 @@ def dft(builder: Builder, node: Node) -> None:
         length = int(builder.constant(node.input(1), "the length").value.reshape(()))
     x = builder.arranged(value.tensor, moved.reshape(-1, 1, moved.shape[-1]), (node,))
     op = RealFft(length)
-    made = op.loops((builder.shape_of(x),)).output_shape()
+    made = builder.output_shape(op, (x,))
     tensor = builder.emit(op, (x,), made, DType.FLOAT32, nodes=(node,))
     index = positions((*moved.shape[:-1], length // 2 + 1, 2))
     builder.define(node.output, OnnxValue(tensor, np.moveaxis(index, -2, axis), real=True))
@@ -200,7 +200,7 @@ def _define(
     **constants: ConstantArray,
 ) -> str:
     """Emit the operator as the node's first output, in its storage order."""
-    made = op.loops(tuple(builder.shape_of(name) for name in inputs)).output_shape()
+    made = builder.output_shape(op, inputs)
     tensor = builder.emit(op, inputs, made, dtype, constants=constants, nodes=(node,))
     info = builder.model.infos.get(node.output)
     shape = info.shape if info is not None and info.shape is not None else made

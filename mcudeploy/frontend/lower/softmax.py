@@ -5,28 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.follow import Ending, fused_nodes
-from mcudeploy.frontend.lower.pool import int8_or_float
-from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.lower.picking import axis_of
+from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
+from mcudeploy.frontend.onnx.nodes import Node
 from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
-from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ops.softmax import Softmax
 
 
 def softmax(builder: Builder, node: Node) -> None:
     """Lower Softmax along one axis (opset 13 semantics), in the layout of the value."""
     value = builder.value(node.inputs[0])
-    axis = node.integer("axis", -1)
-    if not -value.index.ndim <= axis < value.index.ndim:
-        raise Unsupported(f"axis {axis} is outside {value.index.ndim} dimensions")
+    axis = axis_of(node, value.index.ndim, default=-1)
 
-    def emission(
-        source: OnnxValue, dtype: DType, quantization: Quantization | None, ending: Ending
-    ) -> OnnxValue:
+    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
         placed, dimension = along(builder, source, axis)
-        shape = builder.shape_of(placed.tensor)
-        nodes = fused_nodes(node, ending, quantized=quantization is not None)
-        tensor = builder.emit(Softmax(dimension), (placed.tensor,), shape, dtype, quantization, nodes=nodes)
+        shape, op = builder.shape_of(placed.tensor), Softmax(dimension)
+        tensor = builder.emit(op, (placed.tensor,), shape, form.dtype, form.quantization, nodes=form.nodes)
         return OnnxValue(tensor, placed.index, real=True)
 
     int8_or_float(builder, node, emission)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.training_functions import CLIP_MASK
-from mcudeploy.frontend.onnx.values import image_positions
-from mcudeploy.ir.graph import Shape
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions
+from mcudeploy.ir.graph import DType, Shape
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 
 
 def image_tensor(builder: Builder, name: str) -> str:
@@ -41,3 +44,16 @@ def stated_shape(builder: Builder, name: str) -> Shape:
         raise Unsupported("the size of its result is not known")
     _, channels, rows, cols = info.shape
     return rows, cols, channels
+
+
+def define_image(
+    builder: Builder,
+    node: Node,
+    op: OperatorDef,
+    inputs: tuple[str, ...],
+    constants: Mapping[str, ConstantArray] | None = None,
+) -> None:
+    """Emit an operator whose float32 result is an image, the node's output."""
+    shape = builder.output_shape(op, inputs)
+    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))

@@ -12,7 +12,13 @@ from mcudeploy.frontend.lower.elementwise import unary
 from mcudeploy.frontend.lower.follow import finish, follow
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.lower.state_nodes import replace_state
-from mcudeploy.frontend.lower.training_images import image_tensor, mask_tensor, stated_shape, stored_image
+from mcudeploy.frontend.lower.training_images import (
+    define_image,
+    image_tensor,
+    mask_tensor,
+    stated_shape,
+    stored_image,
+)
 from mcudeploy.frontend.lower.training_pool_nodes import (
     average_pool_gradient,
     max_pool_gradient,
@@ -66,10 +72,7 @@ def trained_conv(builder: Builder, node: Node) -> None:
     conv = _conv(node, weights.shape, (_bound(node, "low", -inf), _bound(node, "high", inf)))
     _require_order(conv, weights)
     op, x = TrainedConv2d(conv), image_tensor(builder, node.inputs[0])
-    inputs = (x, weights.tensor, bias.tensor)
-    shape = op.loops(tuple(map(builder.shape_of, inputs))).output_shape()
-    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, op, (x, weights.tensor, bias.tensor))
 
 
 def biased_conv(builder: Builder, node: Node) -> None:
@@ -84,7 +87,7 @@ def biased_conv(builder: Builder, node: Node) -> None:
     conv = _conv(node, weights.shape, (_bound(node, "low", -inf), _bound(node, "high", inf)))
     op, bias = BiasedConv2d(conv), builder.real(node.inputs[2])
     inputs = (builder.arranged(source.tensor, image_positions(source.index)), bias.tensor)
-    shape = op.loops(tuple(map(builder.shape_of, inputs))).output_shape()
+    shape = builder.output_shape(op, inputs)
     tensor = builder.emit(
         op, inputs, shape, DType.INT8, ending.quantization, constants=constants, nodes=(node,)
     )
@@ -99,13 +102,10 @@ def input_gradient(builder: Builder, node: Node) -> None:
         weights = builder.real(node.inputs[1])
         op = Conv2dInputGradient(_conv(node, weights.shape), shape)
         _require_order(op.conv, weights)
-        inputs: tuple[str, ...] = (gradient, weights.tensor)
-        constants: dict[str, ConstantArray] = {}
+        define_image(builder, node, op, (gradient, weights.tensor))
     else:
         op = Conv2dInputGradient(_conv(node, constant.shape), shape)
-        inputs, constants = (gradient,), _gradient_weights(op.conv, constant, shape[2])
-    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+        define_image(builder, node, op, (gradient,), _gradient_weights(op.conv, constant, shape[2]))
 
 
 def _int8_weights(constant: Constant, axes: tuple[int, ...]) -> dict[str, ConstantArray] | None:
@@ -182,9 +182,7 @@ def clip_gradient(builder: Builder, node: Node) -> None:
     """ClipGradient, of images."""
     gradient, clipped = image_tensor(builder, node.inputs[0]), stored_image(builder, node.inputs[1])
     op = ClipGradient(_bound(node, "low", -inf), _bound(node, "high", inf))
-    shape = builder.shape_of(gradient)
-    tensor = builder.emit(op, (gradient, clipped), shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, op, (gradient, clipped))
 
 
 def clip_mask(builder: Builder, node: Node) -> None:
@@ -200,9 +198,7 @@ def clip_mask(builder: Builder, node: Node) -> None:
 def masked_gradient(builder: Builder, node: Node) -> None:
     """MaskedGradient, by the bits of a ClipMask."""
     gradient, mask = image_tensor(builder, node.inputs[0]), mask_tensor(builder, node.inputs[1])
-    shape = builder.shape_of(gradient)
-    tensor = builder.emit(MaskedGradient(), (gradient, mask), shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, MaskedGradient(), (gradient, mask))
 
 
 TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {

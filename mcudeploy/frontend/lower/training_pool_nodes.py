@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.training_images import image_tensor, stated_shape
+from mcudeploy.frontend.lower.training_images import define_image, image_tensor, stated_shape
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import OnnxValue, image_index, positions
+from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import ResizeSamples
@@ -38,8 +38,7 @@ def max_pool_gradient(builder: Builder, node: Node) -> None:
     rows, cols, _ = builder.shape_of(gradient)
     shape = stated_shape(builder, node.output)
     op = MaxPoolGradient(_max_pool(producer, (rows, cols)), shape)
-    tensor = builder.emit(op, (gradient, taps), shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, op, (gradient, taps))
 
 
 def average_pool_gradient(builder: Builder, node: Node) -> None:
@@ -53,8 +52,7 @@ def average_pool_gradient(builder: Builder, node: Node) -> None:
     pool = AveragePool(like.kernel_shape, like.stride, like.dilation, like.pads, like.out_size, False)
     shape = stated_shape(builder, node.output)
     op = AveragePoolGradient(pool, shape, node.number("factor", 1.0))
-    tensor = builder.emit(op, (gradient,), shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, op, (gradient,))
 
 
 def resize_gradient(builder: Builder, node: Node) -> None:
@@ -64,8 +62,7 @@ def resize_gradient(builder: Builder, node: Node) -> None:
         raise Unsupported("its shares are no constants")
     gradient, shape = image_tensor(builder, node.inputs[0]), stated_shape(builder, node.output)
     op = ResizeGradient(_samples(rows.reals().T), _samples(cols.reals()), shape)
-    tensor = builder.emit(op, (gradient,), shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, op, (gradient,))
 
 
 def _samples(shares: NDArray[Any]) -> ResizeSamples:

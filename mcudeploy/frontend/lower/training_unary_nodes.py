@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.training_images import image_tensor, mask_tensor
+from mcudeploy.frontend.lower.training_images import define_image, image_tensor, mask_tensor
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import OnnxValue, image_index
-from mcudeploy.ir.graph import DType
 from mcudeploy.ops.training_unary import (
     PiecewiseGradient,
     Slope,
@@ -49,13 +47,8 @@ def sloped_gradient(builder: Builder, node: Node) -> None:
     if constant is None or constant.shape != (1, shape[2], 1, 1):
         raise Unsupported("its slopes are no constants of the channels")
     slopes = {"slopes": np.ascontiguousarray(constant.reals().reshape(-1), np.float32)}
-    op, inputs = SlopedGradient(), (gradient, mask)
-    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=slopes, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, SlopedGradient(), (gradient, mask), slopes)
 
 
 def _emit(builder: Builder, node: Node, op: PiecewiseGradient | SmoothGradient) -> None:
-    gradient, values = (image_tensor(builder, name) for name in node.inputs)
-    shape = builder.shape_of(gradient)
-    tensor = builder.emit(op, (gradient, values), shape, DType.FLOAT32, nodes=(node,))
-    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
+    define_image(builder, node, op, tuple(image_tensor(builder, name) for name in node.inputs))
