@@ -34,7 +34,7 @@ def _number(writer: Writer, tensor: TfliteTensor) -> str:
 
 def logic(writer: Writer, operator: TfliteOperator) -> None:
     """Translate a function of truth values."""
-    names = [writer.raw(writer.input(operator, position)) for position in range(len(operator.inputs))]
+    names = [writer.raw(tensor) for tensor in writer.inputs(operator)]
     writer.keep(writer.output(operator), writer.node(LOGIC[operator.op], names))
 
 

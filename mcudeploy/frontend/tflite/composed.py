@@ -36,7 +36,7 @@ def local_response(writer: Writer, operator: TfliteOperator) -> None:
 
 def add_n(writer: Writer, operator: TfliteOperator) -> None:
     """ADD_N: a sum of several tensors."""
-    names = [writer.real(writer.input(operator, position)) for position in range(len(operator.inputs))]
+    names = [writer.real(tensor) for tensor in writer.inputs(operator)]
     writer.finish(writer.output(operator), writer.node("Sum", names))
 
 

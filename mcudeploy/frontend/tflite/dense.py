@@ -14,7 +14,7 @@ from mcudeploy.frontend.tflite.writer import Writer
 _QUANTIZED = ("INT8", "UINT8")
 _DYNAMIC_RANGE = float_note("not (dynamic range quantisation)", "TFLite", "full integer")
 
-_UNSCALED = (
+UNSCALED = (
     "constants of BATCH_MATMUL with a scale for each channel are multiplied by these scales; LiteRT "
     "multiplies by 0 there, so that its results are zeros"
 )
@@ -72,17 +72,9 @@ def require_alike(image: TfliteTensor, kernel: TfliteTensor, axis: int) -> None:
 
 
 def note_dynamic_range(writer: Writer, source: TfliteTensor, weights: TfliteTensor) -> None:
-    """Report, once, that operators with quantised weights compute in floats."""
-    if source.kind == "FLOAT32" and weights.kind in _QUANTIZED and _DYNAMIC_RANGE not in writer.notes:
-        writer.notes.append(_DYNAMIC_RANGE)
-        writer.journal(lambda: writer.notes.remove(_DYNAMIC_RANGE))
-
-
-def note_unscaled(writer: Writer) -> None:
-    """Report, once, that LiteRT ignores the scales of a constant of BATCH_MATMUL."""
-    if _UNSCALED not in writer.notes:
-        writer.notes.append(_UNSCALED)
-        writer.journal(lambda: writer.notes.remove(_UNSCALED))
+    """Report that operators with quantised weights compute in floats."""
+    if source.kind == "FLOAT32" and weights.kind in _QUANTIZED:
+        writer.note_once(_DYNAMIC_RANGE)
 
 
 def bias_of(
@@ -142,13 +134,16 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
     names = []
     for position, flag in enumerate(("AdjX", "AdjY")):
         tensor = writer.input(operator, position)
-        name, rank = writer.real(tensor), len(tensor.shape)
-        if operator.flag(flag):
-            perm = [*range(rank - 2), rank - 1, rank - 2]
-            name = writer.node("Transpose", [name], main=False, perm=perm)
-        names.append(name)
+        name = writer.real(tensor)
+        names.append(swapped(writer, name, len(tensor.shape)) if operator.flag(flag) else name)
     source, other = writer.input(operator, 0), writer.input(operator, 1)
     require_alike(source, other, len(other.shape) - (2 if operator.flag("AdjY") else 1))
     if other.kind in _QUANTIZED and source.kind in _QUANTIZED and not parameters(other).single:
-        note_unscaled(writer)
+        writer.note_once(UNSCALED)
     writer.finish(writer.output(operator), writer.node("MatMul", names))
+
+
+def swapped(writer: Writer, name: str, rank: int) -> str:
+    """Transpose the matrices of a value, its last two axes."""
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    return writer.node("Transpose", [name], main=False, perm=perm)

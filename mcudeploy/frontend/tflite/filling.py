@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator
-from mcudeploy.frontend.tflite.moves import moved
+from mcudeploy.frontend.tflite.moves import moved_one
 from mcudeploy.frontend.tflite.scales import reals
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -26,11 +26,16 @@ def pad_with_value(writer: Writer, operator: TfliteOperator) -> None:
     _pad(writer, operator, float(reals(tensor).reshape(-1)[0]))
 
 
-def _pad(writer: Writer, operator: TfliteOperator, filling: float) -> None:
-    source, result = writer.input(operator, 0), writer.output(operator)
-    amounts = writer.integers(operator, 1, "the padding")
+def padding_of(writer: Writer, operator: TfliteOperator) -> list[int]:
+    """The numbers of elements before and after each axis of the first input."""
+    source, amounts = writer.input(operator, 0), writer.integers(operator, 1, "the padding")
     if len(amounts) != 2 * len(source.shape) or min(amounts, default=0) < 0:
         raise Unsupported(f"padding {amounts} does not fit {list(source.shape)}")
+    return amounts
+
+
+def _pad(writer: Writer, operator: TfliteOperator, filling: float) -> None:
+    source, result, amounts = writer.input(operator, 0), writer.output(operator), padding_of(writer, operator)
     pads = writer.int64(amounts[::2] + amounts[1::2])
     value = writer.constant(np.array(filling, np.float32))
     writer.finish(result, writer.node("Pad", [writer.real(source), pads, value]))
@@ -52,20 +57,12 @@ def resize_nearest(writer: Writer, operator: TfliteOperator) -> None:
     source = writer.input(operator, 0)
     rounding = "round_prefer_ceil" if aligned or halves else "floor"
 
-    def move(names: list[str]) -> list[str]:
-        image = writer.channels_first(names[0], source)
-        mode = _mode(aligned, halves)
-        made = _resize(
-            writer,
-            operator,
-            image,
-            mode="nearest",
-            coordinate_transformation_mode=mode,
-            nearest_mode=rounding,
-        )
-        return [writer.channels_last(made)]
+    def move(name: str) -> str:
+        image = writer.channels_first(name, source)
+        facts = {"coordinate_transformation_mode": _mode(aligned, halves), "nearest_mode": rounding}
+        return writer.channels_last(_resize(writer, operator, image, mode="nearest", **facts))
 
-    moved(writer, [source], [writer.output(operator)], move)
+    moved_one(writer, source, writer.output(operator), move)
 
 
 def _mode(aligned: bool, halves: bool) -> str:
@@ -92,14 +89,18 @@ _REDUCTIONS = {
 }
 
 
-def reduction(writer: Writer, operator: TfliteOperator) -> None:
-    """MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD over constant axes."""
-    source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
-    rank = len(source.shape)
+def axes_of(writer: Writer, operator: TfliteOperator) -> list[int]:
+    """The axes of the first input, in order, that the second one names."""
+    rank, axes = len(writer.input(operator, 0).shape), writer.integers(operator, 1, "the axes")
     if any(not -rank <= axis < rank for axis in axes):
         raise Unsupported(f"axes {axes} are outside {rank} dimensions")
-    along, keep = sorted({axis % rank for axis in axes}), int(operator.flag("KeepDims"))
-    op, name = _REDUCTIONS[operator.op], writer.real(source)
+    return sorted({axis % rank for axis in axes})
+
+
+def reduction(writer: Writer, operator: TfliteOperator) -> None:
+    """MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD over constant axes."""
+    along, keep = axes_of(writer, operator), int(operator.flag("KeepDims"))
+    op, name = _REDUCTIONS[operator.op], writer.real(writer.input(operator, 0))
     if op == "ReduceSum":
         made = writer.node(op, [name, writer.int64(along)], keepdims=keep)
     else:
@@ -124,8 +125,8 @@ def blocks(writer: Writer, operator: TfliteOperator) -> None:
     if not fits:
         raise Unsupported(f"{rows} x {cols} x {channels} values are no blocks of {size} x {size}")
 
-    def move(names: list[str]) -> list[str]:
-        swapped = writer.node("Transpose", [writer.reshaped(names[0], apart)], perm=(0, 1, 3, 2, 4, 5))
-        return [writer.reshaped(swapped, result.shape)]
+    def move(name: str) -> str:
+        swapped = writer.node("Transpose", [writer.reshaped(name, apart)], perm=(0, 1, 3, 2, 4, 5))
+        return writer.reshaped(swapped, result.shape)
 
-    moved(writer, [source], [result], move)
+    moved_one(writer, source, result, move)

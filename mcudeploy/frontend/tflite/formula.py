@@ -152,10 +152,11 @@ class Formula:
 
 
 def formula_node(
-    writer: Writer, op: str, inputs: Mapping[str, str], f: Formula, **facts: int | list[int]
+    writer: Writer, op: str, inputs: Mapping[str, str], result: Expression, /, **facts: int | list[int]
 ) -> str:
-    """Add a node of one output; see formula_nodes."""
-    return formula_nodes(writer, op, inputs, f, **facts)[0]
+    """Add a node of one output, the value of an expression; see formula_nodes."""
+    result.formula.result("y", result)
+    return formula_nodes(writer, op, inputs, result.formula, **facts)[0]
 
 
 def formula_nodes(

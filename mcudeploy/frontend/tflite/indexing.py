@@ -7,7 +7,7 @@ from onnx import helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.moves import moved
+from mcudeploy.frontend.tflite.moves import moved_one
 from mcudeploy.frontend.tflite.writer import Writer
 
 _INTEGERS = ("INT32", "INT64")
@@ -24,27 +24,23 @@ def gather(writer: Writer, operator: TfliteOperator) -> None:
     if batch < 0:
         batch += len(writer.input(operator, 1).shape)
 
-    def move(names: list[str]) -> list[str]:
+    def move(name: str) -> str:
         if batch == 0:
-            return [writer.node("Gather", [names[0], indices], axis=axis)]
+            return writer.node("Gather", [name, indices], axis=axis)
         tuples = writer.node("Unsqueeze", [indices, writer.int64([-1])], main=False)
         if writer.input(operator, 1).kind != "INT64":
             tuples = writer.node("Cast", [tuples], main=False, to=_type("int64"))
-        return [writer.node("GatherND", [names[0], tuples], batch_dims=batch)]
+        return writer.node("GatherND", [name, tuples], batch_dims=batch)
 
     if batch and batch != axis % rank:
         raise Unsupported(f"{batch} batch dimensions before axis {axis} are not supported")
-    moved(writer, [source], [writer.output(operator)], move)
+    moved_one(writer, source, writer.output(operator), move)
 
 
 def gather_nd(writer: Writer, operator: TfliteOperator) -> None:
     """GATHER_ND: parts at tuples of indices."""
-    indices = _int64(writer, operator, 1)
-
-    def move(names: list[str]) -> list[str]:
-        return [writer.node("GatherND", [names[0], indices])]
-
-    moved(writer, [writer.input(operator, 0)], [writer.output(operator)], move)
+    indices, source, result = _int64(writer, operator, 1), writer.input(operator, 0), writer.output(operator)
+    moved_one(writer, source, result, lambda name: writer.node("GatherND", [name, indices]))
 
 
 def embedding_lookup(writer: Writer, operator: TfliteOperator) -> None:
@@ -93,17 +89,17 @@ def reverse_sequence(writer: Writer, operator: TfliteOperator) -> None:
         perm = [batch, time, *(at for at in range(len(source.shape)) if at not in (batch, time))]
         back = [int(at) for at in np.argsort(perm)]
 
-        def move(names: list[str]) -> list[str]:
-            name = writer.node("Transpose", names, main=False, perm=perm)
+        def move(name: str) -> str:
+            name = writer.node("Transpose", [name], main=False, perm=perm)
             name = writer.node("ReverseSequence", [name, lengths], batch_axis=0, time_axis=1)
-            return [writer.node("Transpose", [name], main=False, perm=back)]
+            return writer.node("Transpose", [name], main=False, perm=back)
 
     else:
 
-        def move(names: list[str]) -> list[str]:
-            return [writer.node("ReverseSequence", [names[0], lengths], batch_axis=batch, time_axis=time)]
+        def move(name: str) -> str:
+            return writer.node("ReverseSequence", [name, lengths], batch_axis=batch, time_axis=time)
 
-    moved(writer, [source], [writer.output(operator)], move)
+    moved_one(writer, source, writer.output(operator), move)
 
 
 def scatter_nd(writer: Writer, operator: TfliteOperator) -> None:

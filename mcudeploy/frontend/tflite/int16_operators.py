@@ -16,6 +16,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite import int16_functions as functions
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.elementwise import CLIPS
+from mcudeploy.frontend.tflite.filling import axes_of, padding_of
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
 from mcudeploy.frontend.tflite.int16_functions import Rescaling
 from mcudeploy.frontend.tflite.int16_products import (
@@ -65,12 +66,11 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
     if whole.exponent > 0:
         raise Unsupported(f"the scale of its result, {made:g}, is too small for {scales[0]:g}, {scales[1]:g}")
     bounds = bounds_of(fused(operator), result)
-    f = Formula()
-    f.result("y", functions.binary(f, function, (a, b, whole), bounds))
+    value = functions.binary(Formula(), function, (a, b, whole), bounds)
     facts: dict[str, Any] = {"function": function, "bounds": [bounds.low, bounds.high]}
     facts |= {name: [it.multiplier, it.exponent] for name, it in (("a", a), ("b", b), ("result", whole))}
     inputs = {name: writer.raw(source) for name, source in zip("ab", sources, strict=True)}
-    writer.keep(result, formula_node(writer, "BinaryInt16", inputs, f, **facts))
+    writer.keep(result, formula_node(writer, "BinaryInt16", inputs, value, **facts))
 
 
 def _float_quotient(factors: Sequence[float], divisor: float) -> float:
@@ -107,10 +107,9 @@ def lookup(writer: Writer, operator: TfliteOperator) -> None:
     """EXP, LOG and RSQRT, by tables that are interpolated."""
     source, result = writer.input(operator, 0), writer.output(operator)
     table = interpolated_function(_TABLES[operator.op], scale_of(source), scale_of(result))
-    f = Formula()
-    f.result("y", functions.looked_up(f, table))
+    value = functions.looked_up(Formula(), table)
     inputs = {"x": writer.raw(source)}
-    writer.keep(result, formula_node(writer, "LutInt16", inputs, f, table=table.tolist()))
+    writer.keep(result, formula_node(writer, "LutInt16", inputs, value, table=table.tolist()))
 
 
 def extremum(writer: Writer, operator: TfliteOperator) -> None:
@@ -121,10 +120,9 @@ def extremum(writer: Writer, operator: TfliteOperator) -> None:
     if any(scale_of(source) != scale_of(result) for source in sources):
         raise Unsupported("the scales of its operands and its result differ, which TFLite ignores")
     least = operator.op == "MINIMUM"
-    f = Formula()
-    f.result("y", functions.extremum(f, least=least))
+    value = functions.extremum(Formula(), least=least)
     inputs = {name: writer.raw(source) for name, source in zip("ab", sources, strict=True)}
-    writer.keep(result, formula_node(writer, "ExtremumInt16", inputs, f, least=int(least)))
+    writer.keep(result, formula_node(writer, "ExtremumInt16", inputs, value, least=int(least)))
 
 
 def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
@@ -139,10 +137,9 @@ def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _rescaled(writer: Writer, source: TfliteTensor, result: TfliteTensor, what: Rescaling) -> None:
-    f = Formula()
-    f.result("y", functions.rescaled(f, what, result.dtype or ""))
+    value = functions.rescaled(Formula(), what, result.dtype or "")
     writer.keep(
-        result, formula_node(writer, "RescaleInt16", {"x": writer.raw(source)}, f, **_rescaling(what))
+        result, formula_node(writer, "RescaleInt16", {"x": writer.raw(source)}, value, **_rescaling(what))
     )
 
 
@@ -162,10 +159,9 @@ def convert(writer: Writer, operator: TfliteOperator) -> None:
     kinds = source.kind, result.kind
     if kinds == ("FLOAT32", "INT16"):
         step = scale_of(result)
-        f = Formula(np.float32)
-        f.result("y", functions.quantized(f, step))
+        value = functions.quantized(Formula(np.float32), step)
         inputs = {"x": writer.raw(source), "scale": writer.constant(np.array(step, np.float32))}
-        writer.keep(result, formula_node(writer, "QuantizeInt16", inputs, f))
+        writer.keep(result, formula_node(writer, "QuantizeInt16", inputs, value))
         return
     if kinds == ("INT16", "FLOAT32"):
         factor = writer.constant(np.array(scale_of(source), np.float32))
@@ -201,10 +197,9 @@ def sigmoid(writer: Writer, operator: TfliteOperator) -> None:
     if multiplier > INT16.max:
         raise Unsupported(f"the scale of its input, {scale:g}, is too large for the table of TFLite")
     op = SigmoidInt16(tangent, multiplier, shift)
-    f = Formula()
-    f.result("y", functions.sigmoid(f, op))
+    value = functions.sigmoid(Formula(), op)
     facts = {"tangent": int(tangent), "multiplier": multiplier, "shift": shift}
-    writer.keep(result, formula_node(writer, "SigmoidInt16", {"x": writer.raw(source)}, f, **facts))
+    writer.keep(result, formula_node(writer, "SigmoidInt16", {"x": writer.raw(source)}, value, **facts))
 
 
 def softmax(writer: Writer, operator: TfliteOperator) -> None:
@@ -214,10 +209,9 @@ def softmax(writer: Writer, operator: TfliteOperator) -> None:
     if not 0 < beta < inf:
         raise Unsupported(f"beta is {beta:g}; it must be positive")
     scale = TwiceScale.of(float(np.float32(scale_of(source)) * np.float32(beta)) / _SOFTMAX_UNIT)
-    f = Formula()
-    f.result("y", functions.softmax(f, scale))
+    value = functions.softmax(Formula(), scale)
     facts = {"scale": [scale.multiplier, scale.exponent]}
-    writer.keep(result, formula_node(writer, "SoftmaxInt16", {"x": writer.raw(source)}, f, **facts))
+    writer.keep(result, formula_node(writer, "SoftmaxInt16", {"x": writer.raw(source)}, value, **facts))
 
 
 def _require_unit(result: TfliteTensor) -> None:
@@ -234,22 +228,20 @@ def pool(writer: Writer, operator: TfliteOperator) -> None:
     if scale_of(image) != scale_of(result):
         raise Unsupported("the scales of its input and its result differ, which TFLite ignores")
     window = pool_attributes(operator, image.shape)
-    f = Formula()
     average = operator.op == "AVERAGE_POOL_2D"
     if average:
-        made = functions.means(f, window, image.shape[3], _counts(window, image.shape[1:3]))
+        counts = _counts(window, image.shape[1:3])
+        value = functions.means(Formula(), window, image.shape[3], counts)
     else:
-        made = functions.maxima(f, window)
-    f.result("y", made)
+        value = functions.maxima(Formula(), window)
     bounds = bounds_of(fused(operator), result)
     facts = {**window, "average": int(average)}
-    name = formula_node(writer, "PoolInt16", {"x": writer.raw(image)}, f, **facts)
+    name = formula_node(writer, "PoolInt16", {"x": writer.raw(image)}, value, **facts)
     if bounds != Bounds():
         writer.known(name, result.shape, "int16")
         what = Rescaling(IDENTITY, IDENTITY, bounds=bounds)
-        f = Formula()
-        f.result("y", functions.rescaled(f, what, "int16"))
-        name = formula_node(writer, "RescaleInt16", {"x": name}, f, **_rescaling(what))
+        value = functions.rescaled(Formula(), what, "int16")
+        name = formula_node(writer, "RescaleInt16", {"x": name}, value, **_rescaling(what))
     writer.keep(result, name)
 
 
@@ -268,36 +260,26 @@ def _counts(window: dict[str, Any], size: tuple[int, ...]) -> NDArray[np.int64]:
 def mean(writer: Writer, operator: TfliteOperator) -> None:
     """MEAN over constant axes."""
     source, result = writer.input(operator, 0), writer.output(operator)
-    axes = writer.integers(operator, 1, "the axes")
-    rank = len(source.shape)
-    if any(not -rank <= axis < rank for axis in axes):
-        raise Unsupported(f"axes {axes} are outside {rank} dimensions")
-    along = sorted({axis % rank for axis in axes})
+    along = axes_of(writer, operator)
     count = prod(source.shape[axis] for axis in along)
     multiplier, exponent = mean_multiplier(scale_of(source) / scale_of(result), count)
     scale = TwiceScale(multiplier, exponent)
-    f = Formula()
-    f.result("y", functions.mean(f, along, scale, result.shape))
+    value = functions.mean(Formula(), along, scale, result.shape)
     facts: dict[str, Any] = {"axes": along, "scale": [multiplier, exponent]}
-    writer.keep(result, formula_node(writer, "MeanInt16", {"x": writer.raw(source)}, f, **facts))
+    writer.keep(result, formula_node(writer, "MeanInt16", {"x": writer.raw(source)}, value, **facts))
 
 
 def pad(writer: Writer, operator: TfliteOperator) -> None:
     """PAD with zeros."""
-    source, result = writer.input(operator, 0), writer.output(operator)
-    amounts = writer.integers(operator, 1, "the padding")
-    if len(amounts) != 2 * len(source.shape) or min(amounts, default=0) < 0:
-        raise Unsupported(f"padding {amounts} does not fit {list(source.shape)}")
-    f = Formula()
-    f.result("y", functions.padded(f))
+    source, result, amounts = writer.input(operator, 0), writer.output(operator), padding_of(writer, operator)
+    value = functions.padded(Formula())
     inputs = {"x": writer.raw(source), "pads": writer.int64(amounts[::2] + amounts[1::2])}
-    writer.keep(result, formula_node(writer, "PadInt16", inputs, f))
+    writer.keep(result, formula_node(writer, "PadInt16", inputs, value))
 
 
 def concatenation(writer: Writer, operator: TfliteOperator) -> None:
     """CONCATENATION of one scale."""
-    sources = [writer.input(operator, at) for at in range(len(operator.inputs))]
-    result = writer.output(operator)
+    sources, result = writer.inputs(operator), writer.output(operator)
     if any(scale_of(source) != scale_of(result) for source in sources):
         raise Unsupported("the scales of its inputs and its result differ, which TFLite ignores")
     if fused(operator) is not None:
@@ -320,12 +302,11 @@ def resize(writer: Writer, operator: TfliteOperator) -> None:
         ResizedInt16.of(image.shape[at], result.shape[at], linear=linear, aligned=aligned, halves=halves)
         for at in (1, 2)
     ]
-    f = Formula()
-    f.result("y", functions.resized(f, axes[0], axes[1]))
+    value = functions.resized(Formula(), axes[0], axes[1])
     facts: dict[str, Any] = {"linear": int(linear)}
     for name, axis in zip(("rows", "cols"), axes, strict=True):
         facts |= {f"{name}_{it}": list(getattr(axis, it)) for it in ("first", "second", "weight")}
-    writer.keep(result, formula_node(writer, "ResizeInt16", {"x": writer.raw(image)}, f, **facts))
+    writer.keep(result, formula_node(writer, "ResizeInt16", {"x": writer.raw(image)}, value, **facts))
 
 
 INT16_TRANSLATIONS: dict[str, Translation] = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite import int16_functions as functions
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.dense import note_unscaled, require_alike, require_ranks
+from mcudeploy.frontend.tflite.dense import UNSCALED, require_alike, require_ranks, swapped
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
 from mcudeploy.frontend.tflite.int16_functions import Finish
 from mcudeploy.frontend.tflite.int16_tensors import bounds_of, require_one_image, scale_of
@@ -67,10 +67,9 @@ def _convolution(writer: Writer, operator: TfliteOperator, stored: NDArray[np.in
     ties: SumTies = "twice" if bias is not None and bias.kind == "INT32" else "up"
     product = _Product(image, kernel, stored, bias, result)
     finish = _finish(operator, product, ties)
-    f = Formula()
-    f.result("y", functions.convolution(f, finish, window, groups))
+    value = functions.convolution(Formula(), finish, window, groups)
     facts = {**window, "group": groups, **_facts(finish)}
-    writer.keep(result, formula_node(writer, "ConvInt16", _operands(writer, product, finish), f, **facts))
+    writer.keep(result, formula_node(writer, "ConvInt16", _operands(writer, product, finish), value, **facts))
 
 
 def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
@@ -86,10 +85,9 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
     product = _Product(source, weights, _int8(weights), writer.given(operator, 2), result)
     finish = _finish(operator, product, "away")
-    f = Formula()
-    f.result("y", functions.dense(f, finish, (channels, depth), result.shape))
+    value = functions.dense(Formula(), finish, (channels, depth), result.shape)
     operands = _operands(writer, product, finish)
-    writer.keep(result, formula_node(writer, "DenseInt16", operands, f, **_facts(finish)))
+    writer.keep(result, formula_node(writer, "DenseInt16", operands, value, **_facts(finish)))
 
 
 def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
@@ -109,10 +107,9 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     finish = _finish(operator, product, ties)
     pads = [rows.pads[0], cols.pads[0], rows.pads[1], cols.pads[1]]
     window = {"kernel_shape": [rows.taps, cols.taps], "pads": pads}
-    f = Formula()
-    f.result("y", functions.convolution(f, finish, window, 1))
+    value = functions.convolution(Formula(), finish, window, 1)
     facts = {**window, **_facts(finish)}
-    made = formula_node(writer, "ConvInt16", _operands(writer, product, finish), f, **facts)
+    made = formula_node(writer, "ConvInt16", _operands(writer, product, finish), value, **facts)
     writer.known(made, (1, rows.blocks, cols.blocks, len(filters)), "int16")
     writer.keep(result, placed(writer, made, result, rows, cols))
 
@@ -139,20 +136,16 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
     scales = SumScales.of(factor, "up")
     names = []
     for tensor, flag in zip(tensors, ("AdjX", "AdjY"), strict=True):
-        name, rank = writer.raw(tensor), len(tensor.shape)
-        if operator.flag(flag):
-            perm = [*range(rank - 2), rank - 1, rank - 2]
-            name = writer.node("Transpose", [name], main=False, perm=perm)
-        names.append(name)
-    f = Formula()
-    f.result("y", functions.matrix_product(f, scales, result.shape))
+        name = writer.raw(tensor)
+        names.append(swapped(writer, name, len(tensor.shape)) if operator.flag(flag) else name)
+    value = functions.matrix_product(Formula(), scales, result.shape)
     facts: dict[str, Any] = {
         "multiplier": int(scales.multipliers[0]),
         "shift": int(scales.shifts[0]),
         "left_shift": scales.left_shift,
     }
     inputs = dict(zip("ab", names, strict=True))
-    writer.keep(result, formula_node(writer, "MatMulInt16", inputs, f, **facts))
+    writer.keep(result, formula_node(writer, "MatMulInt16", inputs, value, **facts))
 
 
 def _product_by_constant(writer: Writer, operator: TfliteOperator) -> None:
@@ -164,22 +157,20 @@ def _product_by_constant(writer: Writer, operator: TfliteOperator) -> None:
     first = operator.flag("AdjY")
     if not scales_of(weights).single:
         require_alike(source, weights, rank - (2 if first else 1))
-        note_unscaled(writer)
+        writer.note_once(UNSCALED)
     matrix = _int8(weights).reshape(weights.shape[-2:])
     stored = np.ascontiguousarray(matrix if first else matrix.T)
     channels, depth = stored.shape
     name, shape = writer.raw(source), source.shape
     if operator.flag("AdjX"):
-        perm = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
-        name, shape = writer.node("Transpose", [name], main=False, perm=perm), (*shape[:-2], *shape[:-3:-1])
+        name, shape = swapped(writer, name, len(shape)), (*shape[:-2], *shape[:-3:-1])
     if len(shape) < 2 or shape[-1] != depth or result.elements != source.elements // depth * channels:
         raise Unsupported(f"{list(source.shape)} by {list(weights.shape)} is not {list(result.shape)}")
     product = _Product(source, weights, stored, None, result)
     finish = _finish(operator, product, "up")
-    f = Formula()
-    f.result("y", functions.dense(f, finish, (channels, depth), result.shape))
+    value = functions.dense(Formula(), finish, (channels, depth), result.shape)
     operands = _operands(writer, product, finish) | {"x": name}
-    writer.keep(result, formula_node(writer, "DenseInt16", operands, f, **_facts(finish)))
+    writer.keep(result, formula_node(writer, "DenseInt16", operands, value, **_facts(finish)))
 
 
 def _int8(weights: TfliteTensor) -> NDArray[np.int8]:

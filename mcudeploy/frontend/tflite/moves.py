@@ -31,16 +31,17 @@ def moved(
         writer.keep(tensor, name)
 
 
+def moved_one(writer: Writer, source: TfliteTensor, result: TfliteTensor, move: Callable[[str], str]) -> None:
+    """Assign the result of `move` on one source, as `moved` does."""
+    moved(writer, [source], [result], lambda names: [move(names[0])])
+
+
 def reshape(writer: Writer, operator: TfliteOperator) -> None:
     """RESHAPE, SQUEEZE and EXPAND_DIMS: the file states the resulting shape."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.elements != result.elements:
         raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
-
-    def move(names: list[str]) -> list[str]:
-        return [writer.node("Reshape", [names[0], writer.int64(result.shape)])]
-
-    moved(writer, [source], [result], move)
+    moved_one(writer, source, result, lambda name: writer.node("Reshape", [name, writer.int64(result.shape)]))
 
 
 def transpose(writer: Writer, operator: TfliteOperator) -> None:
@@ -48,17 +49,13 @@ def transpose(writer: Writer, operator: TfliteOperator) -> None:
     source, perm = writer.input(operator, 0), writer.integers(operator, 1, "the permutation")
     if sorted(perm) != list(range(len(source.shape))):
         raise Unsupported(f"{perm} is no permutation of {len(source.shape)} dimensions")
-    moved(
-        writer,
-        [source],
-        [writer.output(operator)],
-        lambda names: [writer.node("Transpose", names, perm=perm)],
-    )
+    result = writer.output(operator)
+    moved_one(writer, source, result, lambda name: writer.node("Transpose", [name], perm=perm))
 
 
 def concatenation(writer: Writer, operator: TfliteOperator) -> None:
     """CONCATENATION: inputs are requantised if their scale differs from the result's."""
-    sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
+    sources = writer.inputs(operator)
     result, axis, bounds = writer.output(operator), operator.integer("Axis"), fused(operator)
     if result.kind in ("INT8", "INT16", "INT32") and result.scales is None and bounds is None:
         writer.keep(result, _concatenated_integers(writer, sources, result, axis))
@@ -89,7 +86,7 @@ def _concatenated_integers(
 
 def pack(writer: Writer, operator: TfliteOperator) -> None:
     """PACK: tensors concatenated along a new axis."""
-    sources = [writer.input(operator, position) for position in range(len(operator.inputs))]
+    sources = writer.inputs(operator)
     axis = operator.integer("Axis")
     axes = writer.int64([axis])
 
@@ -203,12 +200,9 @@ def slice_(writer: Writer, operator: TfliteOperator) -> None:
 def _slice(writer: Writer, source: TfliteTensor, result: TfliteTensor, ranges: tuple[list[int], ...]) -> None:
     """Reshape the part to the result's shape: axes of one element may be removed."""
 
-    def move(names: list[str]) -> list[str]:
+    def move(name: str) -> str:
         limits = [writer.int64(each) for each in ranges]
-        name = writer.node("Slice", [names[0], *limits])
-        if len(result.shape) != len(source.shape):
-            shape = writer.int64(result.shape)
-            name = writer.node("Reshape", [name, shape], main=False)
-        return [name]
+        name = writer.node("Slice", [name, *limits])
+        return name if len(result.shape) == len(source.shape) else writer.reshaped(name, result.shape)
 
-    moved(writer, [source], [result], move)
+    moved_one(writer, source, result, move)

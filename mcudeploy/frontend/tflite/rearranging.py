@@ -6,7 +6,8 @@ import numpy as np
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.moves import moved
+from mcudeploy.frontend.tflite.filling import padding_of
+from mcudeploy.frontend.tflite.moves import moved_one
 from mcudeploy.frontend.tflite.writer import Writer
 
 _SYMMETRIC = 1
@@ -16,11 +17,7 @@ _SYMMETRIC = 1
 def mirror_pad(writer: Writer, operator: TfliteOperator) -> None:
     """MIRROR_PAD: positions of the source along each padded axis."""
     source = writer.input(operator, 0)
-    amounts = writer.integers(operator, 1, "the padding")
-    symmetric = operator.integer("Mode") == _SYMMETRIC
-    rank = len(source.shape)
-    if len(amounts) != 2 * rank or min(amounts, default=0) < 0:
-        raise Unsupported(f"padding {amounts} does not fit {list(source.shape)}")
+    amounts, symmetric = padding_of(writer, operator), operator.integer("Mode") == _SYMMETRIC
     padding = "symmetric" if symmetric else "reflect"
     places = []
     for axis, size in enumerate(source.shape):
@@ -29,45 +26,38 @@ def mirror_pad(writer: Writer, operator: TfliteOperator) -> None:
             raise Unsupported(f"padding {list(ends)} mirrors more than the {size} rows of axis {axis}")
         places.append(np.pad(np.arange(size), ends, padding))  # type: ignore[call-overload]
 
-    def move(names: list[str]) -> list[str]:
-        name = names[0]
+    def move(name: str) -> str:
         for axis, each in enumerate(places):
             if len(each) > source.shape[axis]:
                 name = writer.node("Gather", [name, writer.int64(each.tolist())], axis=axis)
-        return [name]
+        return name
 
-    moved(writer, [source], [writer.output(operator)], move)
+    moved_one(writer, source, writer.output(operator), move)
 
 
 def reverse(writer: Writer, operator: TfliteOperator) -> None:
     """REVERSE_V2 along constant axes."""
     source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
 
-    def move(names: list[str]) -> list[str]:
+    def move(name: str) -> str:
         ends = ([-1] * len(axes), [np.iinfo(np.int64).min] * len(axes), axes, [-1] * len(axes))
-        return [writer.node("Slice", [names[0], *(writer.int64(it) for it in ends)])]
+        return writer.node("Slice", [name, *(writer.int64(it) for it in ends)])
 
-    moved(writer, [source], [writer.output(operator)], move)
+    moved_one(writer, source, writer.output(operator), move)
 
 
 def tile(writer: Writer, operator: TfliteOperator) -> None:
     """TILE by constant repeats."""
-    source, repeats = writer.input(operator, 0), writer.integers(operator, 1, "the repeats")
-    times = writer.int64(repeats)
-
-    def move(names: list[str]) -> list[str]:
-        return [writer.node("Tile", [names[0], times])]
-
-    moved(writer, [source], [writer.output(operator)], move)
+    source, result = writer.input(operator, 0), writer.output(operator)
+    times = writer.int64(writer.integers(operator, 1, "the repeats"))
+    moved_one(writer, source, result, lambda name: writer.node("Tile", [name, times]))
 
 
 def broadcast(writer: Writer, operator: TfliteOperator) -> None:
     """BROADCAST_TO a constant shape."""
-    source, sizes = writer.input(operator, 0), writer.integers(operator, 1, "the shape")
-    shape = writer.int64(sizes)
-    moved(
-        writer, [source], [writer.output(operator)], lambda names: [writer.node("Expand", [names[0], shape])]
-    )
+    source, result = writer.input(operator, 0), writer.output(operator)
+    shape = writer.int64(writer.integers(operator, 1, "the shape"))
+    moved_one(writer, source, result, lambda name: writer.node("Expand", [name, shape]))
 
 
 def space_to_batch(writer: Writer, operator: TfliteOperator) -> None:
@@ -120,15 +110,15 @@ def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:
         list(range(1, count + 1)),
     )
 
-    def move(names: list[str]) -> list[str]:
-        name = writer.node("Reshape", [names[0], writer.int64([*block, batch // product, *sizes])])
+    def move(name: str) -> str:
+        name = writer.node("Reshape", [name, writer.int64([*block, batch // product, *sizes])])
         name = writer.node("Transpose", [name], perm=order)
         name = writer.node("Reshape", [name, writer.int64([batch // product, *whole, *rest])])
         if any(map(any, crops)):
             name = writer.node("Slice", [name, *(writer.int64(each) for each in limits)])
-        return [name]
+        return name
 
-    moved(writer, [source], [result], move)
+    moved_one(writer, source, result, move)
 
 
 def _blocks(

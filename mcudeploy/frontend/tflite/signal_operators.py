@@ -37,9 +37,9 @@ def window(writer: Writer, operator: TfliteOperator) -> None:
     if x.elements % max(weights.elements, 1) or y.elements != x.elements:
         raise Unsupported(f"{weights.elements} weights do not fit {list(x.shape)} samples")
     rows = writer.reshaped(writer.raw(x), (-1, weights.elements))
-    f = Formula()
-    f.result("y", signal_functions.window(f, shift))
-    made = formula_node(writer, "SignalWindow", {"x": rows, "weights": writer.raw(weights)}, f, shift=shift)
+    value = signal_functions.window(Formula(), shift)
+    inputs = {"x": rows, "weights": writer.raw(weights)}
+    made = formula_node(writer, "SignalWindow", inputs, value, shift=shift)
     writer.known(made, (x.elements // weights.elements, weights.elements), "int16")
     writer.keep(y, writer.reshaped(made, y.shape))
 
@@ -50,13 +50,11 @@ def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
     _require(("INT16", x), ("INT16", y), ("INT32", scale))
     if x.shape != y.shape or scale.elements != 1:
         raise Unsupported(f"{list(x.shape)} cannot become {list(y.shape)} with scales {list(scale.shape)}")
-    f, name = Formula(), writer.raw(x)
-    f.result("y", signal_functions.headroom(f))
-    bits = formula_node(writer, "SignalHeadroom", {"x": name}, f)
+    name, value = writer.raw(x), signal_functions.headroom(Formula())
+    bits = formula_node(writer, "SignalHeadroom", {"x": name}, value)
     writer.known(bits, (), "int32")
-    f = Formula()
-    f.result("y", signal_functions.shift(f))
-    made = formula_node(writer, "SignalShift", {"x": name, "bits": bits}, f)
+    value = signal_functions.shift(Formula())
+    made = formula_node(writer, "SignalShift", {"x": name, "bits": bits}, value)
     writer.known(made, x.shape, "int16")
     writer.keep(scale, bits)
     writer.keep(y, made)
@@ -75,9 +73,10 @@ def fourier(writer: Writer, operator: TfliteOperator) -> None:
     ends = (length + 2, length) if inverse else (min(x.shape[-1], length), length + 2)
     if (x.shape[-1], y.shape[-1]) != ends or x.shape[:-1] != y.shape[:-1]:
         raise Unsupported(f"{list(x.shape)} and {list(y.shape)} do not fit a transform of {length} numbers")
-    f = Formula(np.float32 if kind == "FLOAT32" else np.int64)
-    f.result("y", fourier_functions.transform(f, op, x.shape, x.dtype or ""))
-    made = formula_node(writer, "RealFft", {"x": writer.raw(x)}, f, length=length, inverse=int(inverse))
+    value = fourier_functions.transform(
+        Formula(np.float32 if kind == "FLOAT32" else np.int64), op, x.shape, x.dtype or ""
+    )
+    made = formula_node(writer, "RealFft", {"x": writer.raw(x)}, value, length=length, inverse=int(inverse))
     _finish(writer, y, made)
 
 
@@ -88,9 +87,8 @@ def energy(writer: Writer, operator: TfliteOperator) -> None:
     op = SignalEnergy(operator.integer("start_index"), operator.integer("end_index"))
     if x.elements != 2 * y.elements or not 0 <= op.first <= op.end <= y.elements:
         raise Unsupported(f"{list(x.shape)} has no points {op.first} to {op.end} of {y.elements}")
-    f = Formula()
-    f.result("y", signal_functions.energy(f, op, y.elements))
-    made = formula_node(writer, "SignalEnergy", {"x": writer.raw(x)}, f, first=op.first, end=op.end)
+    value = signal_functions.energy(Formula(), op, y.elements)
+    made = formula_node(writer, "SignalEnergy", {"x": writer.raw(x)}, value, first=op.first, end=op.end)
     _finish(writer, y, made)
 
 
@@ -114,11 +112,10 @@ def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported("a range of its filter bank ends beyond the spectrum or the weights")
     if int(weights.sum() + rest.sum()) * 2**32 > _MOST_ROOT:
         raise Unsupported("the sums of its filter bank may overflow")
-    f = Formula()
-    f.result("y", signal_functions.filter_bank_root(f, (points.tolist(), places.tolist()), widths.tolist()))
+    value = signal_functions.filter_bank_root(Formula(), (points.tolist(), places.tolist()), widths.tolist())
     named = dict(zip(("weights", "rest", "points", "places", "widths"), map(writer.raw, tables), strict=True))
     inputs = {"x": writer.raw(x), "bits": writer.raw(bits), **named}
-    _finish(writer, y, formula_node(writer, "FilterBankRoot", inputs, f, channels=channels))
+    _finish(writer, y, formula_node(writer, "FilterBankRoot", inputs, value, channels=channels))
 
 
 def filter_bank(writer: Writer, operator: TfliteOperator) -> None:
@@ -147,19 +144,17 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
     mean = NoiseEstimate(scale_bits, bits, even, odd, clamped)
     rest = NoiseSubtract(scale_bits, least, bits)
     state, name = writer.kept_input(estimate, x.shape), writer.raw(x)
-    f = Formula()
-    f.result("y", signal_functions.noise_estimate(f, mean, channels))
+    value = signal_functions.noise_estimate(Formula(), mean, channels)
     factors = [even.newest, even.oldest, odd.newest, odd.oldest, int(clamped)]
     inputs = {"x": name, "state": state}
     after = formula_node(
-        writer, "NoiseEstimate", inputs, f, scale_bits=scale_bits, bits=bits, factors=factors
+        writer, "NoiseEstimate", inputs, value, scale_bits=scale_bits, bits=bits, factors=factors
     )
     writer.known(after, x.shape, "uint32")
     writer.keep_state(state, after)
-    f = Formula()
-    f.result("y", signal_functions.noise_subtract(f, rest))
+    value = signal_functions.noise_subtract(Formula(), rest)
     inputs = {"x": name, "noise": after}
-    made = formula_node(writer, "NoiseSubtract", inputs, f, scale_bits=scale_bits, least=least, bits=bits)
+    made = formula_node(writer, "NoiseSubtract", inputs, value, scale_bits=scale_bits, least=least, bits=bits)
     writer.known(made, x.shape, "uint32")
     writer.keep(estimate, after)
     writer.keep(y, made)
@@ -182,10 +177,9 @@ def pcan(writer: Writer, operator: TfliteOperator) -> None:
     require_bits(63, snr_shift=op.shift)
     if gains.elements < GAINS or not x.elements == noise_tensor.elements == y.elements:
         raise Unsupported(f"it needs as many noises as channels, and {GAINS} gains")
-    f = Formula()
-    f.result("y", signal_functions.pcan(f, op))
+    value = signal_functions.pcan(Formula(), op)
     inputs = {"x": writer.raw(x), "noise": writer.raw(noise_tensor), "gains": writer.raw(gains)}
-    _finish(writer, y, formula_node(writer, "Pcan", inputs, f, shift=op.shift))
+    _finish(writer, y, formula_node(writer, "Pcan", inputs, value, shift=op.shift))
 
 
 def filter_bank_log(writer: Writer, operator: TfliteOperator) -> None:
@@ -196,9 +190,8 @@ def filter_bank_log(writer: Writer, operator: TfliteOperator) -> None:
     require_bits(31, input_correction_bits=op.shift)
     if not 0 <= op.scale < _MOST_FACTOR or x.elements != y.elements:
         raise Unsupported(f"output_scale is {op.scale}; 0 to {_MOST_FACTOR - 1} are possible")
-    f = Formula()
-    f.result("y", signal_functions.filter_bank_log(f, op))
-    made = formula_node(writer, "FilterBankLog", {"x": writer.raw(x)}, f, shift=op.shift, scale=op.scale)
+    value = signal_functions.filter_bank_log(Formula(), op)
+    made = formula_node(writer, "FilterBankLog", {"x": writer.raw(x)}, value, shift=op.shift, scale=op.scale)
     _finish(writer, y, made)
 
 
@@ -260,10 +253,9 @@ def stacker(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"{frames} frames of {channels} do not fit {list(x.shape)} and {list(y.shape)}")
     flags = _run_count(writer, valid, RunCount(right, step))
     state = writer.kept_input(replace(x, index=y.index), (1, frames, channels))
-    f = Formula()
-    f.result("y", signal_functions.stack(f, frames, channels))
+    value = signal_functions.stack(Formula(), frames, channels)
     made = formula_node(
-        writer, "SignalStack", {"x": writer.raw(x), "state": state, "flags": flags}, f, frames=frames
+        writer, "SignalStack", {"x": writer.raw(x), "state": state, "flags": flags}, value, frames=frames
     )
     writer.known(made, (1, frames, channels), "int16")
     writer.keep_state(state, made)

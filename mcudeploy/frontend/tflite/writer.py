@@ -78,9 +78,11 @@ class Writer:
         self._journal.clear()
         self._fresh.clear()
 
-    def journal(self, back: Callable[[], object]) -> None:
-        """Register how a change by the current operator is reverted if the operator is refused."""
-        self._journal.append(back)
+    def note_once(self, text: str) -> None:
+        """Add a note to the user, unless there is one of this text."""
+        if text not in self.notes:
+            self.notes.append(text)
+            self._journal.append(lambda: self.notes.remove(text))
 
     def given(self, operator: TfliteOperator, position: int) -> TfliteTensor | None:
         """An input tensor; None if it is left out."""
@@ -93,6 +95,10 @@ class Writer:
         if found is None:
             raise Unsupported(f"it has no input {position}")
         return found
+
+    def inputs(self, operator: TfliteOperator) -> list[TfliteTensor]:
+        """All input tensors. Raises Unsupported if one is left out."""
+        return [self.input(operator, position) for position in range(len(operator.inputs))]
 
     def numbered(self, number: int) -> TfliteTensor:
         """A tensor by its number."""
