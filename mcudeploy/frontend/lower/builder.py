@@ -43,61 +43,23 @@ _BORDER_DTYPES = {
     DType.INT8: ("int8", "uint8"),
 }
 _SIGNAL = (
-    "FilterBankLog",
-    "FilterBankRoot",
-    "NoiseEstimate",
-    "NoiseSubtract",
-    "OverlapAdd",
-    "Pcan",
-    "RealFft",
-    "RunCount",
-    "SignalEnergy",
-    "SignalHeadroom",
-    "SignalShift",
-    "SignalStack",
-    "SignalWindow",
-)
+    "FilterBankLog", "FilterBankRoot", "NoiseEstimate", "NoiseSubtract", "OverlapAdd", "Pcan", "RealFft",
+    "RunCount", "SignalEnergy", "SignalHeadroom", "SignalShift", "SignalStack", "SignalWindow",
+)  # fmt: skip
 _INT16 = (
-    "BinaryInt16",
-    "Conv2dInt16",
-    "IntegerBinary",
-    "LstmInt8",
-    "LstmInt16",
-    "LutInt16",
-    "MatMulInt16",
-    "MeanInt16",
-    "PoolInt16",
-    "QuantizeInt16",
-    "RescaleInt16",
-    "ResizeInt16",
-    "SigmoidInt16",
+    "BinaryInt16", "Conv2dInt16", "IntegerBinary", "LstmInt8", "LstmInt16", "LutInt16", "MatMulInt16",
+    "MeanInt16", "PoolInt16", "QuantizeInt16", "RescaleInt16", "ResizeInt16", "SigmoidInt16",
     "SoftmaxInt16",
-)
+)  # fmt: skip
 _MOVES_INT16 = (
     *("Concat", "DepthToSpace", "Gather", "Pad", "Queue", "Reshape", "Slice", "Take", "Transpose"),
 )
 _TAKES_INT16 = frozenset(("Cast", *_MOVES_INT16, *_SIGNAL, *_INT16))
-_TAKES_INT32 = frozenset(
-    (
-        "Cast",
-        "Concat",
-        "DepthToSpace",
-        "Gather",
-        "GatherRows",
-        "IntegerBinary",
-        "MaxPoolIndices",
-        "NonMaxSuppression",
-        "Pad",
-        "Queue",
-        "Reshape",
-        "ScatterRows",
-        "Slice",
-        "Take",
-        "TopK",
-        "Transpose",
-        *_SIGNAL,
-    )
-)
+_TAKES_INT32 = frozenset((
+    "Cast", "Concat", "DepthToSpace", "Gather", "GatherRows", "IntegerBinary", "MaxPoolIndices",
+    "NonMaxSuppression", "Pad", "Queue", "Reshape", "ScatterRows", "Slice", "Take", "TopK", "Transpose",
+    *_SIGNAL,
+))  # fmt: skip
 
 
 class Builder:

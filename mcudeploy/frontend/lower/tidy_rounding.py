@@ -15,21 +15,10 @@ from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.requantize import Rounding, quantization_of, requantized_twice
 from mcudeploy.ops.softmax import Softmax
 
-_MOVES = frozenset(
-    (
-        "DepthToSpace",
-        "MaxPool",
-        "OverlapAdd",
-        "Pad",
-        "Queue",
-        "RealFft",
-        "Reshape",
-        "Slice",
-        "StreamedInput",
-        "Take",
-        "Transpose",
-    )
-)
+_MOVES = frozenset((
+    "DepthToSpace", "MaxPool", "OverlapAdd", "Pad", "Queue", "RealFft", "Reshape", "Slice",
+    "StreamedInput", "Take", "Transpose",
+))  # fmt: skip
 """Kinds of operators that leave int8 values as they are, or take none."""
 _TABLES = ("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "QUANTIZE", "RSQRT", "TANH")
 """Operators of .tflite files whose tables are those of TFLite."""

@@ -5,52 +5,12 @@ from __future__ import annotations
 import re
 
 _SANE = re.compile(r"[a-z][a-z0-9_]{0,30}")
-_RESERVED = frozenset(
-    (
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "bool",
-        "true",
-        "false",
-        "asm",
-        "main",
-        "memory",
-        "arena",
-        "scratch",
-    )
-)
+_RESERVED = frozenset((
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
+    "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
+    "volatile", "while", "bool", "true", "false", "asm", "main", "memory", "arena", "scratch",
+))  # fmt: skip
 
 
 class Names:

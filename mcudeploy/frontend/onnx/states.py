@@ -13,20 +13,10 @@ from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of
 
 _STATES = {"LSTM": ("h", "c"), "GRU": ("h",), "RNN": ("h",)}
 _FIRST_INPUT, _FIRST_OUTPUT = 5, 1
-_MOVES = frozenset(
-    (
-        "Concat",
-        "Expand",
-        "Gather",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    )
-)
+_MOVES = frozenset((
+    "Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose",
+    "Unsqueeze",
+))  # fmt: skip
 """Operators through which a state of several layers is an input, or an output, of the model."""
 
 

@@ -18,18 +18,10 @@ from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.onnx.values import MOST_ENTRIES
 
-_OF_IMAGES = frozenset(
-    (
-        "AveragePool",
-        "BatchNormalization",
-        "Conv",
-        "ConvTranspose",
-        "GlobalAveragePool",
-        "GlobalMaxPool",
-        "MaxPool",
-        "Resize",
-    )
-)
+_OF_IMAGES = frozenset((
+    "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool", "GlobalMaxPool",
+    "MaxPool", "Resize",
+))  # fmt: skip
 """Operators whose kernels see one image."""
 
 _ELEMENTWISE = frozenset({*FUNCTIONS, *OPERATIONS, "Cast", "Identity", "Where"})

@@ -32,20 +32,10 @@ _BYTES: dict[int, int] = {
     TensorProto.UINT2: TensorProto.UINT8,
 }
 _DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
-_MOVES = frozenset(
-    (
-        "Concat",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "MaxPool",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Transpose",
-    )
-)
+_MOVES = frozenset((
+    "Concat", "Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze",
+    "Transpose",
+))  # fmt: skip
 """Operators that pass integers of these types on unchanged."""
 
 
