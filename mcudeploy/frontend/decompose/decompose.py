@@ -16,8 +16,6 @@ from mcudeploy.frontend.decompose import column_rules, learned_rules, support_ve
 from mcudeploy.frontend.decompose.attention_rules import attention
 from mcudeploy.frontend.decompose.box_rules import non_max_suppression
 from mcudeploy.frontend.decompose.conv_rules import conv_transpose
-from mcudeploy.frontend.decompose.ensemble_rules import tree_ensemble
-from mcudeploy.frontend.decompose.gelu_rules import fast_gelu, gelu, quick_gelu
 from mcudeploy.frontend.decompose.index_rules import (
     compress,
     gather_elements,
@@ -33,9 +31,24 @@ from mcudeploy.frontend.decompose.integer_rules import (
     matmul_integer,
     matmul_integer_to_float,
     matmul_nbits,
+    of_one,
+    of_two,
+    qgemm,
+    qlinear_concat,
+    qlinear_conv,
+    qlinear_matmul,
+    qlinear_softmax,
+    same,
 )
+from mcudeploy.frontend.decompose.learned_rules import tree_ensemble
 from mcudeploy.frontend.decompose.maker import Maker, ModelFacts
-from mcudeploy.frontend.decompose.move_rules import center_crop_pad, trilu
+from mcudeploy.frontend.decompose.move_rules import (
+    cast_like,
+    center_crop_pad,
+    depth_to_space,
+    space_to_depth,
+    trilu,
+)
 from mcudeploy.frontend.decompose.norm_rules import (
     batch_normalization,
     group_normalization,
@@ -48,29 +61,28 @@ from mcudeploy.frontend.decompose.norm_rules import (
 )
 from mcudeploy.frontend.decompose.pool_rules import global_lp_pool, lp_pool
 from mcudeploy.frontend.decompose.product_rules import einsum, gemm, matmul
-from mcudeploy.frontend.decompose.qoperator_rules import (
-    of_one,
-    of_two,
-    qgemm,
-    qlinear_concat,
-    qlinear_conv,
-    qlinear_matmul,
-    qlinear_softmax,
-    same,
-)
 from mcudeploy.frontend.decompose.recurrent_rules import batched
-from mcudeploy.frontend.decompose.running_rules import hardmax, is_inf, is_nan, running
-from mcudeploy.frontend.decompose.sequence_rules import causal_conv, rotary_embedding, swiglu
-from mcudeploy.frontend.decompose.shape_rules import cast_like, depth_to_space, space_to_depth
 from mcudeploy.frontend.decompose.signal_rules import constant_table, dft, stft
 from mcudeploy.frontend.decompose.sums_rules import (
     chain,
     computed_clip,
+    hardmax,
+    is_inf,
+    is_nan,
     log_softmax,
     mixed_power,
     of_sum,
     reduction,
+    running,
     swapped,
+)
+from mcudeploy.frontend.decompose.transformer_rules import (
+    causal_conv,
+    fast_gelu,
+    gelu,
+    quick_gelu,
+    rotary_embedding,
+    swiglu,
 )
 from mcudeploy.frontend.decompose.volume_rules import conv, global_pool, pool
 from mcudeploy.frontend.onnx.bounded_rows import SUPPRESSION

@@ -12,8 +12,8 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.elementwise import Aligned, aligned
 from mcudeploy.frontend.lower.linear import read_matrix, read_product
 from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
+from mcudeploy.frontend.lower.norm import along
 from mcudeploy.frontend.lower.signal_nodes import Lowering
-from mcudeploy.frontend.lower.softmax import along
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, positions

@@ -12,12 +12,11 @@ from mcudeploy.frontend.lower.builder import Builder, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
 from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
-from mcudeploy.frontend.lower.grid_sample import grid_sample
 from mcudeploy.frontend.lower.inputs import declare, placeholder
 from mcudeploy.frontend.lower.integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
 from mcudeploy.frontend.lower.linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower.move import concat, pad, real_concat, real_pad
-from mcudeploy.frontend.lower.norm import layer_norm
+from mcudeploy.frontend.lower.norm import layer_norm, softmax
 from mcudeploy.frontend.lower.picking import PICKS
 from mcudeploy.frontend.lower.pool import (
     REDUCTIONS,
@@ -29,17 +28,12 @@ from mcudeploy.frontend.lower.pool import (
 )
 from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linear, real_view, view
 from mcudeploy.frontend.lower.recurrent import integer_lstm, recurrent, sequence_lstm
+from mcudeploy.frontend.lower.regions import box_selection, grid_sample, roi_align
 from mcudeploy.frontend.lower.resize import real_resize, resize
-from mcudeploy.frontend.lower.roi import roi_align
 from mcudeploy.frontend.lower.scatter import scatter
 from mcudeploy.frontend.lower.slice import pick, real_pick, split
-from mcudeploy.frontend.lower.softmax import softmax
-from mcudeploy.frontend.lower.state_nodes import load, queue
-from mcudeploy.frontend.lower.suppression_nodes import box_selection
-from mcudeploy.frontend.lower.svdf import quantized_svdf, svdf
-from mcudeploy.frontend.lower.tidy_last_states import last_states_alone
-from mcudeploy.frontend.lower.tidy_peephole import tidy
-from mcudeploy.frontend.lower.tidy_states import replaced_last
+from mcudeploy.frontend.lower.state_nodes import load, quantized_svdf, queue, svdf
+from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
 from mcudeploy.frontend.lower.training_nodes import TRAINING_NODES
 from mcudeploy.frontend.lower.tree_nodes import tree_regressor
 from mcudeploy.frontend.lower.views import VIEWS

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
+from mcudeploy.frontend.lower.norm import along
 from mcudeploy.frontend.lower.slice import part
-from mcudeploy.frontend.lower.softmax import along
 from mcudeploy.frontend.onnx.constants import integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.values import (

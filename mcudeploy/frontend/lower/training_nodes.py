@@ -12,23 +12,19 @@ from mcudeploy.frontend.lower.elementwise import unary
 from mcudeploy.frontend.lower.follow import finish, follow
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.lower.state_nodes import replace_state
-from mcudeploy.frontend.lower.training_images import (
+from mcudeploy.frontend.lower.training_gradients import (
+    average_pool_gradient,
     define_image,
     image_tensor,
     mask_tensor,
-    stated_shape,
-    stored_image,
-)
-from mcudeploy.frontend.lower.training_pool_nodes import (
-    average_pool_gradient,
     max_pool_gradient,
     max_pool_taps,
-    resize_gradient,
-)
-from mcudeploy.frontend.lower.training_unary_nodes import (
     piecewise_gradient,
+    resize_gradient,
     sloped_gradient,
     smooth_gradient,
+    stated_shape,
+    stored_image,
 )
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.constants import Constant

@@ -1,22 +1,78 @@
-"""Gradients of pools and resizes in training steps."""
+"""Gradients of pools, resizes and functions of one value in training steps, and the images that they read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.training_images import define_image, image_tensor, stated_shape
 from mcudeploy.frontend.onnx import training_functions as functions
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.values import OnnxValue, positions
-from mcudeploy.ir.graph import DType, Quantization
+from mcudeploy.frontend.onnx.training_functions import CLIP_MASK
+from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
+from mcudeploy.ir.graph import DType, Quantization, Shape
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import ResizeSamples
 from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
 from mcudeploy.ops.training_resize import ResizeGradient
+from mcudeploy.ops.training_unary import (
+    PiecewiseGradient,
+    Slope,
+    SlopedGradient,
+    SmoothFunction,
+    SmoothGradient,
+)
+
+
+def image_tensor(builder: Builder, name: str) -> str:
+    """The tensor of an image, channels last.
+
+    An int8 image becomes float32 for this reader alone, so that nothing keeps a float32 copy of it.
+    """
+    value = builder.converted(name)
+    return builder.arranged(value.tensor, image_positions(value.index))
+
+
+def stored_image(builder: Builder, name: str) -> str:
+    """The tensor of an image, channels last, as int8 if it is stored so."""
+    pure = builder.pure(name) if builder.value(name).table is not None else None
+    if pure is None:
+        return image_tensor(builder, name)
+    return builder.arranged(pure.tensor, image_positions(pure.index))
+
+
+def mask_tensor(builder: Builder, name: str) -> str:
+    """The tensor of a mask, which ClipMask makes."""
+    producer = builder.producers.get(name)
+    if producer is None or producer.op != CLIP_MASK:
+        raise Unsupported("its mask is not made by ClipMask")
+    return builder.values[name].tensor
+
+
+def stated_shape(builder: Builder, name: str) -> Shape:
+    """The rows, columns and channels that the file states for a value [1, C, H, W]."""
+    info = builder.model.infos.get(name)
+    if info is None or info.shape is None or len(info.shape) != 4:
+        raise Unsupported("the size of its result is not known")
+    _, channels, rows, cols = info.shape
+    return rows, cols, channels
+
+
+def define_image(
+    builder: Builder,
+    node: Node,
+    op: OperatorDef,
+    inputs: tuple[str, ...],
+    constants: Mapping[str, ConstantArray] | None = None,
+) -> None:
+    """Emit an operator whose float32 result is an image, the node's output."""
+    shape = builder.output_shape(op, inputs)
+    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
+    builder.define(node.output, OnnxValue(tensor, image_index(shape, 4), real=True))
 
 
 def max_pool_taps(builder: Builder, node: Node) -> None:
@@ -89,3 +145,41 @@ def _max_pool(node: Node, out_size: tuple[int, int], kernel: tuple[int, ...] | N
         raise Unsupported("its windows are not those of an image")
     kernel_shape, stride, dilation = ((pair[0], pair[1]) for pair in windows)
     return MaxPool(kernel_shape, stride, dilation, (pads[0], pads[1], pads[2], pads[3]), out_size)
+
+
+_SMOOTH: dict[str, SmoothFunction] = {
+    functions.SWISH_GRADIENT: "swish",
+    functions.GELU_GRADIENT: "gelu",
+    functions.ERF_GRADIENT: "erf",
+    functions.SOFTPLUS_GRADIENT: "softplus",
+}
+
+
+def piecewise_gradient(builder: Builder, node: Node) -> None:
+    """PiecewiseGradient, of images."""
+    numbers = {}
+    for name in Slope().numbers:
+        value = node.attributes.get(name)
+        if not isinstance(value, int | float):
+            raise Unsupported(f"attribute {name} is not a number")
+        numbers[name] = float(value)
+    _emit(builder, node, PiecewiseGradient(Slope.of_numbers(numbers)))
+
+
+def smooth_gradient(builder: Builder, node: Node) -> None:
+    """SwishGradient and others, of images."""
+    _emit(builder, node, SmoothGradient(_SMOOTH[node.op], node.number("alpha", 1.0)))
+
+
+def sloped_gradient(builder: Builder, node: Node) -> None:
+    """SlopedGradient, by the bits of a ClipMask and constant slopes for each channel."""
+    gradient, mask = image_tensor(builder, node.inputs[0]), mask_tensor(builder, node.inputs[1])
+    shape, constant = builder.shape_of(gradient), builder.constants.get(node.inputs[2])
+    if constant is None or constant.shape != (1, shape[2], 1, 1):
+        raise Unsupported("its slopes are no constants of the channels")
+    slopes = {"slopes": np.ascontiguousarray(constant.reals().reshape(-1), np.float32)}
+    define_image(builder, node, SlopedGradient(), (gradient, mask), slopes)
+
+
+def _emit(builder: Builder, node: Node, op: PiecewiseGradient | SmoothGradient) -> None:
+    define_image(builder, node, op, tuple(image_tensor(builder, name) for name in node.inputs))

@@ -1,0 +1,195 @@
+"""Final passes over the operators: clamps and last states in their producers, states replaced at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf
+
+import numpy as np
+
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.ir.graph import GraphIO, Operator, State, Tensor
+from mcudeploy.ops.affine import Affine
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.lstm_int8 import LstmInt8
+from mcudeploy.ops.lstm_int16 import LstmInt16
+from mcudeploy.ops.move import Slice
+from mcudeploy.ops.recurrent import Recurrent
+from mcudeploy.ops.requantize import STORED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tidied:
+    """The final operators, and the inputs and outputs with their names."""
+
+    operators: tuple[Operator, ...]
+    outputs: tuple[GraphIO, ...]
+    references: dict[str, GraphIO]
+
+
+def tidy(
+    operators: Sequence[Operator],
+    outputs: Sequence[GraphIO],
+    references: Mapping[str, GraphIO],
+    tensors: Mapping[str, Tensor],
+) -> Tidied:
+    """The operators without dead ones and without tables that are a clip of the operator before them."""
+    wanted = {border.tensor for border in outputs}
+    alive, renamed = _clips_fused(_alive(operators, wanted), wanted, tensors)
+    kept: dict[str, GraphIO] = {}
+    for name, border in references.items():
+        if name not in renamed.values():
+            final = renamed.get(name, name)
+            kept[final] = replace(border, tensor=final)
+    ends = tuple(replace(border, tensor=renamed.get(border.tensor, border.tensor)) for border in outputs)
+    return Tidied(tuple(alive), ends, kept)
+
+
+def _alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
+    needed = set(wanted)
+    kept: list[Operator] = []
+    for operator in reversed(operators):
+        if operator.output in needed:
+            needed.update(operator.inputs)
+            kept.append(operator)
+    return kept[::-1]
+
+
+def _clips_fused(
+    operators: Sequence[Operator], wanted: set[str], tensors: Mapping[str, Tensor]
+) -> tuple[list[Operator], dict[str, str]]:
+    """Fuse a Lut that only clamps into its producer, if that has a clip and no other reader.
+
+    Also returns the removed tensors, each with the name of the tensor that holds its values.
+    """
+    readers: dict[str, int] = {}
+    for operator in operators:
+        for name in operator.inputs:
+            readers[name] = readers.get(name, 0) + 1
+    result: list[Operator] = []
+    producers: dict[str, int] = {}
+    renamed: dict[str, str] = {}
+    for operator in operators:
+        source = operator.inputs[0]
+        sole = source in producers and readers[source] == 1 and source not in wanted
+        fused = None
+        if isinstance(operator.op, Lut) and sole:
+            fused = _clipped(result[producers[source]], operator, tensors)
+        if fused is not None:
+            result[producers[source]] = fused
+            renamed[operator.output] = source
+            continue
+        producers[operator.output] = len(result)
+        inputs = tuple(renamed.get(name, name) for name in operator.inputs)
+        result.append(replace(operator, inputs=inputs))
+    return result, renamed
+
+
+def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
+    """The producer with the table's clamp; None if the table is no clamp or the producer has no clip."""
+    op = producer.op
+    quantization = tensors[table.output].quantization
+    if not isinstance(op, Affine | Conv2d | Binary) or quantization is None:
+        return None
+    if tensors[producer.output].quantization != quantization:
+        return None
+    values = table.constants["table"].astype(np.int32)
+    first, last = int(values.min()), int(values.max())
+    if not np.array_equal(values, np.clip(STORED, first, last)):
+        return None
+    least = quantization.scale * (first - quantization.zero_point) if first > -128 else -inf
+    most = quantization.scale * (last - quantization.zero_point) if last < 127 else inf
+    low, high = (min(max(bound, least), most) for bound in (op.low, op.high))
+    nodes = tuple(dict.fromkeys((*producer.onnx_nodes, *table.onnx_nodes)))
+    return replace(producer, op=replace(op, low=low, high=high), onnx_nodes=nodes)
+
+
+def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
+    """Replace a slice of the last state if nothing else reads the steps; return the outputs."""
+    reads = Counter(name for operator in builder.operators for name in operator.inputs)
+    reads.update(border.tensor for border in outputs)
+    made = {operator.output: operator for operator in builder.operators}
+    slices = {
+        operator.output: operator.inputs[0]
+        for operator in builder.operators
+        if isinstance(operator.op, Slice)
+        and reads[operator.inputs[0]] == 1
+        and _is_last(operator.op, made.get(operator.inputs[0]), builder)
+    }
+    operators: list[Operator] = []
+    for operator in builder.operators:
+        if operator.output in slices:
+            continue
+        if operator.output in slices.values():
+            assert isinstance(operator.op, Recurrent | LstmInt8 | LstmInt16)
+            operator = replace(operator, op=replace(operator.op, result="last"))  # noqa: PLW2901
+        inputs = tuple(slices.get(name, name) for name in operator.inputs)
+        operators.append(replace(operator, inputs=inputs))
+    builder.operators = operators
+    for last, steps in slices.items():
+        builder.tensors[steps] = replace(builder.tensors[last], name=steps)
+        builder.references.pop(steps, None)
+        if last in builder.references:
+            builder.references[steps] = replace(builder.references.pop(last), tensor=steps)
+    return tuple(replace(border, tensor=slices.get(border.tensor, border.tensor)) for border in outputs)
+
+
+def _is_last(part: Slice, source: Operator | None, builder: Builder) -> bool:
+    """Whether a slice selects the state after the last step of a recurrent operator."""
+    if (
+        source is None
+        or not isinstance(source.op, Recurrent | LstmInt8 | LstmInt16)
+        or source.op.result != "steps"
+    ):
+        return False
+    _, steps, hidden = builder.shape_of(source.output)
+    last = 0 if isinstance(source.op, Recurrent) and source.op.reverse else steps - 1
+    return part.out_shape == (1, 1, hidden) and part.start == (0, last, 0)
+
+
+def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tuple[Operator, ...]:
+    """Let the operator that replaces a state depend on all other readers of the state.
+
+    It takes the results of those that it does not depend on as further inputs, which it does not use. States
+    that depend on each other need this: without it, an order may replace one before the other is computed.
+    """
+    makers = {operator.output: operator for operator in operators}
+    before = {following: held for state in states for held, following in pairwise(state.chain)}
+    result = []
+    for operator in operators:
+        state = before.get(operator.output, operator.output)
+        if state in operator.inputs:
+            needed = set(_ancestors(makers, operator))
+            names = _views(operators, state)
+            others = [
+                it.output
+                for it in operators
+                if not names.isdisjoint(it.inputs) and it is not operator and it.output not in names | needed
+            ]
+            operator = replace(operator, inputs=(*operator.inputs, *others))  # noqa: PLW2901
+        result.append(operator)
+    return tuple(result)
+
+
+def _views(operators: Sequence[Operator], tensor: str) -> set[str]:
+    """A tensor and its views."""
+    names = {tensor}
+    for operator in operators:
+        if operator.op.is_view and operator.inputs[0] in names:
+            names.add(operator.output)
+    return names
+
+
+def _ancestors(makers: dict[str, Operator], operator: Operator) -> Iterator[str]:
+    """The tensors that an operator depends on."""
+    pending, seen = list(operator.inputs), set[str]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            yield name
+            pending += makers[name].inputs if name in makers else ()
