@@ -15,7 +15,7 @@ from mcudeploy.frontend.onnx.protos import refill
 from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.states import keep_states
 from mcudeploy.frontend.parsing import with_data
-from mcudeploy.frontend.passes.floats import in_float32, other_floats
+from mcudeploy.frontend.passes.element_types import in_float32, other_floats
 
 
 def _loaded(

@@ -26,13 +26,12 @@ from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
-from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of
+from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of, write_out_sparse
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.passes.batches import Single, by_entry
 from mcudeploy.frontend.passes.control import flattened, is_control
 from mcudeploy.frontend.passes.element_types import Typed, typed
 from mcudeploy.frontend.passes.folding import Folder, with_small_constants
-from mcudeploy.frontend.passes.sparse import write_out
 from mcudeploy.frontend.passes.versions import drop_equal_versions, modern, require_versions, version_notes
 
 _MOST_ROUNDS = 8
@@ -132,7 +131,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
         load_external(tensor, path)
         require_consistent(tensor)
     for graph in graphs_of(proto.graph):
-        write_out(graph)
+        write_out_sparse(graph)
     _require_order(proto.graph)
     notes = (*version_notes(proto), *fix_inputs(proto.graph, shapes))
     try:

@@ -35,8 +35,7 @@ from mcudeploy.frontend.onnx.protos import (
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
-from mcudeploy.frontend.onnx.state_functions import LOAD, QUEUE, queue_attributes, state_functions
-from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.onnx.states import LOAD, QUEUE, Kept, queue_attributes, state_functions
 
 _NUMBERS = frozenset(
     (

@@ -1,15 +1,117 @@
-"""Element types without kernels: the model converted to the supported ones."""
+"""Element types without kernels: floats other than float32, and the model in the supported types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from onnx import ModelProto
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
+from onnx import numpy_helper as numpy_of
 
-from mcudeploy.frontend.passes.floats import OTHERS, floats_note, in_float32, other_floats
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of
+from mcudeploy.frontend.onnx.tensors import array_of, tensors_of
 from mcudeploy.frontend.passes.grids import grids_note, in_bytes, on_grids
 from mcudeploy.frontend.passes.qdq_int16 import has_int16, in_integers
+
+OTHERS: dict[int, str] = {
+    TensorProto.FLOAT16: "float16",
+    TensorProto.BFLOAT16: "bfloat16",
+    TensorProto.DOUBLE: "float64",
+}
+"""Types that are computed in float32."""
+
+_INTEGERS = frozenset(
+    getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (4, 8, 16, 32, 64)
+)
+_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"})
+
+
+def in_float32(proto: ModelProto) -> ModelProto:
+    """Convert all floating-point types to float32; return the model itself if it has no others.
+
+    Values that Casts round on purpose keep their type between the Casts. Functions of the file are inlined.
+    Raises ModelError for malformed tensors.
+    """
+    if not other_floats(proto):
+        return proto
+    result = ModelProto()
+    result.CopyFrom(inliner.inline_local_functions(proto) if proto.functions else proto)
+    kept = _rounded(result.graph)
+    for tensor in tensors_of(result.graph):
+        if tensor.data_type in OTHERS:
+            tensor.CopyFrom(_as_float32(tensor))
+    for value in _values_of(result.graph):
+        if value.name not in kept and value.type.tensor_type.elem_type in OTHERS:
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    for attribute in _type_attributes(_nodes_of(result.graph), kept):
+        if attribute.i in OTHERS:
+            attribute.i = TensorProto.FLOAT
+    return result
+
+
+def other_floats(proto: ModelProto) -> tuple[str, ...]:
+    """Names of the floating-point types of a model other than float32."""
+    functions = [node for function in proto.functions for node in function.node]
+    kept = _rounded(proto.graph)
+    attributes = _type_attributes([*_nodes_of(proto.graph), *functions], kept)
+    found = {tensor.data_type for tensor in tensors_of(proto.graph)}
+    found |= {it.type.tensor_type.elem_type for it in _values_of(proto.graph) if it.name not in kept}
+    found |= {attribute.i for attribute in attributes}
+    return tuple(OTHERS[kind] for kind in sorted(found & OTHERS.keys()))
+
+
+def floats_note(kinds: Iterable[str]) -> str:
+    """The note to the user about them."""
+    return f"{' and '.join(kinds)} tensors are stored and computed as float32"
+
+
+def _nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
+    """Yield all nodes, including those of subgraphs."""
+    for each in graphs_of(graph):
+        yield from each.node
+
+
+def _values_of(graph: GraphProto) -> Iterator[ValueInfoProto]:
+    """Yield the type information of values, including those of subgraphs."""
+    for each in graphs_of(graph):
+        yield from (*each.input, *each.output, *each.value_info)
+
+
+def _rounded(graph: GraphProto) -> set[str]:
+    """Values between two Casts that round on purpose: to float16, or to double on the way to integers."""
+    casts: list[tuple[NodeProto, int]] = []
+    others = {value.name for each in graphs_of(graph) for value in each.output}
+    for node in _nodes_of(graph):
+        kind = next((item.i for item in node.attribute if item.name == "to"), 0)
+        if node.op_type == "Cast" and node.domain in ONNX_DOMAINS and kind:
+            casts.append((node, kind))
+        else:
+            others.update(node.input)
+    read = {node.input[0] for node, _ in casts} - others
+    to_integers = {node.input[0] for node, kind in casts if kind in _INTEGERS} - others
+    wanted: dict[int, set[str]] = {TensorProto.FLOAT16: read, TensorProto.DOUBLE: to_integers}
+    return {node.output[0] for node, kind in casts if node.output[0] in wanted.get(kind, ())}
+
+
+def _type_attributes(nodes: Iterable[NodeProto], kept: set[str]) -> Iterator[AttributeProto]:
+    """Yield the attributes that name types, except for nodes that write the values `kept`."""
+    for node in nodes:
+        if not kept.isdisjoint(node.output):
+            continue
+        for attribute in node.attribute:
+            if attribute.name in _TYPE_ATTRIBUTES and attribute.type == AttributeProto.INT:
+                yield attribute
+
+
+def _as_float32(tensor: TensorProto) -> TensorProto:
+    """Convert the tensor to float32. Finite numbers stay finite: masks use the largest ones."""
+    values = array_of(tensor)
+    most = np.finfo(np.float32).max
+    with np.errstate(over="ignore"):
+        exact = values.astype(np.float64)
+        narrow = np.where(np.isfinite(exact), np.clip(exact, -most, most), exact).astype(np.float32)
+    return numpy_of.from_array(np.asarray(narrow.reshape(values.shape)), tensor.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.frontend.tflite.contents import Contents
-from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, FileDraft
+from mcudeploy.frontend.tflite.contents import SAME_OPTIONS, Contents, FileDraft
 
 _INT16, _FLOAT32 = 7, 0
 """Element types as the option T of the Fourier transforms numbers them."""

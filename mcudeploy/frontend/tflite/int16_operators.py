@@ -26,8 +26,7 @@ from mcudeploy.frontend.tflite.int16_products import (
     fully_connected,
     transpose_conv,
 )
-from mcudeploy.frontend.tflite.int16_tensors import bounds_of, meaning_of, require_one_image, scale_of
-from mcudeploy.frontend.tflite.scales import fused
+from mcudeploy.frontend.tflite.scales import bounds_of, fused, meaning_of, require_one_image, scale_of
 from mcudeploy.frontend.tflite.variable_states import Translation
 from mcudeploy.frontend.tflite.windows import pool_attributes
 from mcudeploy.frontend.tflite.writer import Writer

@@ -12,8 +12,14 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
-from mcudeploy.frontend.tflite.contents import Contents, Scales, TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.drafts import SAME_OPTIONS, FileDraft
+from mcudeploy.frontend.tflite.contents import (
+    SAME_OPTIONS,
+    Contents,
+    FileDraft,
+    Scales,
+    TfliteOperator,
+    TfliteTensor,
+)
 from mcudeploy.frontend.tflite.file_writer import tflite_file
 from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER, contents_of
 from mcudeploy.frontend.tflite.operator_options import CALLS

@@ -11,10 +11,8 @@ from onnx import shape_inference
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import ExactRounding
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
-from mcudeploy.frontend.onnx.state_functions import state_functions
-from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.onnx.states import Kept, state_functions
 from mcudeploy.frontend.tflite import (
-    comparisons,
     composed,
     detection,
     elementwise,
@@ -35,14 +33,13 @@ from mcudeploy.frontend.tflite import (
     moves as moving,
 )
 from mcudeploy.frontend.tflite.borders import border_notes, int16_notes, with_real_borders
-from mcudeploy.frontend.tflite.calls import written_out
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_of
 from mcudeploy.frontend.tflite.dilation import with_dilations
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
-from mcudeploy.frontend.tflite.int16_tensors import is_int16
 from mcudeploy.frontend.tflite.reshaping import with_shapes
-from mcudeploy.frontend.tflite.subgraphs import flattened
+from mcudeploy.frontend.tflite.scales import is_int16
+from mcudeploy.frontend.tflite.subgraphs import flattened, written_out
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
 from mcudeploy.frontend.tflite.variables import Variables, variables_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
@@ -52,8 +49,8 @@ if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto
 
 TRANSLATIONS: dict[str, Translation] = {
-    **dict.fromkeys(comparisons.COMPARISONS, comparisons.comparison),
-    **dict.fromkeys(comparisons.LOGIC, comparisons.logic),
+    **dict.fromkeys(elementwise.COMPARISONS, elementwise.comparison),
+    **dict.fromkeys(elementwise.LOGIC, elementwise.logic),
     **dict.fromkeys(elementwise.UNARY, elementwise.unary),
     "ADD": elementwise.binary,
     "ADD_N": composed.add_n,
@@ -115,8 +112,8 @@ TRANSLATIONS: dict[str, Translation] = {
     "REVERSE_V2": rearranging.reverse,
     "RSQRT": elementwise.reciprocal_root,
     "SCATTER_ND": indexing.scatter_nd,
-    "SELECT": comparisons.select,
-    "SELECT_V2": comparisons.select,
+    "SELECT": elementwise.select,
+    "SELECT_V2": elementwise.select,
     "SLICE": moving.slice_,
     "SOFTMAX": elementwise.softmax,
     "SPACE_TO_BATCH_ND": rearranging.space_to_batch,

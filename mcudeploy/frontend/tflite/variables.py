@@ -13,8 +13,7 @@ from heapq import heapify, heappop, heappush
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.queues import queue_of
-from mcudeploy.frontend.tflite.variable_states import Translation, Variable, VariableState, nothing
+from mcudeploy.frontend.tflite.variable_states import Translation, Variable, VariableState, nothing, queue_of
 from mcudeploy.frontend.tflite.writer import Writer
 
 
