@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import FunctionProto, ModelProto
+from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
@@ -19,34 +17,14 @@ from mcudeploy.frontend.onnx.class_names import with_numbers
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.legacy import put_right
 from mcudeploy.frontend.onnx.named_states import amend
+from mcudeploy.frontend.onnx.nodes import Parsed
 from mcudeploy.frontend.onnx.protos import opset_of
-from mcudeploy.frontend.onnx.rounding import ExactRounding, round_exactly
+from mcudeploy.frontend.onnx.rounding import round_exactly
 from mcudeploy.frontend.onnx.shapes import Shapes
-from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
 from mcudeploy.frontend.onnx.training_functions import hide_training
-from mcudeploy.ir.graph import Declared
 
 _TFLITE_IDENTIFIER = b"TFL3"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parsed:
-    """The unchecked model of a file.
-
-    `refusals`: by label, why ONNX cannot express a node; `states`: tensors that the file keeps between runs;
-    `functions`: definitions of operators that ONNX lacks; `notes`: messages for the user; `declared`: inputs
-    and outputs in the file that are floats here; `roundings`: by label, rounding of the file that ONNX leaves
-    to a QuantizeLinear.
-    """
-
-    proto: ModelProto
-    refusals: Mapping[str, str] = field(default_factory=dict)
-    states: tuple[Kept, ...] = ()
-    functions: tuple[FunctionProto, ...] = ()
-    notes: tuple[str, ...] = ()
-    declared: Mapping[str, Declared] = field(default_factory=dict)
-    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
 
 def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
@@ -145,7 +123,4 @@ def _require_shapes_only(path: Path, choices: InputChoices) -> None:
 def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
-    made = translate(content, str(path), shapes)
-    return Parsed(
-        made.proto, made.refusals, made.states, made.functions, made.notes, made.declared, made.roundings
-    )
+    return translate(content, str(path), shapes)

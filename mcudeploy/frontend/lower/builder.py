@@ -190,6 +190,10 @@ class Builder:
         self.define(name, settled)
         return settled
 
+    def settled(self, name: str) -> OnnxValue:
+        """Store a value as a separate tensor, floats as float32: no table is pending."""
+        return self.real(name) if self.value(name).real else self.integers(name)
+
     def requantized(self, name: str, quantization: Quantization) -> OnnxValue:
         """Convert a float value seen through a table to an int8 tensor of this quantisation, rounded once."""
         value = self.value(name)

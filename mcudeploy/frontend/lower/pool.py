@@ -37,15 +37,14 @@ def movable(builder: Builder, name: str) -> OnnxValue:
     value = builder.value(name)
     if value.table is None or is_monotone(value.table):
         return value
-    return builder.real(name) if value.real else builder.integers(name)
+    return builder.settled(name)
 
 
 def ordered(builder: Builder, name: str) -> OnnxValue:
     """A value whose stored elements are ordered as the value is, equal ones included."""
     value = builder.value(name)
-    if value.table is None:
-        return value
-    return (builder.pure(name) or builder.real(name)) if value.real else builder.integers(name)
+    pure = builder.pure(name) if value.real and value.table is not None else None
+    return pure or builder.settled(name)
 
 
 def max_pool(builder: Builder, node: Node) -> None:

@@ -35,32 +35,11 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Direction:
-    """One direction of a network: its operator by result, its constants, and its initial states if they are
-    tensors.
-    """
+    """One direction of a network: its operator, its constants, and its initial states if they are tensors."""
 
-    cell: Cell
-    hidden: int
-    reverse: bool
-    reset_after: bool
+    op: Recurrent
     constants: Mapping[str, ConstantArray]
     states: tuple[str, ...] = ()
-    keeps: bool = False
-    cell_clip: float = inf
-    saturates: bool = False
-
-    def op(self, result: Result) -> Recurrent:
-        """The operator that computes a result."""
-        return Recurrent(
-            self.cell,
-            self.hidden,
-            result,
-            self.reverse,
-            self.reset_after,
-            self.keeps,
-            self.cell_clip,
-            self.saturates,
-        )
 
 
 def sequence_lstm(builder: Builder, node: Node) -> None:
@@ -120,18 +99,18 @@ def recurrent(builder: Builder, node: Node) -> None:
         for result, name in zip(_RESULTS, node.outputs, strict=False)
         if name in builder.consumers or name in builder.outputs
     ]
-    if directions[0].keeps and any(result == "cell" for result, _ in wanted):
+    if directions[0].op.keeps and any(result == "cell" for result, _ in wanted):
         raise Unsupported("its last cell state is read, which is kept for the next run: leave out --stateful")
     every: list[str] = []
     for result, name in wanted:
         made = steps if result == "steps" else 1
-        hidden = directions[0].hidden
+        hidden = directions[0].op.hidden
         if result == "last" and every:
             parts = [_last(builder, node, *each) for each in zip(every, directions, strict=True)]
         else:
             parts = [
                 builder.emit(
-                    each.op(result),
+                    replace(each.op, result=result),
                     (source, *each.states),
                     (1, made, hidden),
                     DType.FLOAT32,
@@ -152,7 +131,7 @@ def recurrent(builder: Builder, node: Node) -> None:
 def _last(builder: Builder, node: Node, steps: str, direction: _Direction) -> str:
     """Select the last state from all steps."""
     _, count, hidden = builder.shape_of(steps)
-    at = 0 if direction.reverse else count - 1
+    at = 0 if direction.op.reverse else count - 1
     op = Slice((0, at, 0), (1, 1, 1), (1, 1, hidden))
     return builder.emit(op, (steps,), (1, 1, hidden), DType.FLOAT32, nodes=(node,))
 
@@ -178,7 +157,8 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
         clip = node.number("cell_clip", 0.0) if "cell_clip" in node.attributes else inf
         clipped = cell in ("lstm", "gru") and arrays[_BIAS] is not None  # by ONNX Runtime
         saturates = clipped and not node.domain
-        made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps, clip, saturates))
+        op = Recurrent(cell, hidden, "steps", backwards, after, keeps, clip, saturates)
+        made.append(_Direction(op, constants, own))
     return made
 
 

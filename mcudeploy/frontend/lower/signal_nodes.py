@@ -174,8 +174,7 @@ def _vector(builder: Builder, node: Node, position: int) -> str:
 
 
 def _tensor(builder: Builder, name: str, shape: tuple[int, ...], node: Node) -> str:
-    value = builder.value(name)
-    value = builder.real(name) if value.real else builder.integers(name)
+    value = builder.settled(name)
     return builder.arranged(value.tensor, value.index.reshape(shape), (node,))
 
 

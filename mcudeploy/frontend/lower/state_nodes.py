@@ -40,8 +40,7 @@ def load(builder: Builder, node: Node) -> None:
 def queue(builder: Builder, node: Node) -> None:
     """Queue: the newest rows, and a state that they enter along an axis, which is stored as rows."""
     name = node.inputs[1]
-    value = builder.value(node.inputs[0])
-    value = builder.real(node.inputs[0]) if value.real else builder.integers(node.inputs[0])
+    value = builder.settled(node.inputs[0])
     newest = by_time(builder, node, value.index)
     x = builder.arranged(value.tensor, newest.reshape(1, len(newest), -1), (node,))
     shape = _shape(builder, name)

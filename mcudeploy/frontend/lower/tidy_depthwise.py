@@ -12,6 +12,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from mcudeploy.frontend.lower.tidy_operators import alive
 from mcudeploy.ir.graph import DType, Graph, Operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.concat import Concat
@@ -124,16 +125,11 @@ def _filled(part: _Part, rows: int, step: int) -> ConstantArray:
 
 def _without_unread(graph: Graph, operators: list[Operator]) -> Graph:
     """Return the graph of these operators, without those whose results nothing reads any more."""
-    read = {border.tensor for border in graph.outputs}
-    needed: list[Operator] = []
-    for operator in reversed(operators):
-        if operator.output in read:
-            needed.append(operator)
-            read.update(operator.inputs)
+    needed = alive(operators, {border.tensor for border in graph.outputs})
     names = {operator.output for operator in needed} | {border.tensor for border in graph.inputs}
     return replace(
         graph,
         tensors={name: tensor for name, tensor in graph.tensors.items() if name in names},
-        operators=tuple(reversed(needed)),
+        operators=tuple(needed),
         references={name: border for name, border in graph.references.items() if name in names},
     )

@@ -39,17 +39,18 @@ def tidy(
 ) -> Tidied:
     """The operators without dead ones and without tables that are a clip of the operator before them."""
     wanted = {border.tensor for border in outputs}
-    alive, renamed = _clips_fused(_alive(operators, wanted), wanted, tensors)
+    remaining, renamed = _clips_fused(alive(operators, wanted), wanted, tensors)
     kept: dict[str, GraphIO] = {}
     for name, border in references.items():
         if name not in renamed.values():
             final = renamed.get(name, name)
             kept[final] = replace(border, tensor=final)
     ends = tuple(replace(border, tensor=renamed.get(border.tensor, border.tensor)) for border in outputs)
-    return Tidied(tuple(alive), ends, kept)
+    return Tidied(tuple(remaining), ends, kept)
 
 
-def _alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
+def alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
+    """The operators on which these tensors depend."""
     needed = set(wanted)
     kept: list[Operator] = []
     for operator in reversed(operators):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, copy_of, refill
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, copy_of, fixed_shape, refill
 from mcudeploy.frontend.onnx.rounding import TRANSLATOR
 from mcudeploy.frontend.onnx.windows import window_count
 
@@ -82,14 +82,7 @@ def _sizes(proto: ModelProto) -> dict[str, tuple[int, ...]]:
     """The inferable shapes, by value."""
     graph = shape_inference.infer_shapes(proto).graph
     values = (*graph.value_info, *graph.input, *graph.output)
-    return {value.name: size for value in values if (size := _size(value)) is not None}
-
-
-def _size(value: ValueInfoProto) -> tuple[int, ...] | None:
-    kind = value.type.tensor_type
-    if not kind.HasField("shape") or not all(item.HasField("dim_value") for item in kind.shape.dim):
-        return None
-    return tuple(item.dim_value for item in kind.shape.dim)
+    return {value.name: size for value in values if (size := fixed_shape(value)) is not None}
 
 
 def _without_late_windows(proto: ModelProto) -> ModelProto:

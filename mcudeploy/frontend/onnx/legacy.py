@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from heapq import heapify, heappop, heappush
 
 from onnx import ModelProto, NodeProto, helper, shape_inference, version_converter
 from onnx.version_converter import ConvertError
@@ -16,6 +15,7 @@ from mcudeploy.frontend.onnx.protos import (
     graphs_in,
     graphs_of,
     held_by,
+    in_order,
     opset_of,
     refill,
 )
@@ -61,21 +61,8 @@ def _ordered(nodes: list[NodeProto]) -> list[NodeProto] | None:
     before = [{makers[name] for name in _read(node) if name in makers} for node in nodes]
     if all(number > max(others, default=-1) for number, others in enumerate(before)):
         return None
-    readers: dict[int, list[int]] = {}
-    for number, others in enumerate(before):
-        for other in others:
-            readers.setdefault(other, []).append(number)
-    ready = [number for number, others in enumerate(before) if not others]
-    heapify(ready)
-    ordered = []
-    while ready:
-        number = heappop(ready)
-        ordered.append(nodes[number])
-        for reader in readers.get(number, ()):
-            before[reader].discard(number)
-            if not before[reader]:
-                heappush(ready, reader)
-    return ordered if len(ordered) == len(nodes) else None
+    ordered = in_order(dict(enumerate(before)))
+    return None if ordered is None else [nodes[number] for number in ordered]
 
 
 def _read(node: NodeProto) -> set[str]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import (
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -35,7 +33,7 @@ from mcudeploy.frontend.onnx.protos import (
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
-from mcudeploy.frontend.onnx.states import LOAD, QUEUE, Kept, queue_attributes, state_functions
+from mcudeploy.frontend.onnx.states import LOAD, QUEUE, Kept, Stateful, queue_attributes, state_functions
 
 _NUMBERS = frozenset(
     (
@@ -48,22 +46,13 @@ _LEAST_OPSET = 12
 """The functions of states, by which the reference runs, have constants from this operator set on."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Amended:
-    """Additions of `amend` to a model: states, definitions of operators that ONNX lacks, and notes."""
-
-    states: tuple[Kept, ...] = ()
-    functions: tuple[FunctionProto, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def amend(proto: ModelProto, choices: InputChoices) -> Amended:
+def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
     """Make the inputs that the user names constants and states of the model, in place.
 
     Raises UsageError for unknown inputs and outputs, and for states of two shapes or types.
     """
     if not choices.constants and not choices.states:
-        return Amended()
+        return Stateful()
     graph = proto.graph
     _require_inputs(graph, [*choices.constants, *choices.states])
     both = sorted(set(choices.constants) & set(choices.states))
@@ -78,7 +67,7 @@ def amend(proto: ModelProto, choices: InputChoices) -> Amended:
     if not any(value.name not in choices.states for value in graph.input):
         raise UsageError("--bind and --state leave the model no input")
     if not choices.states:
-        return Amended(notes=notes)
+        return Stateful(notes=notes)
     if opset_of(proto) < _LEAST_OPSET:
         raise ModelError(
             f"the model uses opset {opset_of(proto)}; --state needs {_LEAST_OPSET} or newer: convert it with "
@@ -87,7 +76,7 @@ def amend(proto: ModelProto, choices: InputChoices) -> Amended:
     known = _infos(proto)
     states = [_add_state(proto, known, name, output) for name, output in choices.states.items()]
     import_domain(proto, DOMAIN)
-    return Amended(tuple(states), tuple(state_functions(opset_of(proto))), notes)
+    return Stateful(tuple(states), tuple(state_functions(opset_of(proto))), notes)
 
 
 def _require_inputs(graph: GraphProto, names: Sequence[str]) -> None:

@@ -100,6 +100,25 @@ class Node:
         return tuple(int(item) for item in found)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Parsed:
+    """The unchecked model of a file.
+
+    `refusals`: by label, why ONNX cannot express a node; `states`: tensors that the file keeps between runs;
+    `functions`: definitions of operators that ONNX lacks; `notes`: messages for the user; `declared`: inputs
+    and outputs in the file that are floats here; `roundings`: by label, rounding of the file that ONNX leaves
+    to a QuantizeLinear.
+    """
+
+    proto: onnx.ModelProto
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[Kept, ...] = ()
+    functions: tuple[onnx.FunctionProto, ...] = ()
+    notes: tuple[str, ...] = ()
+    declared: Mapping[str, Declared] = field(default_factory=dict)
+    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
     """Entry `number` of the value `whole` of the file, which has `batch` entries."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, parser
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, parser
 
 _Proto = TypeVar("_Proto", ModelProto, NodeProto)
 
@@ -45,6 +46,14 @@ def import_domain(proto: ModelProto, domain: str) -> None:
 def attribute_of(node: NodeProto, name: str, default: Any) -> Any:
     """The value of an attribute of a node; `default` if it has none."""
     return next((helper.get_attribute_value(it) for it in node.attribute if it.name == name), default)
+
+
+def fixed_shape(value: ValueInfoProto) -> tuple[int, ...] | None:
+    """The shape that is stated for a value; None if a size is open, or there is no shape."""
+    kind = value.type.tensor_type
+    if not kind.HasField("shape") or not all(item.HasField("dim_value") for item in kind.shape.dim):
+        return None
+    return tuple(int(item.dim_value) for item in kind.shape.dim)
 
 
 def opset_of(proto: ModelProto) -> int:
@@ -106,6 +115,26 @@ def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]
             seen.update(further)
             waiting += further
     return [node for node in nodes if id(node) in kept]
+
+
+def in_order(needed: Mapping[int, set[int]]) -> list[int] | None:
+    """The numbers in rising order, as far as each follows those that it needs, which are removed; None if
+    they form a cycle.
+    """
+    readers: dict[int, list[int]] = {}
+    for number, others in needed.items():
+        for other in others:
+            readers.setdefault(other, []).append(number)
+    ready = [number for number, others in needed.items() if not others]
+    heapify(ready)
+    ordered = []
+    while ready:
+        ordered.append(heappop(ready))
+        for reader in readers.get(ordered[-1], ()):
+            needed[reader].discard(ordered[-1])
+            if not needed[reader]:
+                heappush(ready, reader)
+    return ordered if len(ordered) == len(needed) else None
 
 
 def function_of(text: str, domain: str, opset: int) -> FunctionProto:

@@ -62,9 +62,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Stateful:
-    """The states of a model, and notes for the user."""
+    """The states of a model, definitions of operators that ONNX lacks, and notes for the user."""
 
     states: tuple[Kept, ...] = ()
+    functions: tuple[FunctionProto, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -92,7 +93,7 @@ def keep_states(model: ModelProto) -> Stateful:
                 helper.make_tensor_value_info(before, TensorProto.FLOAT, [1, 1, _hidden(node)])
             )
             states.append(Kept(before, after, "" if first in given.values else first))
-    return Stateful(tuple(states), given.notes)
+    return Stateful(tuple(states), notes=given.notes)
 
 
 def _require_forward(nodes: Sequence[NodeProto]) -> None:

@@ -250,17 +250,23 @@ def _inferred(
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
         inputs.append(helper.make_tensor_value_info(name, kind, info.shape))
     initializers = [numpy_helper.from_array(constant.value, name) for name, constant in small.items()]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
-    graph = helper.make_graph([node.proto], "fold", inputs, outputs, initializers)
-    single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    single = _model_of_one(node, inputs, opset, initializers)
     return [info_of(value) for value in inferred(single).graph.output]
 
 
-def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:
-    inputs = [onnx.ValueInfoProto(name=name) for name in arrays]
+def _model_of_one(
+    node: Node,
+    inputs: Sequence[onnx.ValueInfoProto],
+    opset: int,
+    initializers: Sequence[onnx.TensorProto] = (),
+) -> ModelProto:
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
-    graph = helper.make_graph([node.proto], "fold", inputs, outputs)
-    single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    graph = helper.make_graph([node.proto], "fold", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:
+    single = _model_of_one(node, [onnx.ValueInfoProto(name=name) for name in arrays], opset)
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import, few models need it
 
     with np.errstate(all="ignore"):

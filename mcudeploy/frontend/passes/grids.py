@@ -153,39 +153,18 @@ def _in_float(
     if kind is None:
         return [(node, {})]
     zero = float(array_of(constants[node.input[2]]).reshape(-1)[0]) if len(node.input) > 2 else 0.0
-    chain = _Chain(node)
     scale = float(array_of(constants[node.input[1]]).reshape(-1)[0])
+    shift = [zero] if zero else []
+    steps: list[tuple[str, list[float]]] = [*(("Sub", [it]) for it in shift), ("Mul", [scale])]
     if quantizes:
         _, low, high = RANGES[kind]
-        chain.add("Div", scale)
-        chain.add("Clip", low - zero, high - zero)
-        chain.add("Round")
-        if zero:
-            chain.add("Add", zero)
-    else:
-        if zero:
-            chain.add("Sub", zero)
-        chain.add("Mul", scale)
-    return chain.done()
-
-
-class _Chain:
-    """A chain of operators from the input of a node to its output."""
-
-    def __init__(self, node: NodeProto) -> None:
-        self._node = node
-        self._made: list[tuple[NodeProto, dict[str, float]]] = []
-        self._last = node.input[0]
-
-    def add(self, op: str, *numbers: float) -> None:
-        """Append an operator that reads the last result and these numbers."""
-        out = f"{self._node.output[0]}/{op}"
+        steps = [("Div", [scale]), ("Clip", [low - zero, high - zero]), ("Round", [])]
+        steps += (("Add", [it]) for it in shift)
+    made, last = [], node.input[0]
+    for op, numbers in steps:
+        out = f"{node.output[0]}/{op}"
         needs = {f"{out}/{at}": number for at, number in enumerate(numbers)}
-        made = helper.make_node(op, [self._last, *needs], [out], name=self._node.name)
-        self._made.append((made, needs))
-        self._last = out
-
-    def done(self) -> list[tuple[NodeProto, dict[str, float]]]:
-        """The nodes; the last one writes the output of the node that they replace."""
-        self._made[-1][0].output[0] = self._node.output[0]
-        return self._made
+        made.append((helper.make_node(op, [last, *needs], [out], name=node.name), needs))
+        last = out
+    made[-1][0].output[0] = node.output[0]
+    return made

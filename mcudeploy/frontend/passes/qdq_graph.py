@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of, fixed_shape
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.ops.int16 import UNBOUNDED, Bounds, TwiceScale
@@ -87,7 +87,7 @@ class QdqDraft:
         self._constants = constants_of(graph)
         self._makers = {name: node for node in graph.node for name in node.output}
         values = (*graph.value_info, *graph.input, *graph.output)
-        self._shapes = {value.name: _shape(value) for value in values}
+        self._shapes = {value.name: fixed_shape(value) for value in values}
         self._known = {value.name: value.type.tensor_type.elem_type for value in graph.input}
         self._count = 0
 
@@ -200,13 +200,6 @@ class QdqDraft:
         pair = [scale.multiplier, scale.exponent]
         facts: dict[str, Any] = {"above": pair, "below": pair, "negated": 0, "zero_points": [0, 0]}
         self.node("RescaleInt16", [source.name], result.name, **facts, **bounds_fact(result))
-
-
-def _shape(value: ValueInfoProto) -> tuple[int, ...] | None:
-    kind = value.type.tensor_type
-    if not kind.HasField("shape") or not all(it.HasField("dim_value") for it in kind.shape.dim):
-        return None
-    return tuple(int(it.dim_value) for it in kind.shape.dim)
 
 
 def bounds_fact(result: Int16Result) -> dict[str, Any]:

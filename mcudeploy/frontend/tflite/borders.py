@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor, readers_of
 from mcudeploy.ir.graph import Declared, Quantization
 
 _CONVERSIONS = frozenset(("DEQUANTIZE", "QUANTIZE"))
@@ -33,10 +33,7 @@ def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]
 
 
 def _borders(contents: Contents) -> set[int]:
-    readers: dict[int, list[TfliteOperator]] = {}
-    for operator in contents.operators:
-        for number in operator.inputs:
-            readers.setdefault(number, []).append(operator)
+    readers = readers_of(contents)
     found = {
         number
         for number in contents.inputs

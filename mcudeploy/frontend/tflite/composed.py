@@ -20,9 +20,9 @@ def any_or_all(writer: Writer, operator: TfliteOperator) -> None:
     """REDUCE_ANY and REDUCE_ALL: the largest or the smallest of truth values as numbers."""
     source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
     op, keep = "ReduceMax" if operator.op == "REDUCE_ANY" else "ReduceMin", int(operator.flag("KeepDims"))
-    numbers = writer.node("Cast", [writer.raw(source)], main=False, to=TensorProto.FLOAT)
+    numbers = writer.part("Cast", [writer.raw(source)], to=TensorProto.FLOAT)
     made = writer.node(op, [numbers], axes=axes, keepdims=keep)
-    writer.keep(writer.output(operator), writer.node("Cast", [made], main=False, to=TensorProto.BOOL))
+    writer.keep(writer.output(operator), writer.part("Cast", [made], to=TensorProto.BOOL))
 
 
 def local_response(writer: Writer, operator: TfliteOperator) -> None:
@@ -52,7 +52,7 @@ def arg_extremum(writer: Writer, operator: TfliteOperator) -> None:
         if result.dtype is None:
             raise Unsupported(f"positions of {result.kind} are not supported")
         to = helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
-        made = writer.node("Cast", [made], main=False, to=to)
+        made = writer.part("Cast", [made], to=to)
     writer.keep(result, made)
 
 
@@ -83,23 +83,23 @@ def floor_division(writer: Writer, operator: TfliteOperator) -> None:
     kinds = {result.kind, *(tensor.kind for tensor in tensors)}
     if kinds == {"INT32"}:
         x, y = (writer.raw(tensor) for tensor in tensors)
-        made = writer.node("Mod", [x, y], main=operator.op == "FLOOR_MOD")
+        (made,) = writer.nodes("Mod", [x, y], 1, main=operator.op == "FLOOR_MOD")
         if operator.op == "FLOOR_DIV":  # x less the remainder may overflow
-            towards_zero = writer.node("Mod", [x, y], main=False, fmod=1)
-            beyond = writer.node("Div", [writer.node("Sub", [towards_zero, made], main=False), y], main=False)
-            made = writer.node("Add", [writer.node("Div", [x, y]), beyond], main=False)
+            towards_zero = writer.part("Mod", [x, y], fmod=1)
+            beyond = writer.part("Div", [writer.part("Sub", [towards_zero, made]), y])
+            made = writer.part("Add", [writer.node("Div", [x, y]), beyond])
         writer.keep(result, made)
         return
     if kinds != {"FLOAT32"}:
         raise Unsupported(f"of {result.kind}; FLOAT32 and INT32 are supported")
     x, y = (writer.real(tensor) for tensor in tensors)
-    remainder = writer.node("Mod", [x, y], main=False, fmod=1)
+    remainder = writer.part("Mod", [x, y], fmod=1)
     signs = (_part(writer, "Sign", each) for each in (remainder, y))
     beyond = _part(writer, "Less", _part(writer, "Mul", *signs), 0.0)
     remainder = writer.node("Where", [beyond, _part(writer, "Add", remainder, y), remainder])
     if operator.op == "FLOOR_DIV":
         whole = _part(writer, "Div", _part(writer, "Sub", x, remainder), y)
-        remainder = writer.node("Round", [whole], main=False)
+        remainder = writer.part("Round", [whole])
     writer.finish(result, remainder)
 
 
@@ -118,16 +118,16 @@ def gelu(writer: Writer, operator: TfliteOperator) -> None:
 
 def _part(writer: Writer, op: str, *operands: str | float) -> str:
     """A node of values and numbers that is a part of an operator."""
-    names = [it if isinstance(it, str) else writer.constant(np.array(it, np.float32)) for it in operands]
-    return writer.node(op, names, main=False)
+    names = [it if isinstance(it, str) else writer.float32(it) for it in operands]
+    return writer.part(op, names)
 
 
 def l2_normalization(writer: Writer, operator: TfliteOperator) -> None:
     """L2_NORMALIZATION of the last axis."""
     x = writer.real(writer.input(operator, 0))
-    norm = writer.node("ReduceL2", [x], main=False, axes=[-1], keepdims=1)
-    least = writer.constant(np.array(_LEAST_NORM, np.float32))
-    norm = writer.node("Max", [norm, least], main=False)
+    norm = writer.part("ReduceL2", [x], axes=[-1], keepdims=1)
+    least = writer.float32(_LEAST_NORM)
+    norm = writer.part("Max", [norm, least])
     writer.finish(writer.output(operator), writer.node("Div", [x, norm]), fused(operator))
 
 

@@ -154,6 +154,15 @@ class Contents:
     notes: tuple[str, ...] = ()
 
 
+def readers_of(contents: Contents) -> dict[int, list[TfliteOperator]]:
+    """The operators that read each tensor, by its number, in the order of the file."""
+    readers: dict[int, list[TfliteOperator]] = {}
+    for operator in contents.operators:
+        for number in operator.inputs:
+            readers.setdefault(number, []).append(operator)
+    return readers
+
+
 def names_of(contents: Contents) -> list[str]:
     """The ONNX name of every tensor: its name in the file, with its number if an earlier tensor has that
     name.

@@ -53,7 +53,7 @@ def _convolution(
     note_dynamic_range(writer, image, kernel)
     rows, cols = kernel.shape[1:3]
     attributes = window_attributes(operator, image.shape[1:3], (rows, cols))
-    inputs = [writer.image(image), writer.node("Transpose", [writer.real(kernel)], main=False, perm=perm)]
+    inputs = [writer.image(image), writer.part("Transpose", [writer.real(kernel)], perm=perm)]
     channels = result.shape[3] if len(result.shape) == 4 else 0
     inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), channels)
     made = writer.node("Conv", inputs, group=groups, **attributes)
@@ -103,7 +103,7 @@ def bias_of(
     zeros = writer.constant(np.zeros(units.shape, np.int32))
     inputs = [writer.raw(bias), writer.constant(units), zeros]
     along = {"axis": 0} if units.ndim else {}
-    return [writer.node("DequantizeLinear", inputs, main=False, **along)]
+    return [writer.part("DequantizeLinear", inputs, **along)]
 
 
 def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
@@ -146,4 +146,4 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
 def swapped(writer: Writer, name: str, rank: int) -> str:
     """Transpose the matrices of a value, its last two axes."""
     perm = [*range(rank - 2), rank - 1, rank - 2]
-    return writer.node("Transpose", [name], main=False, perm=perm)
+    return writer.part("Transpose", [name], perm=perm)

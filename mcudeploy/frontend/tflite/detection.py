@@ -57,22 +57,22 @@ def detection(writer: Writer, operator: TfliteOperator) -> None:
     values = writer.reshaped(writer.real(scores), [sizes.anchors, scores.shape[2]])
     if background:
         limits = (writer.int64([each]) for each in (1, scores.shape[2], 1))
-        values = writer.node("Slice", [values, *limits], main=False)
+        values = writer.part("Slice", [values, *limits])
     best, classes = writer.nodes("TopK", [values, writer.int64([sizes.classes])], 2, main=False, axis=-1)
-    first = writer.node("Gather", [best, writer.int64(0)], main=False, axis=1)
+    first = writer.part("Gather", [best, writer.int64(0)], axis=1)
     numbers = _selected(writer, operator, (boxes, first), sizes.boxes)
-    zero = writer.constant(np.array(0, np.int64))
-    hits = writer.node("GreaterOrEqual", [numbers, zero], main=False)
-    inside = writer.node("Max", [numbers, zero], main=False)
-    counted = writer.node("Cast", [hits], main=False, to=TensorProto.FLOAT)
-    classes = writer.node("Cast", [classes], main=False, to=TensorProto.FLOAT)
+    zero = writer.int64(0)
+    hits = writer.part("GreaterOrEqual", [numbers, zero])
+    inside = writer.part("Max", [numbers, zero])
+    counted = writer.part("Cast", [hits], to=TensorProto.FLOAT)
+    classes = writer.part("Cast", [classes], to=TensorProto.FLOAT)
     rows = writer.reshaped(hits, [sizes.boxes, 1])
     chosen = [_chosen(writer, table, inside, rows) for table in (boxes, classes, best)]
     if sizes.classes > 1:
         repeated = writer.reshaped(chosen[0], [sizes.boxes, 1, 4])
         shape = writer.int64([sizes.boxes, sizes.classes, 4])
-        chosen[0] = writer.node("Expand", [repeated, shape], main=False)
-    count = writer.node("ReduceSum", [counted], main=False, keepdims=1)
+        chosen[0] = writer.part("Expand", [repeated, shape])
+    count = writer.part("ReduceSum", [counted], keepdims=1)
     made = sizes.boxes * sizes.classes
     results = (*zip(chosen, ([1, made, 4], [1, made], [1, made]), strict=True), (count, [1]))
     for position, (name, shape_made) in enumerate(results):
@@ -93,21 +93,21 @@ def _decoded(writer: Writer, operator: TfliteOperator, count: int) -> str:
         raise Unsupported(f"boxes of {encodings.shape[2]} values are not supported; of 4 they are")
     scales = np.array([operator.number(name) for name in _OPTIONS], np.float32)
     values = writer.reshaped(writer.real(encodings), [count, 4])
-    values = writer.node("Div", [values, writer.constant(scales)], main=False)
+    values = writer.part("Div", [values, writer.constant(scales)])
     places, extents = writer.nodes("Split", [values, writer.int64([2, 2])], 2, main=False, axis=1)
     size, centre = (writer.constant(np.ascontiguousarray(each)) for each in (anchors[:, 2:], anchors[:, :2]))
     half = writer.constant(np.ascontiguousarray(anchors[:, 2:] * np.float32(0.5)))
-    moved = writer.node("Mul", [places, size], main=False)
-    middle = writer.node("Add", [moved, centre], main=False)
-    grown = writer.node("Exp", [extents], main=False)
-    reach = writer.node("Mul", [grown, half], main=False)
-    corners = [writer.node(op, [middle, reach], main=False) for op in ("Sub", "Add")]
-    return writer.node("Concat", corners, main=False, axis=1)
+    moved = writer.part("Mul", [places, size])
+    middle = writer.part("Add", [moved, centre])
+    grown = writer.part("Exp", [extents])
+    reach = writer.part("Mul", [grown, half])
+    corners = [writer.part(op, [middle, reach]) for op in ("Sub", "Add")]
+    return writer.part("Concat", corners, axis=1)
 
 
 def _selected(writer: Writer, operator: TfliteOperator, operands: tuple[str, str], count: int) -> str:
     limits = [operator.number(name) for name in ("nms_iou_threshold", "nms_score_threshold")]
-    most, least = (writer.constant(np.array(each, np.float32)) for each in limits)
+    most, least = (writer.float32(each) for each in limits)
     below = writer.constant(np.nextafter(np.float32(limits[1]), np.float32(-np.inf)))
     none = writer.constant(np.full(count, -1, np.int64))
     overload = writer.overload(_function)
@@ -119,9 +119,9 @@ def _selected(writer: Writer, operator: TfliteOperator, operands: tuple[str, str
 
 def _chosen(writer: Writer, table: str, numbers: str, hits: str) -> str:
     """The rows of a table, zeros where there is no box."""
-    rows = writer.node("Gather", [table, numbers], main=False, axis=0)
-    zero = writer.constant(np.array(0, np.float32))
-    return writer.node("Where", [hits, rows, zero], main=False)
+    rows = writer.part("Gather", [table, numbers], axis=0)
+    zero = writer.float32(0)
+    return writer.part("Where", [hits, rows, zero])
 
 
 def _function(name: str) -> FunctionProto:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor, readers_of
 
 _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _VALID = 1
@@ -26,10 +26,7 @@ class _Dilated:
 
 def with_dilations(contents: Contents) -> Contents:
     """Replace each such convolution by one with a dilation on the padded image."""
-    readers: dict[int, list[TfliteOperator]] = {}
-    for operator in contents.operators:
-        for number in operator.inputs:
-            readers.setdefault(number, []).append(operator)
+    readers = readers_of(contents)
     for number in contents.outputs:  # further readers, so that nothing is replaced
         readers.setdefault(number, []).extend(contents.operators[:2])
     tensors = list(contents.tensors)

@@ -53,7 +53,7 @@ def _of_integers(writer: Writer, operator: TfliteOperator, sources: Sequence[Tfl
     for function, bound in zip(("Max", "Min"), bounds or (), strict=False):
         if isfinite(bound):
             limit = writer.constant(np.array(int(bound), np.int32))
-            made = writer.node(function, [made, limit], main=False)
+            made = writer.part(function, [made, limit])
     writer.keep(writer.output(operator), made)
 
 
@@ -90,7 +90,7 @@ def negative(writer: Writer, operator: TfliteOperator) -> None:
 
 def reciprocal_root(writer: Writer, operator: TfliteOperator) -> None:
     """RSQRT."""
-    root = writer.node("Sqrt", [writer.real(writer.input(operator, 0))], main=False)
+    root = writer.part("Sqrt", [writer.real(writer.input(operator, 0))])
     writer.finish(writer.output(operator), writer.node("Reciprocal", [root]))
 
 
@@ -98,7 +98,7 @@ def square(writer: Writer, operator: TfliteOperator) -> None:
     """SQUARE and SQUARED_DIFFERENCE."""
     name = writer.real(writer.input(operator, 0))
     if operator.op == "SQUARED_DIFFERENCE":
-        name = writer.node("Sub", [name, writer.real(writer.input(operator, 1))], main=False)
+        name = writer.part("Sub", [name, writer.real(writer.input(operator, 1))])
     writer.finish(writer.output(operator), writer.node("Mul", [name, name]))
 
 
@@ -129,16 +129,16 @@ def prelu(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"its slopes {list(slopes.shape)} must be constants that fit {list(image.shape)}")
     channels = image.shape[-1] if image.shape else 0
     by_channel = slopes.elements == channels == slopes.shape[-1] and len(image.shape) == 4
-    zero = writer.constant(np.array(0, np.float32))
+    zero = writer.float32(0)
     name = writer.image(image) if by_channel else writer.real(image)
-    above = writer.node("Relu", [name], main=False)
-    below = writer.as_stored(writer.node("Clip", [name, "", zero], main=False), image)
+    above = writer.part("Relu", [name])
+    below = writer.as_stored(writer.part("Clip", [name, "", zero]), image)
     if by_channel:
         ones, zeros = (writer.constant(np.full(channels, value, np.float32)) for value in (1, 0))
         factors = [writer.constant(reals(slopes).reshape(-1)), zeros, zeros, ones]
-        below = writer.node("BatchNormalization", [below, *factors], main=False, epsilon=0.0)
+        below = writer.part("BatchNormalization", [below, *factors], epsilon=0.0)
     else:
-        below = writer.node("Mul", [below, writer.real(slopes)], main=False)
+        below = writer.part("Mul", [below, writer.real(slopes)])
     above, below = writer.as_stored(above, result), writer.as_stored(below, result)
     total = writer.node("Add", [above, below])
     writer.finish(result, writer.channels_last(total) if by_channel else total)
@@ -173,9 +173,7 @@ def softmax(writer: Writer, operator: TfliteOperator) -> None:
     if beta == 1:
         name = writer.real(source)
     elif source.kind == "FLOAT32":
-        name = writer.node(
-            "Mul", [writer.raw(source), writer.constant(np.array(beta, np.float32))], main=False
-        )
+        name = writer.part("Mul", [writer.raw(source), writer.float32(beta)])
     else:
         scales = parameters(source)
         scale = [beta * each for each in scales.scale]
@@ -204,7 +202,7 @@ def comparison(writer: Writer, operator: TfliteOperator) -> None:
     sources = [writer.input(operator, position) for position in (0, 1)]
     made = writer.node(COMPARISONS[operator.op], [_number(writer, source) for source in sources])
     if operator.op == "NOT_EQUAL":
-        made = writer.node("Not", [made], main=False)
+        made = writer.part("Not", [made])
     writer.keep(writer.output(operator), made)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.moves import moved_one
@@ -37,7 +35,7 @@ def padding_of(writer: Writer, operator: TfliteOperator) -> list[int]:
 def _pad(writer: Writer, operator: TfliteOperator, filling: float) -> None:
     source, result, amounts = writer.input(operator, 0), writer.output(operator), padding_of(writer, operator)
     pads = writer.int64(amounts[::2] + amounts[1::2])
-    value = writer.constant(np.array(filling, np.float32))
+    value = writer.float32(filling)
     writer.finish(result, writer.node("Pad", [writer.real(source), pads, value]))
 
 

@@ -27,9 +27,9 @@ def gather(writer: Writer, operator: TfliteOperator) -> None:
     def move(name: str) -> str:
         if batch == 0:
             return writer.node("Gather", [name, indices], axis=axis)
-        tuples = writer.node("Unsqueeze", [indices, writer.int64([-1])], main=False)
+        tuples = writer.part("Unsqueeze", [indices, writer.int64([-1])])
         if writer.input(operator, 1).kind != "INT64":
-            tuples = writer.node("Cast", [tuples], main=False, to=_type("int64"))
+            tuples = writer.part("Cast", [tuples], to=_type("int64"))
         return writer.node("GatherND", [name, tuples], batch_dims=batch)
 
     if batch and batch != axis % rank:
@@ -55,14 +55,14 @@ def one_hot(writer: Writer, operator: TfliteOperator) -> None:
     indices, axis = writer.input(operator, 0), operator.integer("Axis")
     rank = len(indices.shape) + 1
     along = np.arange(depth).reshape([depth, *([1] * (rank - 1 - axis % rank))])
-    name = writer.node("Unsqueeze", [_indices(writer, operator, 0), writer.int64([axis % rank])], main=False)
+    name = writer.part("Unsqueeze", [_indices(writer, operator, 0), writer.int64([axis % rank])])
     places = writer.constant(along.astype(indices.dtype))
     hot = writer.node("Equal", [name, places])
     on, off = (writer.input(operator, position) for position in (2, 3))
     if result.kind in _INTEGERS:
-        writer.keep(result, writer.node("Where", [hot, writer.raw(on), writer.raw(off)], main=False))
+        writer.keep(result, writer.part("Where", [hot, writer.raw(on), writer.raw(off)]))
         return
-    writer.finish(result, writer.node("Where", [hot, writer.real(on), writer.real(off)], main=False))
+    writer.finish(result, writer.part("Where", [hot, writer.real(on), writer.real(off)]))
 
 
 def top_k(writer: Writer, operator: TfliteOperator) -> None:
@@ -90,9 +90,9 @@ def reverse_sequence(writer: Writer, operator: TfliteOperator) -> None:
         back = [int(at) for at in np.argsort(perm)]
 
         def move(name: str) -> str:
-            name = writer.node("Transpose", [name], main=False, perm=perm)
+            name = writer.part("Transpose", [name], perm=perm)
             name = writer.node("ReverseSequence", [name, lengths], batch_axis=0, time_axis=1)
-            return writer.node("Transpose", [name], main=False, perm=back)
+            return writer.part("Transpose", [name], perm=back)
 
     else:
 
@@ -124,7 +124,7 @@ def _int64(writer: Writer, operator: TfliteOperator, position: int) -> str:
     name = _indices(writer, operator, position)
     if writer.input(operator, position).kind == "INT64":
         return name
-    return writer.node("Cast", [name], main=False, to=_type("int64"))
+    return writer.part("Cast", [name], to=_type("int64"))
 
 
 def _keep_positions(writer: Writer, tensor: TfliteTensor, name: str) -> None:
@@ -132,7 +132,7 @@ def _keep_positions(writer: Writer, tensor: TfliteTensor, name: str) -> None:
     if tensor.dtype not in ("int32", "int64", "int16"):
         raise Unsupported(f"positions of {tensor.kind} are not supported")
     if tensor.dtype != "int64":
-        name = writer.node("Cast", [name], main=False, to=_type(tensor.dtype))
+        name = writer.part("Cast", [name], to=_type(tensor.dtype))
     writer.keep(tensor, name)
 
 

@@ -159,12 +159,12 @@ def convert(writer: Writer, operator: TfliteOperator) -> None:
     if kinds == ("FLOAT32", "INT16"):
         step = scale_of(result)
         value = functions.quantized(Formula(np.float32), step)
-        inputs = {"x": writer.raw(source), "scale": writer.constant(np.array(step, np.float32))}
+        inputs = {"x": writer.raw(source), "scale": writer.float32(step)}
         writer.keep(result, formula_node(writer, "QuantizeInt16", inputs, value))
         return
     if kinds == ("INT16", "FLOAT32"):
-        factor = writer.constant(np.array(scale_of(source), np.float32))
-        made = writer.node("Cast", [writer.raw(source)], main=False, to=1)
+        factor = writer.float32(scale_of(source))
+        made = writer.part("Cast", [writer.raw(source)], to=1)
         writer.finish(result, writer.node("Mul", [made, factor]))
         return
     if not {*kinds} <= {"INT8", "INT16"}:

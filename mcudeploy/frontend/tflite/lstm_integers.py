@@ -48,7 +48,7 @@ def integer_lstm(writer: Writer, operator: TfliteOperator) -> None:
     shape = (1, 1, op.hidden)
     states = writer.state(tensors.h, shape, dtype), writer.state(tensors.c, shape, "int16")
     inputs = {
-        "x": writer.node("Reshape", [writer.raw(source), writer.int64([steps, depth])], main=False),
+        "x": writer.part("Reshape", [writer.raw(source), writer.int64([steps, depth])]),
         "weights": writer.constant(_stacked(tensors.weights, np.int8)),
         "recurrent": writer.constant(_stacked(tensors.recurrent, np.int8)),
         "bias": writer.constant(_bias(tensors)),
@@ -62,7 +62,7 @@ def integer_lstm(writer: Writer, operator: TfliteOperator) -> None:
         writer.known(name, shape, kind)
         writer.keep_state(before, name, first)
     sizes = writer.int64(tensors.result.shape)
-    writer.keep(tensors.result, writer.node("Reshape", [made, sizes], main=False))
+    writer.keep(tensors.result, writer.part("Reshape", [made, sizes]))
 
 
 def _bias(tensors: _LstmTensors) -> NDArray[np.int32]:

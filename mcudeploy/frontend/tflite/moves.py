@@ -91,7 +91,7 @@ def pack(writer: Writer, operator: TfliteOperator) -> None:
     axes = writer.int64([axis])
 
     def move(names: list[str]) -> list[str]:
-        rows = [writer.node("Unsqueeze", [name, axes], main=False) for name in names]
+        rows = [writer.part("Unsqueeze", [name, axes]) for name in names]
         return [writer.node("Concat", rows, axis=axis)]
 
     moved(writer, sources, [writer.output(operator)], move)
@@ -108,7 +108,7 @@ def unpack(writer: Writer, operator: TfliteOperator) -> None:
 
     def move(names: list[str]) -> list[str]:
         parts = _split(writer, names[0], axis, [1] * len(results))
-        return [writer.node("Squeeze", [part, axes], main=False) for part in parts]
+        return [writer.part("Squeeze", [part, axes]) for part in parts]
 
     moved(writer, [source], results, move)
 

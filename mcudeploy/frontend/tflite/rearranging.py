@@ -77,7 +77,7 @@ def space_to_batch(writer: Writer, operator: TfliteOperator) -> None:
     order += range(2 * count + 1, 2 * count + 1 + len(rest))
     name = writer.real(source)
     if any(around):
-        zero = writer.constant(np.array(0, np.float32))
+        zero = writer.float32(0)
         name = writer.node("Pad", [name, writer.int64(around), zero])
     name = writer.node("Reshape", [name, writer.int64([batch, *inner, *rest])])
     name = writer.node("Transpose", [name], perm=order)

@@ -49,7 +49,7 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     states = [writer.state(writer.input(operator, at), (1, 1, hidden)) for at in (_H, _C)]
     name = writer.real(source)
     if not by_time:
-        name = writer.node("Transpose", [name], main=False, perm=[1, 0, 2])
+        name = writer.part("Transpose", [name], perm=[1, 0, 2])
     constants = [weights.written(writer), recurrent.written(writer), writer.constant(bias[None])]
     made = writer.nodes(
         SEQUENCE_LSTM, [name, *constants, "", *states], 3, domain=DOMAIN, hidden_size=hidden, cell_clip=clip
@@ -59,7 +59,7 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
         writer.known(after, (1, 1, hidden))
         writer.keep_state(before, after)
     sizes = writer.int64([steps, 1, hidden] if by_time else [1, steps, hidden])
-    writer.finish(result, writer.node("Reshape", [made[0], sizes], main=False))
+    writer.finish(result, writer.part("Reshape", [made[0], sizes]))
 
 
 def _require_plain(writer: Writer, operator: TfliteOperator) -> None:
@@ -101,8 +101,8 @@ class _Matrix:
         if self.scale is None:
             return writer.constant(self.values[None])
         inputs = [writer.constant(self.values), writer.constant(self.scale)]
-        made = writer.node("DequantizeLinear", inputs, main=False, axis=0)
-        return writer.node("Unsqueeze", [made, writer.int64([0])], main=False)
+        made = writer.part("DequantizeLinear", inputs, axis=0)
+        return writer.part("Unsqueeze", [made, writer.int64([0])])
 
 
 def _is_symmetric(gate: TfliteTensor) -> bool:

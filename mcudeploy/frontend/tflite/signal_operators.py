@@ -335,11 +335,11 @@ def _queue(writer: Writer, x: TfliteTensor, length: int) -> str:
 
 def _part(writer: Writer, name: str, ends: tuple[int, int], axis: int) -> str:
     limits = [writer.int64([value]) for value in (*ends, axis)]
-    return writer.node("Slice", [name, *limits], main=False)
+    return writer.part("Slice", [name, *limits])
 
 
 def _joined(writer: Writer, parts: Sequence[str], axis: int) -> str:
-    return parts[0] if len(parts) == 1 else writer.node("Concat", parts, main=False, axis=axis)
+    return parts[0] if len(parts) == 1 else writer.part("Concat", parts, axis=axis)
 
 
 def _finish(writer: Writer, tensor: TfliteTensor, name: str) -> None:

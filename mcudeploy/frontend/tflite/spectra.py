@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.variable_states import Translation
@@ -30,16 +28,16 @@ def rfft2d(writer: Writer, operator: TfliteOperator) -> None:
     taken = [min(size, length) for size, length in zip((rows, columns), lengths, strict=True)]
     if taken != [rows, columns]:
         limits = (writer.int64(each) for each in ([0, 0], taken, [1, 2]))
-        name = writer.node("Slice", [name, *limits], main=False)
+        name = writer.part("Slice", [name, *limits])
     if taken != lengths:
         pads = [0, 0, 0, 0, *(length - size for length, size in zip(lengths, taken, strict=True))]
-        name = writer.node("Pad", [name, writer.int64(pads)], main=False)
+        name = writer.part("Pad", [name, writer.int64(pads)])
     bins = lengths[1] // 2 + 1
     name = writer.reshaped(name, [count * lengths[0], lengths[1], 1])
     name = writer.node("DFT", [name], axis=1, onesided=1)
     if lengths[0] > 1:
         name = writer.reshaped(name, [count, lengths[0], bins, 2])
-        name = writer.node("DFT", [name], main=False, axis=1)
+        name = writer.part("DFT", [name], axis=1)
     if result.shape != (*outer, lengths[0], bins):
         raise Unsupported(f"a spectrum of {[*outer, lengths[0], bins]} cannot become {list(result.shape)}")
     writer.keep(result, writer.reshaped(name, [*result.shape, 2]))
@@ -48,14 +46,14 @@ def rfft2d(writer: Writer, operator: TfliteOperator) -> None:
 def magnitude(writer: Writer, operator: TfliteOperator) -> None:
     """COMPLEX_ABS: the root of the sum of the squares of both parts."""
     name = _complex(writer, operator)
-    square = writer.node("Mul", [name, name], main=False)
-    total = writer.node("ReduceSum", [square, writer.int64([-1])], main=False, keepdims=0)
+    square = writer.part("Mul", [name, name])
+    total = writer.part("ReduceSum", [square, writer.int64([-1])], keepdims=0)
     writer.keep(writer.output(operator), writer.node("Sqrt", [total]))
 
 
 def part(writer: Writer, operator: TfliteOperator) -> None:
     """REAL or IMAG."""
-    place = writer.constant(np.array(_PARTS.index(operator.op), np.int64))
+    place = writer.int64(_PARTS.index(operator.op))
     writer.keep(writer.output(operator), writer.node("Gather", [_complex(writer, operator), place], axis=-1))
 
 

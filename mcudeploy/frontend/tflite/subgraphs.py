@@ -83,16 +83,7 @@ class _CallDraft:
         for at, operator in enumerate(called.operators):
             if begin != first:
                 self.continued[begin + at] = first + at
-            self.add(_on(operator, numbers))
-
-
-def _on(operator: TfliteOperator, numbers: Mapping[int, int]) -> TfliteOperator:
-    """The operator on other tensors."""
-    return replace(
-        operator,
-        inputs=tuple(numbers.get(number, -1) for number in operator.inputs),
-        outputs=tuple(numbers[number] for number in operator.outputs),
-    )
+            self.add(_renumbered(operator, numbers))
 
 
 _MOST_OPERATORS = 1 << 14

@@ -64,8 +64,8 @@ def svdf(writer: Writer, operator: TfliteOperator) -> None:
     features, source = tensors.features, tensors.source
     require_alike(source, features, 0)
     flat = writer.int64([1, features.shape[1]])
-    x = writer.node("Reshape", [writer.real(source), flat], main=False)
-    newest = writer.node("Gemm", [x, writer.real(features)], main=False, transB=1)
+    x = writer.part("Reshape", [writer.real(source), flat])
+    newest = writer.part("Gemm", [x, writer.real(features)], transB=1)
     if tensors.state.kind == "INT8":
         _quantized(writer, tensors, newest)
         return
@@ -86,7 +86,7 @@ def _quantized(writer: Writer, tensors: _Tensors, newest: str) -> None:
         raise Unsupported("its state, weights over time and result need one scale each; of weights around 0")
     shape = (1, *tensors.times.shape)
     state = writer.state(tensors.state, shape, "int8")
-    bias_scale = writer.constant(np.array(kept.scale[0] * times.scale[0], np.float32))
+    bias_scale = writer.float32(kept.scale[0] * times.scale[0])
     inputs = [writer.quantized(newest, tensors.state), state, *writer.parameters(tensors.state)]
     inputs += [writer.raw(tensors.times), *writer.parameters(tensors.times)]
     inputs += [_integer_bias(writer, tensors), bias_scale, *writer.parameters(tensors.result)]
@@ -103,8 +103,8 @@ def _saturated(writer: Writer, name: str, state: TfliteTensor) -> str:
     if not scales.single or scales.zero_point[0] != 0:
         raise Unsupported("its state needs one scale and no zero point")
     limits = np.iinfo(np.int16)
-    bounds = [writer.constant(np.array(it * scales.scale[0], np.float32)) for it in (limits.min, limits.max)]
-    return writer.node("Clip", [name, *bounds], main=False)
+    bounds = [writer.float32(it * scales.scale[0]) for it in (limits.min, limits.max)]
+    return writer.part("Clip", [name, *bounds])
 
 
 def _keep(writer: Writer, tensors: _Tensors, state: str, after: str, *, first: str) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from onnx import shape_inference
 
-from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.rounding import ExactRounding
+from mcudeploy.frontend.onnx.nodes import Parsed, Unsupported
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
-from mcudeploy.frontend.onnx.states import Kept, state_functions
+from mcudeploy.frontend.onnx.states import state_functions
 from mcudeploy.frontend.tflite import (
     composed,
     detection,
@@ -43,10 +40,9 @@ from mcudeploy.frontend.tflite.subgraphs import flattened, written_out
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
 from mcudeploy.frontend.tflite.variables import Variables, variables_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
-from mcudeploy.ir.graph import Declared
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, ModelProto
+    from onnx import ModelProto
 
 TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(elementwise.COMPARISONS, elementwise.comparison),
@@ -178,26 +174,7 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """Exceptions of numpy and onnx for options and shapes that do not fit."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Translated:
-    """The translated model.
-
-    `refusals`: by label, why nodes of the domain "tflite" replace an operator; `functions`: definitions of
-    the other nodes of that domain; `states`: tensors kept between runs; `notes`: messages for the user;
-    `declared`: inputs and outputs in the file that are floats here; `roundings`: by label, rounding of the
-    file that ONNX leaves to a QuantizeLinear.
-    """
-
-    proto: ModelProto
-    refusals: dict[str, str]
-    states: tuple[Kept, ...] = ()
-    functions: tuple[FunctionProto, ...] = ()
-    notes: tuple[str, ...] = ()
-    declared: Mapping[str, Declared] = field(default_factory=dict)
-    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
-
-
-def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Translated:
+def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Parsed:
     """Translate a .tflite file, which messages call `where`; `shapes` are its input shapes.
 
     Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
@@ -222,7 +199,7 @@ def _is_consistent(proto: ModelProto) -> bool:
     return True
 
 
-def _translated(contents: Contents, shapes: Shapes) -> Translated:
+def _translated(contents: Contents, shapes: Shapes) -> Parsed:
     contents, declared = with_real_borders(written_out(contents))
     file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)
@@ -253,7 +230,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Translated:
     proto = writer.model()
     live = {node.name for node in proto.graph.node}
     refusals = {label: why for label, why in refusals.items() if label in live}
-    return Translated(
+    return Parsed(
         proto,
         refusals,
         tuple(writer.states),

@@ -108,7 +108,7 @@ def filters_of_places(
 def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
     """A vector of `count` values repeated, by movements that keep the integers of a constant."""
     for op, shape in (("Reshape", (1, count)), ("Expand", (times, count)), ("Reshape", (times * count,))):
-        name = writer.node(op, [name, writer.int64(shape)], main=False)
+        name = writer.part(op, [name, writer.int64(shape)])
     return name
 
 
@@ -120,10 +120,10 @@ def placed(
     blocks = [batch, rows.blocks, cols.blocks, rows.stride, cols.stride, channels]
     whole = [batch, rows.blocks * rows.stride, cols.blocks * cols.stride, channels]
     name = writer.reshaped(name, blocks)
-    name = writer.node("Transpose", [name], main=False, perm=[0, 1, 3, 2, 4, 5])
+    name = writer.part("Transpose", [name], perm=[0, 1, 3, 2, 4, 5])
     name = writer.reshaped(name, whole)
     if whole == list(result.shape):
         return name
     limits = [rows.first, cols.first], [rows.first + height, cols.first + width], [1, 2]
     ranges = [writer.int64(each) for each in limits]
-    return writer.node("Slice", [name, *ranges], main=False)
+    return writer.part("Slice", [name, *ranges])

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import in_order
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.variable_states import Translation, Variable, VariableState, nothing, queue_of
 from mcudeploy.frontend.tflite.writer import Writer
@@ -166,15 +166,5 @@ def _ordered(contents: Contents, after: Mapping[int, int]) -> tuple[TfliteOperat
         for operator in contents.operators
     }
     by_index = {operator.index: operator for operator in contents.operators}
-    ordered: list[TfliteOperator] = []
-    ready = [number for number, others in needed.items() if not others]
-    heapify(ready)
-    while ready:
-        number = heappop(ready)
-        ordered.append(by_index[number])
-        for other, others in needed.items():
-            if number in others:
-                others.discard(number)
-                if not others:
-                    heappush(ready, other)
-    return tuple(ordered) if len(ordered) == len(by_index) else None
+    ordered = in_order(needed)
+    return None if ordered is None else tuple(by_index[number] for number in ordered)

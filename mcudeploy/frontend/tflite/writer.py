@@ -8,7 +8,7 @@ from math import inf, isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.common.errors import ModelError
@@ -178,7 +178,7 @@ class Writer:
 
     def _dequantized(self, tensor: TfliteTensor) -> str:
         if tensor.kind == "FLOAT16" and tensor.data is not None:
-            return self.node("Cast", [self.raw(tensor)], main=False, to=TensorProto.FLOAT)
+            return self.part("Cast", [self.raw(tensor)], to=TensorProto.FLOAT)
         scales = parameters(tensor)
         if tensor.data is None and not scales.single:
             raise Unsupported(f"tensor {tensor.label} has a scale for each channel; only constants may")
@@ -188,8 +188,8 @@ class Writer:
         """DequantizeLinear of integers, by scales that may differ from the file's."""
         inputs = [name, *self._constants_of(scale, scales.zero_point, dtype)]
         if len(scale) == 1:
-            return self.node("DequantizeLinear", inputs, main=False)
-        return self.node("DequantizeLinear", inputs, main=False, axis=scales.axis)
+            return self.part("DequantizeLinear", inputs)
+        return self.part("DequantizeLinear", inputs, axis=scales.axis)
 
     def parameters(self, tensor: TfliteTensor) -> tuple[str, str]:
         """The names of scale and zero point of a quantised tensor."""
@@ -215,11 +215,11 @@ class Writer:
             raise Unsupported(
                 f"{tensor.label} has the shape {list(tensor.shape)}; an image has four dimensions"
             )
-        return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_FIRST)
+        return self.part("Transpose", [name], perm=_TO_CHANNELS_FIRST)
 
     def channels_last(self, name: str) -> str:
         """[N, C, H, W] as [N, H, W, C]."""
-        return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
+        return self.part("Transpose", [name], perm=_TO_CHANNELS_LAST)
 
     def state(self, tensor: TfliteTensor, shape: Sequence[int], dtype: str = "float32") -> str:
         """Add a graph input of this shape for a variable tensor that persists between inferences.
@@ -289,15 +289,21 @@ class Writer:
         """Add a constant of sizes, axes or limits; return its name."""
         return self.constant(np.array(values, np.int64))
 
+    def float32(self, values: ArrayLike) -> str:
+        """Add a constant of numbers; return its name."""
+        return self.constant(np.array(values, np.float32))
+
     def reshaped(self, name: str, shape: Sequence[int]) -> str:
         """Add a Reshape that is no operator of the file by itself; return the name of its result."""
-        return self.node("Reshape", [name, self.int64(shape)], main=False)
+        return self.part("Reshape", [name, self.int64(shape)])
 
-    def node(self, op: str, inputs: Sequence[str], *, main: bool = True, **attributes: Any) -> str:
-        """Add a node of one output and return its name. `main`: the node that represents the operator in
-        ONNX.
-        """
-        return self.nodes(op, inputs, 1, main=main, **attributes)[0]
+    def node(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """Add a node of one output, which represents the operator in ONNX; return its name."""
+        return self.nodes(op, inputs, 1, **attributes)[0]
+
+    def part(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """Add a node of one output that does not represent the operator in ONNX; return its name."""
+        return self.nodes(op, inputs, 1, main=False, **attributes)[0]
 
     def nodes(
         self, op: str, inputs: Sequence[str], count: int, *, main: bool = True, **attributes: Any
@@ -375,15 +381,15 @@ class Writer:
 
     def quantized(self, name: str, tensor: TfliteTensor) -> str:
         """The float value as the tensor's integers."""
-        return self.node("QuantizeLinear", [name, *self.parameters(tensor)], main=False)
+        return self.part("QuantizeLinear", [name, *self.parameters(tensor)])
 
     def _clip(self, name: str, bounds: Bounds) -> str:
         if bounds is None:
             return name
         if bounds == (0.0, inf):
-            return self.node("Relu", [name], main=False)
-        limits = [self.constant(np.array(bound, np.float32)) if isfinite(bound) else "" for bound in bounds]
-        return self.node("Clip", [name, *limits], main=False)
+            return self.part("Relu", [name])
+        limits = [self.float32(bound) if isfinite(bound) else "" for bound in bounds]
+        return self.part("Clip", [name, *limits])
 
     def keep(self, tensor: TfliteTensor, name: str) -> None:
         """Assign the value to the tensor unchanged, as integers if the tensor is quantised."""
