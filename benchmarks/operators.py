@@ -17,7 +17,7 @@ from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, ML_RULES, OW
 from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
 from mcudeploy.frontend.lower.lowering import LOWERINGS
-from mcudeploy.frontend.lower.picking import PICKS
+from mcudeploy.frontend.lower.slice import PICKS
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.passes.control import CONTROL

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.picking import picked
-from mcudeploy.frontend.lower.slice import part
+from mcudeploy.frontend.lower.slice import part, picked
 from mcudeploy.frontend.lower.taking import depth_to_space
 from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported

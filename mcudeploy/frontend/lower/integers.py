@@ -13,9 +13,8 @@ from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower.move import regrown, with_size
 from mcudeploy.frontend.lower.norm import along
-from mcudeploy.frontend.lower.picking import axis_of
 from mcudeploy.frontend.lower.pool import ordered
-from mcudeploy.frontend.lower.slice import pick, real_pick
+from mcudeploy.frontend.lower.slice import axis_of, pick, real_pick
 from mcudeploy.frontend.onnx.constants import Constant, integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, positions

@@ -17,7 +17,6 @@ from mcudeploy.frontend.lower.integers import arg_extreme, cast, gather, real_ca
 from mcudeploy.frontend.lower.linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower.move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower.norm import layer_norm, softmax
-from mcudeploy.frontend.lower.picking import PICKS
 from mcudeploy.frontend.lower.pool import (
     REDUCTIONS,
     average_pool,
@@ -31,7 +30,7 @@ from mcudeploy.frontend.lower.recurrent import integer_lstm, recurrent, sequence
 from mcudeploy.frontend.lower.regions import box_selection, grid_sample, roi_align
 from mcudeploy.frontend.lower.resize import real_resize, resize
 from mcudeploy.frontend.lower.scatter import scatter
-from mcudeploy.frontend.lower.slice import pick, real_pick, split
+from mcudeploy.frontend.lower.slice import PICKS, pick, real_pick, split
 from mcudeploy.frontend.lower.state_nodes import load, quantized_svdf, queue, svdf
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
 from mcudeploy.frontend.lower.training_nodes import TRAINING_NODES

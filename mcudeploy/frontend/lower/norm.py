@@ -8,8 +8,8 @@ import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import follow
-from mcudeploy.frontend.lower.picking import axis_of
 from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
+from mcudeploy.frontend.lower.slice import axis_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
 from mcudeploy.ir.opdef import ConstantArray

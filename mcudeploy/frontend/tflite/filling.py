@@ -6,7 +6,7 @@ from typing import Any
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator
-from mcudeploy.frontend.tflite.moves import moved_one
+from mcudeploy.frontend.tflite.moves import axes_of, moved_one, padding_of
 from mcudeploy.frontend.tflite.scales import reals
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -22,14 +22,6 @@ def pad_with_value(writer: Writer, operator: TfliteOperator) -> None:
     if tensor.data is None or tensor.elements != 1:
         raise Unsupported("the value must be a constant scalar")
     _pad(writer, operator, float(reals(tensor).reshape(-1)[0]))
-
-
-def padding_of(writer: Writer, operator: TfliteOperator) -> list[int]:
-    """The numbers of elements before and after each axis of the first input."""
-    source, amounts = writer.input(operator, 0), writer.integers(operator, 1, "the padding")
-    if len(amounts) != 2 * len(source.shape) or min(amounts, default=0) < 0:
-        raise Unsupported(f"padding {amounts} does not fit {list(source.shape)}")
-    return amounts
 
 
 def _pad(writer: Writer, operator: TfliteOperator, filling: float) -> None:
@@ -85,14 +77,6 @@ _REDUCTIONS = {
     "REDUCE_PROD": "ReduceProd",
     "SUM": "ReduceSum",
 }
-
-
-def axes_of(writer: Writer, operator: TfliteOperator) -> list[int]:
-    """The axes of the first input, in order, that the second one names."""
-    rank, axes = len(writer.input(operator, 0).shape), writer.integers(operator, 1, "the axes")
-    if any(not -rank <= axis < rank for axis in axes):
-        raise Unsupported(f"axes {axes} are outside {rank} dimensions")
-    return sorted({axis % rank for axis in axes})
 
 
 def reduction(writer: Writer, operator: TfliteOperator) -> None:

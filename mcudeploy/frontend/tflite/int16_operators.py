@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite import int16_functions as functions
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
+from mcudeploy.frontend.tflite.convolutions import pool_attributes
 from mcudeploy.frontend.tflite.elementwise import CLIPS
-from mcudeploy.frontend.tflite.filling import axes_of, padding_of
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
 from mcudeploy.frontend.tflite.int16_functions import Rescaling
 from mcudeploy.frontend.tflite.int16_products import (
@@ -26,9 +26,9 @@ from mcudeploy.frontend.tflite.int16_products import (
     fully_connected,
     transpose_conv,
 )
+from mcudeploy.frontend.tflite.moves import axes_of, padding_of
 from mcudeploy.frontend.tflite.scales import bounds_of, fused, meaning_of, require_one_image, scale_of
 from mcudeploy.frontend.tflite.variable_states import Translation
-from mcudeploy.frontend.tflite.windows import pool_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ops.conv import window_positions
 from mcudeploy.ops.int16 import IDENTITY, INT16, Bounds, Int16Function, SigmoidInt16, TwiceScale

@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite import int16_functions as functions
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.dense import UNSCALED, require_alike, require_ranks, swapped
+from mcudeploy.frontend.tflite.convolutions import (
+    UNSCALED,
+    require_alike,
+    require_ranks,
+    swapped,
+    window_attributes,
+)
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
 from mcudeploy.frontend.tflite.int16_functions import Finish
 from mcudeploy.frontend.tflite.scales import bounds_of, fused, require_one_image, scale_of, scales_of
 from mcudeploy.frontend.tflite.upsampling import filters_of_places, placed, upsampling_axes
-from mcudeploy.frontend.tflite.windows import window_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ops.conv_int16 import SumScales, SumTies
 from mcudeploy.ops.int16 import INT16

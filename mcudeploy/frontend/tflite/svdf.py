@@ -11,7 +11,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.dense import bias_of, require_alike
+from mcudeploy.frontend.tflite.convolutions import bias_of, require_alike
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 

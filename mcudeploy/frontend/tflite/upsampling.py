@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.dense import bias_of, require_alike, require_ranks
+from mcudeploy.frontend.tflite.convolutions import bias_of, require_alike, require_ranks, strides_of
 from mcudeploy.frontend.tflite.scales import fused, parameters
-from mcudeploy.frontend.tflite.windows import strides_of
 from mcudeploy.frontend.tflite.writer import Writer
 
 
