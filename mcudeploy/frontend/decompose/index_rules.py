@@ -7,10 +7,11 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import element_type
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
@@ -113,7 +114,7 @@ def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int]
     vector = make.reshaped(places, (count, 1))
     source = make.reshaped(updates if make.known(updates) is None else data, [-1])
     if make.known(updates) is not None and known is not None:
-        of_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        of_type = element_type(kind)
         source = make.add("Cast", make.reshaped(places, [-1]), to=of_type)
     if make.known(updates) is not None:
         updates = as_activation(make, updates, source)
@@ -165,7 +166,7 @@ def one_hot(make: Maker) -> None:
     places = make.add("Where", negative, from_end, apart)
     along = np.arange(count).reshape([count, *(1 for _ in shape[axis:])])
     hot = make.add("Equal", places, make.int64(along))
-    to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    to = element_type(kind)
     if levels is not None and levels.tolist() == [0, 1]:
         make.add("Cast", hot, out=make.outputs[0], to=to)
         return

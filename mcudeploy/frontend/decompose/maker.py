@@ -13,6 +13,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from mcudeploy.frontend.onnx.constants import Constant, Quantized
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
+from mcudeploy.frontend.onnx.protos import element_type
 
 _AXES_IN_INPUTS = 18
 """First opset in which all reductions take their axes as an input; ReduceSum does so from opset 13."""
@@ -83,7 +84,7 @@ class Maker:
 
     def state(self, name: str, dtype: Any, shape: Sequence[int]) -> None:
         """State the type and shape of a value, for inference: it knows no nodes but ONNX's."""
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        kind = element_type(dtype)
         self._stated.append(helper.make_tensor_value_info(name, kind, shape))
 
     def constant(self, value: ArrayLike, dtype: Any = np.float32) -> str:

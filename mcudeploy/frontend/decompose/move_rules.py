@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import element_type
 
 
 def center_crop_pad(make: Maker) -> None:
@@ -44,7 +44,7 @@ def cast_like(make: Maker) -> None:
     """Cast to the type of the second input."""
     x, like = make.inputs
     try:
-        to = helper.np_dtype_to_tensor_dtype(np.dtype(make.dtype(like) or "undefined"))
+        to = element_type(make.dtype(like) or "undefined")
     except TypeError as fault:  # a type that numpy does not have
         raise Unsupported(f"the type of {printable(like)!r} is not supported") from fault
     make.add("Cast", x, out=make.outputs[0], to=to)

@@ -7,10 +7,11 @@ from itertools import groupby
 from math import prod
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import element_type
 
 _MOST_GROUPS = 3
 """Limit of the groups of adjacent axes that are reduced, or kept: the dimensions of a tensor."""
@@ -160,7 +161,7 @@ def mixed_power(make: Maker) -> None:
     )
     made = make.add("Pow", *operands, out=make.outputs[0] if floats[0] else "")
     if not floats[0]:
-        to = helper.np_dtype_to_tensor_dtype(np.dtype(kinds[0]))
+        to = element_type(kinds[0])
         make.add("Cast", made, out=make.outputs[0], to=to)
 
 

@@ -14,12 +14,12 @@ from mcudeploy.frontend.lower.graph_outputs import truth
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import TRUTH
-from mcudeploy.frontend.onnx.values import OnnxValue
+from mcudeploy.frontend.onnx.values import STORED_TYPES, OnnxValue
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
 from mcudeploy.ops.requantize import STORED, dequantize_table
 
-_HELD = {"int8": DType.INT8, "uint8": DType.INT8, "int32": DType.INT32, "int64": DType.INT32}
+_HELD = ("int8", "uint8", "int32", "int64")
 _FUNCTIONS: dict[str, IntegerFunction] = {
     "Add": "add",
     "BitwiseAnd": "and",
@@ -190,7 +190,7 @@ def _emit(
     )
     both = aligned(builder, operands, (node,))
     truths = function in _COMPARISONS
-    dtype = DType.INT8 if truths else _HELD[kind]
+    dtype = DType.INT8 if truths else STORED_TYPES[kind]
     meaning = TRUTH if truths else Quantization(1.0, 0) if dtype is DType.INT8 else None
     op = IntegerBinary(function, both.place, both.constant_shape, (first, second, 0 if truths else own))
     tensor = builder.emit(

@@ -12,6 +12,7 @@ from mcudeploy.frontend.lower.slice import regular
 from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.quantization import TRUTH
 from mcudeploy.frontend.onnx.values import (
+    STORED_TYPES,
     OnnxValue,
     default_layout,
     is_plain,
@@ -26,15 +27,8 @@ from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.move import Slice
 from mcudeploy.ops.quantize import Dequantize, Quantize
 
-_TABLES = {
-    "float32": DType.FLOAT32,
-    "int8": DType.INT8,
-    "uint8": DType.INT8,
-    "bool": DType.INT8,
-    "int32": DType.INT32,
-    "int64": DType.INT32,
-}
-"""Stored types of constant outputs by element type."""
+_CONSTANTS = ("float32", "int8", "uint8", "bool", "int32", "int64")
+"""Element types of constant outputs."""
 
 
 def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
@@ -104,9 +98,9 @@ def _constant(builder: Builder, name: str) -> tuple[OnnxValue, str]:
         raise Unsupported("it does not depend on the inputs, as no output does: the model is constant")
     require_bounded(array.shape, "it")
     dtype = array.dtype.name
-    if dtype not in _TABLES:
-        raise Unsupported(f"it is constant, and of {dtype}: {', '.join(_TABLES)} are supported")
-    kind, table = _TABLES[dtype], array.reshape(1, 1, -1)
+    if dtype not in _CONSTANTS:
+        raise Unsupported(f"it is constant, and of {dtype}: {', '.join(_CONSTANTS)} are supported")
+    kind, table = STORED_TYPES[dtype], array.reshape(1, 1, -1)
     if kind is DType.INT32 and np.any(table.astype(np.float32).astype(np.int64) != table):
         raise Unsupported(
             "it is constant, with integers that float32 does not hold: compute it in the application"

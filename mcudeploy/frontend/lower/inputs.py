@@ -15,6 +15,7 @@ from mcudeploy.frontend.onnx.quantization import TRUTH, activation_parameters
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.training_functions import BIASED_CONV, TRAINED_CONV
 from mcudeploy.frontend.onnx.values import (
+    STORED_TYPES,
     IndexArray,
     OnnxValue,
     default_layout,
@@ -41,17 +42,6 @@ _SAME_LAYOUT = frozenset(
 )
 """Operators that keep the layout of their input; of two operands, if the result is no larger."""
 _MAX_NODES_AHEAD = 64
-_STORED = {
-    "float32": DType.FLOAT32,
-    "int8": DType.INT8,
-    "uint8": DType.INT8,
-    "int16": DType.INT16,
-    "int32": DType.INT32,
-    "uint32": DType.INT32,
-    "int64": DType.INT32,
-    "bool": DType.INT8,
-}
-"""Stored types of inputs by element type."""
 _REAL = ("float32", "bool")
 
 
@@ -61,12 +51,11 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> OnnxValue:
     A float input that all readers quantise alike is stored quantised unless `float_io`. A bool is stored as
     int8, 0 or 1. Raises Unsupported for other element types.
     """
-    if info.shape is None or info.dtype not in _STORED:
-        raise Unsupported(
-            f"an input of {info.dtype} is not supported; {', '.join(_STORED)} are. {_way_out(info.dtype)}"
-        )
+    if info.shape is None or info.dtype not in STORED_TYPES:
+        known = ", ".join(STORED_TYPES)
+        raise Unsupported(f"an input of {info.dtype} is not supported; {known} are. {_way_out(info.dtype)}")
     shape, index = _layout(builder, info.name, info.shape)
-    name, dtype = builder.input_name(info.name), _STORED[info.dtype]
+    name, dtype = builder.input_name(info.name), STORED_TYPES[info.dtype]
     meaning = None
     if info.dtype == "bool":
         meaning = TRUTH
@@ -189,7 +178,7 @@ def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | No
 def meaning(builder: Builder, name: str) -> Quantization | None:
     """The quantisation of a value that is stored as int8, by its readers; None for other values."""
     dtype = builder.model.dtype_of(name)
-    if _STORED.get(dtype) is not DType.INT8:
+    if STORED_TYPES.get(dtype) is not DType.INT8:
         return None
     known = None if dtype == "bool" else _first_meaning(builder, name, dtype)
     return known or Quantization(1.0, 0)
@@ -219,9 +208,9 @@ def state_input(
             "export it as one of these, or leave out --stateful"
         )
     info = builder.model.infos[name]
-    if info.dtype not in _STORED:
-        raise Unsupported(f"a state of {info.dtype} is not supported; {', '.join(_STORED)} are")
-    tensor = builder.tensor(builder.input_name(name), shape, _STORED[info.dtype], quantization)
+    if info.dtype not in STORED_TYPES:
+        raise Unsupported(f"a state of {info.dtype} is not supported; {', '.join(STORED_TYPES)} are")
+    tensor = builder.tensor(builder.input_name(name), shape, STORED_TYPES[info.dtype], quantization)
     order = positions((tensor.elements,)) if index is None else index.reshape(-1)
     before = GraphIO(tensor.name, name, info.shape or shape, info.dtype, order)
     first = np.zeros(before.shape, info.dtype)
@@ -238,13 +227,13 @@ def placeholder(builder: Builder, name: str) -> bool:
     Returns False if its shape or element type is unknown.
     """
     info = builder.model.infos.get(name)
-    if info is None or info.shape is None or info.dtype not in _STORED:
+    if info is None or info.shape is None or info.dtype not in STORED_TYPES:
         return False
     try:
         require_bounded(info.shape, "a result")
         shape, index = default_layout(info.shape)
         tensor = builder.input_name("")
-        dtype = DType.FLOAT32 if info.dtype == "bool" else _STORED[info.dtype]
+        dtype = DType.FLOAT32 if info.dtype == "bool" else STORED_TYPES[info.dtype]
         meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
         builder.tensor(tensor, shape, dtype, meaning)
     except Unsupported:

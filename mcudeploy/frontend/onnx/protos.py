@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar
 
+import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, parser
 
 _Proto = TypeVar("_Proto", ModelProto, NodeProto)
@@ -46,6 +47,11 @@ def import_domain(proto: ModelProto, domain: str) -> None:
 def attribute_of(node: NodeProto, name: str, default: Any) -> Any:
     """The value of an attribute of a node; `default` if it has none."""
     return next((helper.get_attribute_value(it) for it in node.attribute if it.name == name), default)
+
+
+def element_type(dtype: Any) -> int:
+    """The element type of ONNX for one of numpy. Raises TypeError if numpy does not know it."""
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def fixed_shape(value: ValueInfoProto) -> tuple[int, ...] | None:

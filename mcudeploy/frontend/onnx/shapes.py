@@ -89,11 +89,15 @@ def _symbol(dimension: TensorShapeProto.Dimension) -> str:
 
 def _asked(value: ValueInfoProto) -> str:
     """The command-line option that sets the shape of an input, with its open sizes by name."""
-    sizes = [
-        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(_symbol(dimension)) or "N"
-        for dimension in value.type.tensor_type.shape.dim
+    return f"--shape {printable(value.name)}={','.join(_sizes(value, 'N'))} with numbers"
+
+
+def _sizes(value: ValueInfoProto, unknown: str) -> list[str]:
+    """The sizes of a value as text: numbers, names, or `unknown`."""
+    return [
+        str(each.dim_value) if each.HasField("dim_value") else printable(_symbol(each)) or unknown
+        for each in value.type.tensor_type.shape.dim
     ]
-    return f"--shape {printable(value.name)}={','.join(sizes)} with numbers"
 
 
 def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
@@ -104,10 +108,7 @@ def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
     if not kind.HasField("shape"):
         for _ in shape:
             kind.shape.dim.add()
-    found = ", ".join(
-        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(_symbol(dimension)) or "?"
-        for dimension in kind.shape.dim
-    )
+    found = ", ".join(_sizes(value, "?"))
     if len(kind.shape.dim) != len(shape):
         raise UsageError(
             f"the shape {list(shape)} is given for input {name!r}, which has {len(kind.shape.dim)} "

@@ -15,10 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.ir.graph import Quantization, Shape
+from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.host_io import is_channels_last
 
 IndexArray = NDArray[np.int32]
+
+STORED_TYPES = {
+    "float32": DType.FLOAT32,
+    "int8": DType.INT8,
+    "uint8": DType.INT8,
+    "int16": DType.INT16,
+    "int32": DType.INT32,
+    "uint32": DType.INT32,
+    "int64": DType.INT32,
+    "bool": DType.INT8,
+}
+"""Stored types of inputs by element type."""
 
 MOST_ENTRIES = 16
 """Limit of the batch of images: each entry has its own operators in the program."""

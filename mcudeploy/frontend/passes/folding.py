@@ -16,7 +16,7 @@ from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.convert import info_of
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Node, OnnxModel, Unsupported
-from mcudeploy.frontend.onnx.protos import copy_of
+from mcudeploy.frontend.onnx.protos import copy_of, element_type
 from mcudeploy.frontend.onnx.quantization import require_finite
 
 _MOVEMENTS = frozenset(
@@ -214,7 +214,7 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
         for name in names:
             info = folded.infos.get(name)
             if name not in borders and info is not None and info.shape is not None:
-                kind = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
+                kind = element_type(info.dtype)
                 infos[name] = helper.make_tensor_value_info(name, kind, info.shape)
     result.graph.value_info.extend(infos.values())
     return result
@@ -247,7 +247,7 @@ def _inferred(
     """
     inputs = []
     for name, info in operands.items():
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
+        kind = element_type(info.dtype)
         inputs.append(helper.make_tensor_value_info(name, kind, info.shape))
     initializers = [numpy_helper.from_array(constant.value, name) for name, constant in small.items()]
     single = _model_of_one(node, inputs, opset, initializers)

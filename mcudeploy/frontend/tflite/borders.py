@@ -41,7 +41,8 @@ def _borders(contents: Contents) -> set[int]:
         and all(_is_conversion(contents, it) for it in readers.get(number, ()))
     }
     for operator in reversed(contents.operators):
-        for number in operator.outputs if _is_maker(contents, operator) else ():
+        makes = operator.op in _MAKERS and not _computes_int16(contents, operator)
+        for number in operator.outputs if makes else ():
             ends = [out for reader in readers.get(number, ()) for out in reader.outputs]
             converted = all(_is_conversion(contents, it) for it in readers.get(number, ()))
             taken = number in contents.outputs or bool(ends)
@@ -52,10 +53,6 @@ def _borders(contents: Contents) -> set[int]:
 
 def _is_conversion(contents: Contents, operator: TfliteOperator) -> bool:
     return operator.op in _CONVERSIONS and not _computes_int16(contents, operator)
-
-
-def _is_maker(contents: Contents, operator: TfliteOperator) -> bool:
-    return operator.op in _MAKERS and not _computes_int16(contents, operator)
 
 
 def _computes_int16(contents: Contents, operator: TfliteOperator) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import element_type
 from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.writer import Writer
@@ -51,7 +51,7 @@ def arg_extremum(writer: Writer, operator: TfliteOperator) -> None:
     if result.dtype != "int64":
         if result.dtype is None:
             raise Unsupported(f"positions of {result.kind} are not supported")
-        to = helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
+        to = element_type(result.dtype)
         made = writer.part("Cast", [made], to=to)
     writer.keep(result, made)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import inf, isfinite
 
 import numpy as np
-from onnx import helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import element_type
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import Writer
@@ -62,7 +62,7 @@ def cast(writer: Writer, operator: TfliteOperator) -> None:
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.dtype is None or result.dtype is None:
         raise Unsupported(f"it converts {source.kind} to {result.kind}")
-    to = helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
+    to = element_type(result.dtype)
     writer.keep(result, writer.node("Cast", [writer.raw(source)], to=to))
 
 

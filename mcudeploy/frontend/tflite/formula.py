@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from onnx import FunctionProto, NodeProto, helper, numpy_helper
 
+from mcudeploy.frontend.onnx.protos import element_type
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
@@ -123,7 +124,7 @@ class Formula:
 
     def cast(self, value: Expression, dtype: str) -> Expression:
         """The value in another element type."""
-        return self.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        return self.node("Cast", value, to=element_type(dtype))
 
     def joined(self, terms: Sequence[Expression], axis: int) -> Expression:
         """Terms in turn along an axis."""

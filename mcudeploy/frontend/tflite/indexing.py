@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.onnx.protos import element_type
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.moves import moved_one
 from mcudeploy.frontend.tflite.writer import Writer
@@ -29,7 +29,7 @@ def gather(writer: Writer, operator: TfliteOperator) -> None:
             return writer.node("Gather", [name, indices], axis=axis)
         tuples = writer.part("Unsqueeze", [indices, writer.int64([-1])])
         if writer.input(operator, 1).kind != "INT64":
-            tuples = writer.part("Cast", [tuples], to=_type("int64"))
+            tuples = writer.part("Cast", [tuples], to=element_type("int64"))
         return writer.node("GatherND", [name, tuples], batch_dims=batch)
 
     if batch and batch != axis % rank:
@@ -124,7 +124,7 @@ def _int64(writer: Writer, operator: TfliteOperator, position: int) -> str:
     name = _indices(writer, operator, position)
     if writer.input(operator, position).kind == "INT64":
         return name
-    return writer.part("Cast", [name], to=_type("int64"))
+    return writer.part("Cast", [name], to=element_type("int64"))
 
 
 def _keep_positions(writer: Writer, tensor: TfliteTensor, name: str) -> None:
@@ -132,9 +132,5 @@ def _keep_positions(writer: Writer, tensor: TfliteTensor, name: str) -> None:
     if tensor.dtype not in ("int32", "int64", "int16"):
         raise Unsupported(f"positions of {tensor.kind} are not supported")
     if tensor.dtype != "int64":
-        name = writer.part("Cast", [name], to=_type(tensor.dtype))
+        name = writer.part("Cast", [name], to=element_type(tensor.dtype))
     writer.keep(tensor, name)
-
-
-def _type(dtype: str) -> int:
-    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))

@@ -52,10 +52,10 @@ def variables_of(contents: Contents) -> Variables:
         if plain:
             translations |= _translations(contents, variable, after)
         else:
-            translations |= dict.fromkeys((it.index for it in variable.reads), _computed)
+            translations |= dict.fromkeys((it.index for it in variable.reads), _COMPUTED)
     ordered = _ordered(contents, after)
     if ordered is None:
-        ordered, translations = contents.operators, translations | dict.fromkeys(after, _crossed)
+        ordered, translations = contents.operators, translations | dict.fromkeys(after, _CROSSED)
     return Variables(ordered, translations)
 
 
@@ -69,14 +69,17 @@ def _with_assigned(contents: Contents, variables: Mapping[str, Variable]) -> Con
     return replace(contents, operators=tuple(operators))
 
 
-def _crossed(_: Writer, __: TfliteOperator) -> None:
-    """Raise Unsupported for variables that are assigned values which need the last one of each other."""
-    raise Unsupported("several variables are assigned values that need each other's last one")
+def _refused(why: str) -> Translation:
+    """The translation of an operator that raises Unsupported."""
+
+    def translate(_: Writer, __: TfliteOperator) -> None:
+        raise Unsupported(why)
+
+    return translate
 
 
-def _computed(_: Writer, __: TfliteOperator) -> None:
-    """Raise Unsupported for variables whose initial values a subgraph computes."""
-    raise Unsupported("CALL_ONCE runs a subgraph that does more than assign constants to variables")
+_CROSSED = _refused("several variables are assigned values that need each other's last one")
+_COMPUTED = _refused("CALL_ONCE runs a subgraph that does more than assign constants to variables")
 
 
 def _handles(contents: Contents) -> dict[int, str]:

@@ -14,7 +14,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoPro
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.protos import live
+from mcudeploy.frontend.onnx.protos import element_type, live
 from mcudeploy.frontend.onnx.rounding import DOMAIN, TRANSLATOR, ExactRounding
 from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.frontend.tflite.constant_folding import folded
@@ -495,7 +495,7 @@ class Writer:
 
 
 def _info(name: str, shape: Sequence[int], dtype: str) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+    return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
 
 def _native(array: NDArray[np.generic]) -> NDArray[np.generic]:
