@@ -13,7 +13,15 @@ from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
 from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
 from mcudeploy.frontend.lower.inputs import declare, placeholder
-from mcudeploy.frontend.lower.integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
+from mcudeploy.frontend.lower.integers import (
+    arg_extreme,
+    cast,
+    gather,
+    real_cast,
+    real_gather,
+    scatter,
+    top_k,
+)
 from mcudeploy.frontend.lower.linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower.move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower.norm import layer_norm, softmax
@@ -29,7 +37,6 @@ from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linea
 from mcudeploy.frontend.lower.recurrent import integer_lstm, recurrent, sequence_lstm
 from mcudeploy.frontend.lower.regions import box_selection, grid_sample, roi_align
 from mcudeploy.frontend.lower.resize import real_resize, resize
-from mcudeploy.frontend.lower.scatter import scatter
 from mcudeploy.frontend.lower.slice import PICKS, pick, real_pick, split
 from mcudeploy.frontend.lower.state_nodes import load, quantized_svdf, queue, svdf
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy

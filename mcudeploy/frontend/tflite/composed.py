@@ -1,8 +1,8 @@
-"""Functions that ONNX has in another form."""
+"""Functions that ONNX has in another form, RFFT2D, and operators on its complex values."""
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import pi, prod, sqrt
 
 from onnx import TensorProto
 
@@ -10,6 +10,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import element_type
 from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.scales import fused
+from mcudeploy.frontend.tflite.variable_states import Translation
 from mcudeploy.frontend.tflite.writer import Writer
 
 _LEAST_NORM = 1e-6
@@ -94,11 +95,11 @@ def floor_division(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"of {result.kind}; FLOAT32 and INT32 are supported")
     x, y = (writer.real(tensor) for tensor in tensors)
     remainder = writer.part("Mod", [x, y], fmod=1)
-    signs = (_part(writer, "Sign", each) for each in (remainder, y))
-    beyond = _part(writer, "Less", _part(writer, "Mul", *signs), 0.0)
-    remainder = writer.node("Where", [beyond, _part(writer, "Add", remainder, y), remainder])
+    signs = (_step(writer, "Sign", each) for each in (remainder, y))
+    beyond = _step(writer, "Less", _step(writer, "Mul", *signs), 0.0)
+    remainder = writer.node("Where", [beyond, _step(writer, "Add", remainder, y), remainder])
     if operator.op == "FLOOR_DIV":
-        whole = _part(writer, "Div", _part(writer, "Sub", x, remainder), y)
+        whole = _step(writer, "Div", _step(writer, "Sub", x, remainder), y)
         remainder = writer.part("Round", [whole])
     writer.finish(result, remainder)
 
@@ -107,16 +108,16 @@ def gelu(writer: Writer, operator: TfliteOperator) -> None:
     """GELU, exact or by tanh."""
     x = writer.real(writer.input(operator, 0))
     if operator.flag("Approximate"):
-        square = _part(writer, "Mul", x, x)
-        bend = _part(writer, "Add", _part(writer, "Mul", square, 0.044715), 1.0)
-        curve = _part(writer, "Tanh", _part(writer, "Mul", _part(writer, "Mul", x, bend), sqrt(2 / pi)))
+        square = _step(writer, "Mul", x, x)
+        bend = _step(writer, "Add", _step(writer, "Mul", square, 0.044715), 1.0)
+        curve = _step(writer, "Tanh", _step(writer, "Mul", _step(writer, "Mul", x, bend), sqrt(2 / pi)))
     else:
-        curve = _part(writer, "Erf", _part(writer, "Mul", x, sqrt(0.5)))
-    share = _part(writer, "Mul", _part(writer, "Add", curve, 1.0), 0.5)
+        curve = _step(writer, "Erf", _step(writer, "Mul", x, sqrt(0.5)))
+    share = _step(writer, "Mul", _step(writer, "Add", curve, 1.0), 0.5)
     writer.finish(writer.output(operator), writer.node("Mul", [x, share]))
 
 
-def _part(writer: Writer, op: str, *operands: str | float) -> str:
+def _step(writer: Writer, op: str, *operands: str | float) -> str:
     """A node of values and numbers that is a part of an operator."""
     names = [it if isinstance(it, str) else writer.float32(it) for it in operands]
     return writer.part(op, names)
@@ -135,3 +136,73 @@ def log_softmax(writer: Writer, operator: TfliteOperator) -> None:
     """LOG_SOFTMAX of the last axis."""
     x = writer.real(writer.input(operator, 0))
     writer.finish(writer.output(operator), writer.node("LogSoftmax", [x], axis=-1))
+
+
+COMPLEX = "COMPLEX64"
+_COMPLEX_PARTS = ("REAL", "IMAG")
+
+
+def rfft2d(writer: Writer, operator: TfliteOperator) -> None:
+    """Transform the last two axes of real numbers, cut or filled with zeros to lengths.
+
+    Along the last axis one side of the spectrum is computed; the first of both axes mostly has one row.
+    """
+    x, result = writer.input(operator, 0), writer.output(operator)
+    lengths = writer.integers(operator, 1, "fft_length")
+    if len(lengths) != 2 or len(x.shape) < 2 or min(lengths) < 1:
+        raise Unsupported(f"lengths {lengths} do not fit {list(x.shape)}")
+    *outer, rows, columns = x.shape
+    count, name = prod(outer), writer.real(x)
+    name = writer.reshaped(name, [count, rows, columns])
+    taken = [min(size, length) for size, length in zip((rows, columns), lengths, strict=True)]
+    if taken != [rows, columns]:
+        limits = (writer.int64(each) for each in ([0, 0], taken, [1, 2]))
+        name = writer.part("Slice", [name, *limits])
+    if taken != lengths:
+        pads = [0, 0, 0, 0, *(length - size for length, size in zip(lengths, taken, strict=True))]
+        name = writer.part("Pad", [name, writer.int64(pads)])
+    bins = lengths[1] // 2 + 1
+    name = writer.reshaped(name, [count * lengths[0], lengths[1], 1])
+    name = writer.node("DFT", [name], axis=1, onesided=1)
+    if lengths[0] > 1:
+        name = writer.reshaped(name, [count, lengths[0], bins, 2])
+        name = writer.part("DFT", [name], axis=1)
+    if result.shape != (*outer, lengths[0], bins):
+        raise Unsupported(f"a spectrum of {[*outer, lengths[0], bins]} cannot become {list(result.shape)}")
+    writer.keep(result, writer.reshaped(name, [*result.shape, 2]))
+
+
+def magnitude(writer: Writer, operator: TfliteOperator) -> None:
+    """COMPLEX_ABS: the root of the sum of the squares of both parts."""
+    name = _complex(writer, operator)
+    square = writer.part("Mul", [name, name])
+    total = writer.part("ReduceSum", [square, writer.int64([-1])], keepdims=0)
+    writer.keep(writer.output(operator), writer.node("Sqrt", [total]))
+
+
+def part(writer: Writer, operator: TfliteOperator) -> None:
+    """REAL or IMAG."""
+    place = writer.int64(_COMPLEX_PARTS.index(operator.op))
+    writer.keep(writer.output(operator), writer.node("Gather", [_complex(writer, operator), place], axis=-1))
+
+
+def _reshaped(writer: Writer, operator: TfliteOperator) -> None:
+    result = writer.output(operator)
+    if result.kind != COMPLEX:
+        raise Unsupported(f"its result {result.label} is {result.kind}, and its input {COMPLEX}")
+    writer.keep(result, writer.reshaped(_complex(writer, operator), [*result.shape, 2]))
+
+
+def _complex(writer: Writer, operator: TfliteOperator) -> str:
+    x = writer.input(operator, 0)
+    if x.kind != COMPLEX or x.data is not None:
+        raise Unsupported(f"its input {x.label} is {x.kind}; computed values of {COMPLEX} are supported")
+    return writer.raw(x)
+
+
+ON_COMPLEX: dict[str, Translation] = {
+    **dict.fromkeys(("EXPAND_DIMS", "RESHAPE", "SQUEEZE"), _reshaped),
+    **dict.fromkeys(_COMPLEX_PARTS, part),
+    "COMPLEX_ABS": magnitude,
+}
+"""Translation of each operator whose input is complex."""

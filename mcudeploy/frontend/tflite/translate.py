@@ -18,19 +18,16 @@ from mcudeploy.frontend.tflite import (
     indexing,
     recurrent,
     signal_operators,
-    spectra,
-    svdf,
     upsampling,
 )
 from mcudeploy.frontend.tflite import (
     moves as moving,
 )
-from mcudeploy.frontend.tflite.borders import border_notes, int16_notes, with_real_borders
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_of
-from mcudeploy.frontend.tflite.dilation import with_dilations
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
 from mcudeploy.frontend.tflite.reshaping import with_shapes
+from mcudeploy.frontend.tflite.rewriting import border_notes, int16_notes, with_dilations, with_real_borders
 from mcudeploy.frontend.tflite.scales import is_int16
 from mcudeploy.frontend.tflite.subgraphs import flattened, written_out
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
@@ -96,7 +93,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "RELU6": elementwise.clip,
     "RELU_0_TO_1": elementwise.clip,
     "RELU_N1_TO_1": elementwise.clip,
-    "RFFT2D": spectra.rfft2d,
+    "RFFT2D": composed.rfft2d,
     "RESHAPE": moving.reshape,
     "RESIZE_BILINEAR": filling.resize_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": filling.resize_nearest,
@@ -118,7 +115,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "STRIDED_SLICE": moving.strided_slice,
     "SUB": elementwise.binary,
     "SUM": filling.reduction,
-    "SVDF": svdf.svdf,
+    "SVDF": recurrent.svdf,
     "TILE": moving.tile,
     "TOPK_V2": indexing.top_k,
     "TRANSPOSE": moving.transpose,
@@ -222,7 +219,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Parsed:
         if operator.label in refusals:
             writer.undo()
             writer.refuse(operator)
-    stateful = (recurrent.lstm_function(), *svdf.svdf_functions(), *state_functions(OPSET))
+    stateful = (recurrent.lstm_function(), *recurrent.svdf_functions(), *state_functions(OPSET))
     proto = writer.model()
     live = {node.name for node in proto.graph.node}
     refusals = {label: why for label, why in refusals.items() if label in live}
@@ -242,8 +239,8 @@ def _translation(writer: Writer, operator: TfliteOperator) -> Translation | None
     if operator.custom:
         return CUSTOM.get(operator.op)
     numbers = (*(number for number in operator.inputs if number >= 0), *operator.outputs)
-    if any(number >= 0 and writer.numbered(number).kind == spectra.COMPLEX for number in operator.inputs):
-        return spectra.ON_COMPLEX.get(operator.op)
+    if any(number >= 0 and writer.numbered(number).kind == composed.COMPLEX for number in operator.inputs):
+        return composed.ON_COMPLEX.get(operator.op)
     if operator.op in INT16_TRANSLATIONS and any(is_int16(writer.numbered(number)) for number in numbers):
         return INT16_TRANSLATIONS[operator.op]
     return TRANSLATIONS.get(operator.op)

@@ -12,7 +12,7 @@ from evaluate import assert_same
 from flat_cases import CASES
 from flat_files import FlatFile, drawn, litert, translated
 
-from mcudeploy.frontend.tflite.spectra import ON_COMPLEX
+from mcudeploy.frontend.tflite.composed import ON_COMPLEX
 from mcudeploy.frontend.tflite.translate import TRANSLATIONS
 
 
