@@ -228,15 +228,10 @@ def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None
 
 
 def _narrowest(integers: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int16]:
-    """Whole numbers as int8, or as int16."""
-    if fits_int8(integers):
+    """Whole numbers as int8 if all of them fit, else as int16."""
+    if integers.min() >= -128 and integers.max() <= 127:
         return np.ascontiguousarray(integers, np.int8)
     return np.ascontiguousarray(integers, np.int16)
-
-
-def fits_int8(integers: NDArray[Any]) -> bool:
-    """Whether all of these are numbers of int8."""
-    return bool(integers.min() >= -128 and integers.max() <= 127)
 
 
 def fitted(

@@ -369,7 +369,7 @@ def _stem(op: OperatorDef) -> str:
         return op.function
     if isinstance(op, Reduce):
         return f"reduce_{op.function}"
-    return _STEMS.get(op.kind, op.kind.lower())
+    return _STEMS.get(op.kind, op.kind.removesuffix("Int8").removesuffix("Int16").lower())
 
 
 _STEMS = {
@@ -389,19 +389,8 @@ _STEMS = {
     "MaxPool": "max_pool",
     "MaxPoolGradient": "max_pool_gradient",
     "MaxPoolTaps": "max_pool_taps",
-    "LstmInt8": "lstm",
-    "LstmInt16": "lstm",
-    "LutInt16": "lut",
-    "MatMulInt16": "matmul",
-    "MeanInt16": "mean",
     "PiecewiseGradient": "unary_gradient",
-    "PoolInt16": "pool",
-    "QuantizeInt16": "quantize",
-    "RescaleInt16": "rescale",
     "ResizeGradient": "resize_gradient",
-    "ResizeInt16": "resize",
-    "SigmoidInt16": "sigmoid",
-    "SoftmaxInt16": "softmax",
     "SlopedGradient": "unary_gradient",
     "SmoothGradient": "unary_gradient",
     "TrainedConv2d": "conv",

@@ -44,8 +44,8 @@ _Name = TypeVar("_Name", bound=str)
 def _conv(builder: Builder, node: Node) -> None:
     weights = builder.constant(node.inputs[1], "its weights").value.astype(np.int8)
     image = _image(builder, node)
-    rows, cols = _pair(node, "strides", 1)
-    dilation = _pair(node, "dilations", 1)
+    rows, cols = _pair(node, "strides")
+    dilation = _pair(node, "dilations")
     op = Conv2dInt16(
         len(weights),
         weights.shape[1:3],
@@ -208,7 +208,7 @@ def _resize(builder: Builder, node: Node) -> None:
 def _pool(builder: Builder, node: Node) -> None:
     image = _image(builder, node)
     shape = _result_shape(builder, node, ())
-    kernel, stride = _pair(node, "kernel_shape", 1), _pair(node, "strides", 1)
+    kernel, stride = _pair(node, "kernel_shape"), _pair(node, "strides")
     op = PoolInt16(node.integer("average", 0) != 0, kernel, stride, _pads(node), (shape[1], shape[2]))
     tensor = _emitted(builder, node, op, (image,))
     builder.define(node.output, OnnxValue(tensor, positions(shape), real=False))
@@ -234,8 +234,8 @@ def _bounds(node: Node) -> Bounds:
     return Bounds(low, high)
 
 
-def _pair(node: Node, name: str, otherwise: int) -> tuple[int, int]:
-    rows, cols = node.integers(name) or (otherwise, otherwise)
+def _pair(node: Node, name: str) -> tuple[int, int]:
+    rows, cols = node.integers(name) or (1, 1)
     return rows, cols
 
 

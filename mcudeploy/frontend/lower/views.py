@@ -83,17 +83,13 @@ def _transpose(constants: Mapping[str, Constant], node: Node, index: IndexArray)
     return index.transpose(perm)
 
 
-def _same(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
-    return index
-
-
 VIEWS: dict[str, _ViewRule] = {
     "Reshape": _reshape,
     "Flatten": _flatten,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Transpose": _transpose,
-    "Identity": _same,
+    "Identity": lambda constants, node, index: index,
 }
 """Transformation of the input's index array by each view."""
 

@@ -6,8 +6,6 @@ program has neither: its label is the place of the class, its probabilities are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
@@ -88,7 +86,8 @@ def _unzipped(graph: GraphProto) -> tuple[str, ...]:
 def _numbered(graph: GraphProto) -> tuple[str, ...]:
     """Replace texts as labels by their numbers; return the texts."""
     names: tuple[str, ...] = ()
-    read, labels = _first_inputs(graph.node, "ArrayFeatureExtractor"), set[str]()
+    extractors = [it for it in graph.node if it.op_type == "ArrayFeatureExtractor" and it.domain == ML_DOMAIN]
+    read, labels = {node.input[0] for node in extractors if node.input}, set[str]()
     for tensor in graph.initializer:
         if tensor.data_type == TensorProto.STRING and tensor.name in read:
             names = tuple(map(_decoded, tensor.string_data))
@@ -110,10 +109,6 @@ def _numbered(graph: GraphProto) -> tuple[str, ...]:
         if value.name in labels and value.type.tensor_type.elem_type == TensorProto.STRING:
             value.type.tensor_type.elem_type = TensorProto.INT64
     return names
-
-
-def _first_inputs(nodes: Sequence[NodeProto], op: str) -> set[str]:
-    return {node.input[0] for node in nodes if node.op_type == op and node.domain == ML_DOMAIN and node.input}
 
 
 def _cast_to_numbers(node: NodeProto) -> None:

@@ -24,18 +24,13 @@ def inferred(proto: ModelProto) -> ModelProto:
     try:
         result = _strictly(twin)
     except shape_inference.InferenceError:
-        if _is_translated(proto):
+        if proto.producer_name == TRANSLATOR:  # its nodes were written for the stated shapes
             raise
         agreed = _by_nodes(twin)
         result = _strictly(_bare(twin)) if agreed is None else agreed
     if twin is not proto:
         refill(result.graph.node, proto.graph.node)
     return result
-
-
-def _is_translated(proto: ModelProto) -> bool:
-    """Whether the model was a .tflite file, whose nodes were written for the stated shapes."""
-    return bool(proto.producer_name == TRANSLATOR)
 
 
 def _by_nodes(proto: ModelProto) -> ModelProto | None:

@@ -131,10 +131,10 @@ def _plain(
 
 
 def _with_alpha(
-    kind: UnaryFunction, default: float, of: Callable[[_Exact, float], _Exact]
+    kind: UnaryFunction, of: Callable[[_Exact, float], _Exact]
 ) -> Callable[[Constants, Node], ScalarFunction]:
     def function(constants: Constants, node: Node) -> ScalarFunction:
-        alpha = node.number("alpha", default)
+        alpha = node.number("alpha", 1.0)
         return ScalarFunction(kind, alpha, 0.0, exactly(lambda x: of(x, alpha)))
 
     return function
@@ -175,7 +175,7 @@ FUNCTIONS: dict[str, Callable[[Constants, Node], ScalarFunction]] = {
     "Clip": _clip,
     "Cos": _plain("cos", np.cos),
     "Cosh": _plain("cosh", np.cosh),
-    "Elu": _with_alpha("elu", 1.0, lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x))),
+    "Elu": _with_alpha("elu", lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x))),
     "Erf": _plain("erf", _erf),
     "Exp": _plain("exp", np.exp),
     "Floor": _plain("floor", np.floor),
@@ -199,10 +199,10 @@ FUNCTIONS: dict[str, Callable[[Constants, Node], ScalarFunction]] = {
     "Softplus": _plain("softplus", _softplus),
     "Softsign": _plain("softsign", lambda x: x / (1 + np.abs(x))),
     "Sqrt": _plain("sqrt", np.sqrt),
-    "Swish": _with_alpha("swish", 1.0, lambda x, alpha: x / (1 + np.exp(-alpha * x))),
+    "Swish": _with_alpha("swish", lambda x, alpha: x / (1 + np.exp(-alpha * x))),
     "Tan": _plain("tan", np.tan),
     "Tanh": _plain("tanh", np.tanh),
-    "ThresholdedRelu": _with_alpha("thresholded_relu", 1.0, lambda x, alpha: np.where(x > alpha, x, 0.0)),
+    "ThresholdedRelu": _with_alpha("thresholded_relu", lambda x, alpha: np.where(x > alpha, x, 0.0)),
 }
 """Functions of one value, by ONNX operator."""
 

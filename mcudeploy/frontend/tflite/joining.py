@@ -73,7 +73,7 @@ def joined(front: Contents, model: Contents) -> Contents:
         row = front.tensors[front.outputs[0]]
     draft = FileDraft(list(front.tensors), list(front.operators))
     first = len(draft.tensors)
-    moved = [_moved(tensor, first) for tensor in model.tensors]
+    moved = [replace(tensor, index=tensor.index + first) for tensor in model.tensors]
     draft.tensors += moved
     window = moved[model.inputs[0]]
     newest = row.index
@@ -148,10 +148,6 @@ def _repeated(front: Contents, rows: int, scales: Scales | None) -> Contents:
 
 def _times(shape: tuple[int, ...], rows: int) -> tuple[int, ...]:
     return (rows * shape[0], *shape[1:])
-
-
-def _moved(tensor: TfliteTensor, first: int) -> TfliteTensor:
-    return replace(tensor, index=tensor.index + first)
 
 
 def _own_variable(operator: TfliteOperator) -> TfliteOperator:

@@ -217,7 +217,7 @@ def framer(writer: Writer, operator: TfliteOperator) -> None:
     size, step = operator.integer("frame_size"), operator.integer("frame_step")
     if not 1 <= step <= size or not x.shape or x.shape[-1] < step or x.shape[-1] % step:
         raise Unsupported(f"frames of {size} by steps of {step} do not fit {list(x.shape)} samples")
-    _require_one(x.shape[:-1], "signal")
+    _require_one(x.shape[:-1])
     frames = x.shape[-1] // step
     if frames > _MOST_FRAMES:
         raise Unsupported(f"it makes {frames:,} frames; the limit is {_MOST_FRAMES:,}")
@@ -228,13 +228,14 @@ def framer(writer: Writer, operator: TfliteOperator) -> None:
     kept = (size if prefill else steps * step) - step
     flat = replace(x, shape=(x.shape[-1],))
     queue = _queue(writer, flat, kept + x.shape[-1])
-    parts = [_part(writer, queue, (at * step, at * step + size), 0) for at in range(frames)]
-    writer.keep(y, writer.reshaped(_joined(writer, parts, 0), y.shape))
+    parts = [_part(writer, queue, (at * step, at * step + size)) for at in range(frames)]
+    whole = parts[0] if len(parts) == 1 else writer.part("Concat", parts, axis=0)
+    writer.keep(y, writer.reshaped(whole, y.shape))
     if prefill:
         writer.keep(valid, writer.constant(np.array(True).reshape(valid.shape)))
         return
     flags = _run_count(writer, valid, RunCount(-(-(steps - 1) // frames), 1))
-    writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1), 0), valid.shape))
+    writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1)), valid.shape))
 
 
 def stacker(writer: Writer, operator: TfliteOperator) -> None:
@@ -260,7 +261,7 @@ def stacker(writer: Writer, operator: TfliteOperator) -> None:
     writer.known(made, (1, frames, channels), "int16")
     writer.keep_state(state, made)
     writer.keep(y, writer.reshaped(made, y.shape))
-    writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1), 0), valid.shape))
+    writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1)), valid.shape))
 
 
 def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
@@ -272,7 +273,7 @@ def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
     _require((kind, x), (kind, y))
     if len(x.shape) < 2 or not 1 <= step <= x.shape[-1] or y.elements != prod(x.shape[:-1]) * step:
         raise Unsupported(f"frames {list(x.shape)} by steps of {step} do not make {list(y.shape)}")
-    _require_one(x.shape[:-2], "signal")
+    _require_one(x.shape[:-2])
     frames, size = x.shape[-2:]
     writer.require_one_run()
     f = Formula(np.float32 if kind == "FLOAT32" else np.int64)
@@ -333,13 +334,9 @@ def _queue(writer: Writer, x: TfliteTensor, length: int) -> str:
     return queue
 
 
-def _part(writer: Writer, name: str, ends: tuple[int, int], axis: int) -> str:
+def _part(writer: Writer, name: str, ends: tuple[int, int], axis: int = 0) -> str:
     limits = [writer.int64([value]) for value in (*ends, axis)]
     return writer.part("Slice", [name, *limits])
-
-
-def _joined(writer: Writer, parts: Sequence[str], axis: int) -> str:
-    return parts[0] if len(parts) == 1 else writer.part("Concat", parts, axis=axis)
 
 
 def _finish(writer: Writer, tensor: TfliteTensor, name: str) -> None:
@@ -361,6 +358,6 @@ def _require(*kinds: tuple[str, TfliteTensor]) -> None:
             raise Unsupported(f"tensor {tensor.label} is {tensor.kind}; it must be {kind}")
 
 
-def _require_one(sizes: Sequence[int], what: str) -> None:
+def _require_one(sizes: Sequence[int]) -> None:
     if prod(sizes) != 1:
-        raise Unsupported(f"it works on {prod(sizes)} {what}s at once; give each one a separate operator")
+        raise Unsupported(f"it works on {prod(sizes)} signals at once; give each one a separate operator")
