@@ -6,7 +6,7 @@ Later scaling and shifting by constants is folded in, in float or into the int8 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,8 +18,9 @@ from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes,
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue
-from mcudeploy.ir.graph import DType, Shape
+from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.conv import Conv2d
 
 _Doubles = NDArray[np.float64]
@@ -78,10 +79,22 @@ class ConvRead:
     index: IndexArray
     outputs: IndexArray | None = None
 
-    def ordered(self, constants: dict[str, ConstantArray]) -> dict[str, ConstantArray]:
-        """Constants [K, ...] in the stored order of the channels."""
-        outputs = self.outputs
-        return constants if outputs is None else {name: value[outputs] for name, value in constants.items()}
+    def emit(
+        self,
+        builder: Builder,
+        op: Conv2d | Affine,
+        quantization: Quantization | None,
+        constants: dict[str, ConstantArray],
+        nodes: Sequence[Node],
+    ) -> OnnxValue:
+        """Emit the operator, in int8 if it has a quantisation, with constants [K, ...] by channel."""
+        if self.outputs is not None:
+            constants = {name: value[self.outputs] for name, value in constants.items()}
+        dtype = DType.FLOAT32 if quantization is None else DType.INT8
+        tensor = builder.emit(
+            op, (self.tensor,), self.shape, dtype, quantization, constants=constants, nodes=nodes
+        )
+        return OnnxValue(tensor, self.index, real=True)
 
 
 Reader = Callable[[OnnxValue, Constant], ConvRead]
@@ -120,9 +133,10 @@ def emit_linear(
                 weights = fitted(weights, linear.biases(), *scales)
                 cause = _LOSES_BIAS
                 if _keeps_bias(linear, weights, *scales):
-                    made = _emit_int8(
-                        builder, node, linear, reading, weights=weights, scale=scales[0], ending=ending
-                    )
+                    constants = _int8_constants(linear, weights, *scales)
+                    op = replace(reading.op, low=ending.low, high=ending.high)
+                    nodes = covered_nodes(node, linear, ending, quantized=True)
+                    made = reading.emit(builder, op, ending.quantization, constants, nodes)
                     finish(builder, ending, made, quantized=True)
                     return
             builder.float_causes[node.label] = cause
@@ -144,12 +158,14 @@ def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, o
 def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, ending: Ending) -> OnnxValue:
     """Emit the Conv2d on floats and return its result; only views of the ending remain after it."""
     constants = _float_weights(linear, reading.weights) | {"bias": linear.biases().astype(np.float32)}
-    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=False)[1:])
     op = replace(reading.op, low=ending.low, high=ending.high)
-    tensor = builder.emit(
-        op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=reading.ordered(constants), nodes=nodes
-    )
-    return OnnxValue(tensor, reading.index, real=True)
+    nodes = covered_nodes(node, linear, ending, quantized=False)
+    return reading.emit(builder, op, None, constants, nodes)
+
+
+def covered_nodes(node: Node, linear: Linear, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:
+    """The nodes that a linear operator replaces."""
+    return (node, *linear.nodes, *fused_nodes(node, ending, quantized=quantized)[1:])
 
 
 def _float_weights(linear: Linear, weights: Constant) -> dict[str, ConstantArray]:
@@ -164,19 +180,10 @@ def _float_weights(linear: Linear, weights: Constant) -> dict[str, ConstantArray
     return {"weights": np.ascontiguousarray(values, np.float32)}
 
 
-def _emit_int8(
-    builder: Builder,
-    node: Node,
-    linear: Linear,
-    reading: ConvRead,
-    *,
-    weights: QuantizedWeights,
-    scale: float,
-    ending: Ending,
-) -> OnnxValue:
-    if ending.quantization is None:
-        raise Unsupported("an int8 operator needs a quantised result")
-    units = weights.scale * scale
+def _int8_constants(
+    linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float
+) -> dict[str, ConstantArray]:
+    units = weights.scale * input_scale
     bias = quantized_bias(linear, units)
     constants: dict[str, ConstantArray] = {
         "weights": weights.integers,
@@ -184,20 +191,9 @@ def _emit_int8(
         "weight_scale": weights.scale.astype(np.float32),
     }
     rounding = np.abs(linear.biases() / units - bias)
-    if np.any(rounding * units > _TELLING_ROUNDING * ending.quantization.scale):
+    if np.any(rounding * units > _TELLING_ROUNDING * output_scale):
         constants["bias_rounding"] = rounding.astype(np.float32)
-    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
-    op = replace(reading.op, low=ending.low, high=ending.high)
-    tensor = builder.emit(
-        op,
-        (reading.tensor,),
-        reading.shape,
-        DType.INT8,
-        ending.quantization,
-        constants=reading.ordered(constants),
-        nodes=nodes,
-    )
-    return OnnxValue(tensor, reading.index, real=True)
+    return constants
 
 
 def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.lower.affine import (
     ConvRead,
     Linear,
+    covered_nodes,
     emit_float,
     emit_linear,
     fold_affine,
@@ -31,6 +32,7 @@ from mcudeploy.frontend.onnx.values import (
 )
 from mcudeploy.frontend.onnx.windows import KernelWindow, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.affine import Affine, affine_records
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.matmul import MatMul
@@ -307,17 +309,9 @@ def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> Onn
     if affine_records(factor, offset, source.quantization, ending.quantization) is None:
         return None
     reading = _read_channels(builder, source, linear.weights)
-    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
-    tensor = builder.emit(
-        Affine(ending.low, ending.high),
-        (reading.tensor,),
-        reading.shape,
-        DType.INT8,
-        ending.quantization,
-        constants={"factor": factor, "offset": offset},
-        nodes=nodes,
-    )
-    return OnnxValue(tensor, reading.index, real=True)
+    constants: dict[str, ConstantArray] = {"factor": factor, "offset": offset}
+    nodes = covered_nodes(node, linear, ending, quantized=True)
+    return reading.emit(builder, Affine(ending.low, ending.high), ending.quantization, constants, nodes)
 
 
 def _read_channels(builder: Builder, source: OnnxValue, weights: Constant) -> ConvRead:
