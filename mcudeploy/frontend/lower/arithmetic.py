@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.frontend.lower.alignment import Operands, aligned
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.elementwise import Operands, aligned, binary, unary, where
+from mcudeploy.frontend.lower.elementwise import binary, unary, where
 from mcudeploy.frontend.lower.graph_outputs import truth
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported

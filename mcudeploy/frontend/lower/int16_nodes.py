@@ -8,8 +8,8 @@ from typing import TypeVar, get_args
 
 import numpy as np
 
+from mcudeploy.frontend.lower.alignment import Aligned, aligned
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.elementwise import Aligned, aligned
 from mcudeploy.frontend.lower.linear import read_matrix, read_product
 from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
 from mcudeploy.frontend.lower.norm import along
