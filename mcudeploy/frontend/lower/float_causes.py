@@ -31,7 +31,7 @@ def float_causes(
         return {}
     nodes = {node.label: node for node in builder.model.nodes}
     return {
-        operator.name: _cause(builder, operator, [nodes[it] for it in operator.onnx_nodes if it in nodes])
+        operator.name: _cause(builder, [nodes[it] for it in operator.onnx_nodes if it in nodes])
         for operator in operators
         if tensors[operator.output].dtype is DType.FLOAT32
         and operator.inputs
@@ -52,7 +52,7 @@ def cause_notes(causes: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _cause(builder: Builder, operator: Operator, nodes: list[Node]) -> str:
+def _cause(builder: Builder, nodes: list[Node]) -> str:
     for node in nodes:
         if node.label in builder.float_causes:
             return builder.float_causes[node.label]

@@ -124,7 +124,7 @@ class _Batches:
         plain = node.domain in ONNX_DOMAINS and node.output[0]
         if not plain or any(not shape or shape[0] != batch for shape in sizes):
             return False
-        changed = self._changed(node, batch, images=images)
+        changed = self._changed(node, images=images)
         if changed is None:
             return False
         for name in whole:
@@ -150,7 +150,7 @@ class _Batches:
         self.constants.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
         return name
 
-    def _changed(self, node: NodeProto, batch: int, *, images: bool) -> NodeProto | None:
+    def _changed(self, node: NodeProto, *, images: bool) -> NodeProto | None:
         """The node as it is for one entry; None if it does not work on each entry alone."""
         shape, rank = self.sizes[node.output[0]], len(self.sizes[node.output[0]])
         if node.op_type in _VIEWS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -119,7 +120,7 @@ def _activations(
         if ours and node.op_type == "QuantizeLinear":
             zero = constants.get(node.input[2]) if len(node.input) > 2 else None
             kind = known.get(node.output[0], 0) if zero is None else zero.data_type
-            if kind in RANGES and not _plain(node, known, constants):
+            if kind in RANGES and not _plain(node, constants):
                 return {}
             if kind in RANGES:
                 kinds[node.output[0]] = kind
@@ -127,12 +128,12 @@ def _activations(
             if any(known.get(name) in RANGES and name not in kinds for name in node.input):
                 return {}
             kinds |= dict.fromkeys(node.output, kinds[next(iter(read))])
-        elif read and not (ours and node.op_type == "DequantizeLinear" and _plain(node, known, constants)):
+        elif read and not (ours and node.op_type == "DequantizeLinear" and _plain(node, constants)):
             return {}
     return kinds
 
 
-def _plain(node: NodeProto, known: Mapping[str, int], constants: Mapping[str, TensorProto]) -> bool:
+def _plain(node: NodeProto, constants: Mapping[str, TensorProto]) -> bool:
     """Whether a QuantizeLinear or DequantizeLinear has one scale and a constant zero point."""
     if any(item.name == "block_size" and item.i for item in node.attribute):
         return False
@@ -154,14 +155,16 @@ def _in_float(
         return [(node, {})]
     zero = float(array_of(constants[node.input[2]]).reshape(-1)[0]) if len(node.input) > 2 else 0.0
     scale = float(array_of(constants[node.input[1]]).reshape(-1)[0])
-    shift = [zero] if zero else []
-    steps: list[tuple[str, list[float]]] = [*(("Sub", [it]) for it in shift), ("Mul", [scale])]
+    steps: list[tuple[Any, ...]]
     if quantizes:
         _, low, high = RANGES[kind]
-        steps = [("Div", [scale]), ("Clip", [low - zero, high - zero]), ("Round", [])]
-        steps += (("Add", [it]) for it in shift)
+        steps = [("Div", scale), ("Clip", low - zero, high - zero), ("Round",)]
+        steps += [("Add", zero)] if zero else []
+    else:
+        steps = [("Sub", zero)] if zero else []
+        steps += [("Mul", scale)]
     made, last = [], node.input[0]
-    for op, numbers in steps:
+    for op, *numbers in steps:
         out = f"{node.output[0]}/{op}"
         needs = {f"{out}/{at}": number for at, number in enumerate(numbers)}
         made.append((helper.make_node(op, [last, *needs], [out], name=node.name), needs))

@@ -110,7 +110,7 @@ def _convolution(
     writer: Writer, operator: TfliteOperator, *, perm: list[int], groups: int, axis: int
 ) -> None:
     image, kernel, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
-    require_alike(image, kernel, axis)
+    require_scales_along(kernel, axis)
     note_dynamic_range(writer, image, kernel)
     rows, cols = kernel.shape[1:3]
     attributes = window_attributes(operator, image.shape[1:3], (rows, cols))
@@ -121,7 +121,7 @@ def _convolution(
     writer.finish(result, writer.channels_last(made), fused(operator))
 
 
-def require_alike(image: TfliteTensor, kernel: TfliteTensor, axis: int) -> None:
+def require_scales_along(kernel: TfliteTensor, axis: int) -> None:
     """Require scales of the filter along its output channels `axis`. Raises Unsupported for others.
 
     Quantised weights of a float input (dynamic range quantisation) count as the real numbers they stand for.
@@ -177,7 +177,7 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
     channels, depth = weights.shape
     if depth < 1 or source.elements % depth:
         raise Unsupported(f"an input of {source.elements} values does not fit weights {list(weights.shape)}")
-    require_alike(source, weights, 0)
+    require_scales_along(weights, 0)
     note_dynamic_range(writer, source, weights)
     rows = source.elements // depth
     name = writer.real(source)
@@ -198,7 +198,7 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
         name = writer.real(tensor)
         names.append(swapped(writer, name, len(tensor.shape)) if operator.flag(flag) else name)
     source, other = writer.input(operator, 0), writer.input(operator, 1)
-    require_alike(source, other, len(other.shape) - (2 if operator.flag("AdjY") else 1))
+    require_scales_along(other, len(other.shape) - (2 if operator.flag("AdjY") else 1))
     if other.kind in _QUANTIZED and source.kind in _QUANTIZED and not parameters(other).single:
         writer.note_once(UNSCALED)
     writer.finish(writer.output(operator), writer.node("MatMul", names))

@@ -14,8 +14,8 @@ from mcudeploy.frontend.tflite import int16_functions as functions
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.convolutions import (
     UNSCALED,
-    require_alike,
     require_ranks,
+    require_scales_along,
     swapped,
     window_attributes,
 )
@@ -60,7 +60,7 @@ def depthwise(writer: Writer, operator: TfliteOperator) -> None:
 
 def _convolution(writer: Writer, operator: TfliteOperator, stored: NDArray[np.int8], *, axis: int) -> None:
     image, kernel, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
-    require_alike(image, kernel, axis)
+    require_scales_along(kernel, axis)
     depth, channels = stored.shape[3], image.shape[3]
     groups = channels // max(depth, 1)
     if depth < 1 or channels % depth or len(stored) % max(groups, 1):
@@ -83,7 +83,7 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported("shuffled weights are not supported; convert the model again")
     if len(weights.shape) != 2 or weights.shape[1] < 1 or source.elements % weights.shape[1]:
         raise Unsupported(f"an input of {source.elements} values does not fit weights {list(weights.shape)}")
-    require_alike(source, weights, 0)
+    require_scales_along(weights, 0)
     channels, depth = weights.shape
     if result.elements != source.elements // depth * channels:
         raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
@@ -98,7 +98,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     """TRANSPOSE_CONV: a convolution that computes all pixels of a block at once, and moves."""
     kernel, image, result = writer.input(operator, 1), writer.input(operator, 2), writer.output(operator)
     require_ranks(image, kernel)
-    require_alike(image, kernel, 0)
+    require_scales_along(kernel, 0)
     stored = _int8(kernel)
     if len(result.shape) != 4 or result.shape[3] != len(stored):
         raise Unsupported(f"its filter {list(kernel.shape)} does not fit a result {list(result.shape)}")
@@ -160,7 +160,7 @@ def _product_by_constant(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"constant weights {list(weights.shape)} are not supported; one matrix is")
     first = operator.flag("AdjY")
     if not scales_of(weights).single:
-        require_alike(source, weights, rank - (2 if first else 1))
+        require_scales_along(weights, rank - (2 if first else 1))
         writer.note_once(UNSCALED)
     matrix = _int8(weights).reshape(weights.shape[-2:])
     stored = np.ascontiguousarray(matrix if first else matrix.T)

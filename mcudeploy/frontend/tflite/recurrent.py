@@ -12,7 +12,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.convolutions import bias_of, require_alike
+from mcudeploy.frontend.tflite.convolutions import bias_of, require_scales_along
 from mcudeploy.frontend.tflite.lstm_integers import integer_lstm
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
@@ -226,7 +226,7 @@ def svdf(writer: Writer, operator: TfliteOperator) -> None:
             "its state is quantised and its fused activation is not RELU: TFLite has no such SVDF"
         )
     features, source = tensors.features, tensors.source
-    require_alike(source, features, 0)
+    require_scales_along(features, 0)
     flat = writer.int64([1, features.shape[1]])
     x = writer.part("Reshape", [writer.real(source), flat])
     newest = writer.part("Gemm", [x, writer.real(features)], transB=1)

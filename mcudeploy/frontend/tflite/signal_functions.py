@@ -70,11 +70,11 @@ def filter_bank_root(f: Formula, places: Sequence[Sequence[int]], widths: Sequen
         )
         sums.append(begun + whole)
         begun = part
-    roots = _root(f, f.joined(sums[1:], 0))
+    roots = _root(f.joined(sums[1:], 0))
     return f.cast(roots // f.power_of_two(f.given("bits") % 32), "uint32")
 
 
-def _root(f: Formula, value: Expression) -> Expression:
+def _root(value: Expression) -> Expression:
     """The nearest whole number to the root of numbers below 2^62; at most 65,535 of those below 2^32."""
     near = value - value
     for bit in reversed(range(31)):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.convolutions import bias_of, require_alike, require_ranks, strides_of
+from mcudeploy.frontend.tflite.convolutions import bias_of, require_ranks, require_scales_along, strides_of
 from mcudeploy.frontend.tflite.scales import fused, parameters
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -35,7 +35,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     """TRANSPOSE_CONV: output shape, filter [K, R, S, C], image [N, H, W, C]; the filter must be constant."""
     kernel, image, result = writer.input(operator, 1), writer.input(operator, 2), writer.output(operator)
     require_ranks(image, kernel)
-    require_alike(image, kernel, 0)
+    require_scales_along(kernel, 0)
     if kernel.data is None or len(result.shape) != 4 or result.shape[3] != kernel.shape[0]:
         raise Unsupported(f"its filter must be constant, and fit a result {list(result.shape)}")
     rows, cols = upsampling_axes(operator, image, kernel, result)
