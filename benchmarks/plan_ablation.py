@@ -21,7 +21,7 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.place import compaction as relocation
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.planner.search import best_first, placing, segment_simulation, splitting
+from mcudeploy.planner.search import best_first, placing, segment_simulation, stages
 from mcudeploy.planner.search.cuts import Space
 from mcudeploy.planner.search.seeds import Seeds
 
@@ -44,15 +44,15 @@ def _nothing(*_: object) -> Iterator[object]:
 
 @contextmanager
 def _without_stage(name: str) -> Iterator[None]:
-    stages = tuple((text, stage) for text, stage in splitting._STAGES if stage.__name__ != name)
-    assert len(stages) == len(splitting._STAGES) - 1
-    with patch.object(splitting, "_STAGES", stages):
+    others = tuple((text, stage) for text, stage in stages.STAGES if stage.__name__ != name)
+    assert len(others) == len(stages.STAGES) - 1
+    with patch.object(stages, "STAGES", others):
         yield
 
 
 @contextmanager
 def _no_moves() -> Iterator[None]:
-    with patch.object(splitting, "_with_moves", lambda task, plan, effort: plan):
+    with patch.object(stages, "_with_moves", lambda task, plan, effort: plan):
         yield
 
 

@@ -120,7 +120,7 @@ def model(tmp_path: Path) -> Path:
 def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcudeploy.planner.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.planner.search.stages.recompute", lambda *_: pytest.fail("recomputed"))
 
     def interrupt(_: Search, peak_bytes: int, __: float) -> None:
         if peak_bytes < 12 * 12 * 12:
@@ -157,7 +157,7 @@ def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcudeploy.planner.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.planner.search.stages.recompute", lambda *_: pytest.fail("recomputed"))
     found = find_plans(load_model(model), BOARD, Options(ram_limit=1700))
     assert found.choices[0].layout.arena_bytes <= 1700
 

@@ -36,7 +36,9 @@ class Searches:
         self.results: list[Planned] = []
         self._last = last
         monkeypatch.setattr(hop_plans, "find_plans", self._find_plans)
-        monkeypatch.setattr("mcudeploy.planner.search.splitting._finish", self._finish(splitting._finish))
+        monkeypatch.setattr(
+            "mcudeploy.planner.search.splitting.run_stages", self._finish(splitting.run_stages)
+        )
 
     def _find_plans(self, *arguments: Any, **options: Any) -> Planned:
         self.results.append(find_plans(*arguments, **options))

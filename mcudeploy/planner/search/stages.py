@@ -1,0 +1,230 @@
+"""The stages after the search of a round: candidates receive kernels, offsets, other orders and moves.
+
+Each stage reads the plans made so far and adds to them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.progress import Progress
+from mcudeploy.ir.plan import Plan, Schedule, Split
+from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.search import placing
+from mcudeploy.planner.search.best_first import Candidate
+from mcudeploy.planner.search.cuts import Space
+from mcudeploy.planner.search.kernels import KernelLimits, choose_kernels
+from mcudeploy.planner.search.ranking import front, sort_key, worth_moving, worth_placing
+from mcudeploy.planner.search.recompute import Recomputed, recompute
+from mcudeploy.planner.search.row_by_row import row_by_row
+from mcudeploy.planner.search.task import SearchTask
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.live import live_peak
+
+MADE_ANYWAY = 4
+"""Number of plans built regardless of peak: on the device, smaller ones may miss the latency limit."""
+
+_RECOMPUTED, _REORDERED = 2, 3
+"""Number of new candidates with recomputed halos, and of plans in other orders; all would take too long."""
+
+_MOVED_SHARE = 0.1
+"""Share of the effort left for the moves of a plan whose peak keeps a RAM limit that its arena exceeds."""
+
+_PLAN_UNITS, _PACK_UNITS = 220, 120
+"""Effort per step of a plan by first fit, with its kernels, and of offsets alone."""
+
+
+@dataclass(slots=True, eq=False)
+class Round:
+    """The input of a stage: the new candidates of its round, and the plans of all rounds within the limit.
+
+    `made`: all plans built, including slower ones. `settled`: by stage, the plans on which it spent at most
+    half of its effort; more effort would give the same result.
+    """
+
+    candidates: Sequence[Candidate]
+    plans: list[Plan]
+    number: int = 0
+    made: list[Plan] = field(default_factory=list)
+    recomputed: list[Recomputed] = field(default_factory=list)
+    settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
+
+    def settle(self, stage: str, plan: Plan, effort: Effort) -> None:
+        """Mark a plan as settled for a stage, if the stage spent at most half of its effort."""
+        if effort.left > effort.spent:
+            self.settled[stage].add(plan)
+
+    def add(self, task: SearchTask, plans: Iterable[Plan]) -> None:
+        """Add each plan as soon as it is built."""
+        for plan in plans:
+            self.made.append(plan)
+            if task.keeps(plan):
+                self.plans.append(plan)
+
+
+def run_stages(task: SearchTask, current: Round, effort: Effort, progress: Progress) -> None:
+    """Run all stages."""
+    for number, (name, stage) in enumerate(STAGES):
+        if name:
+            progress.stage(name)
+        for plan in stage(task, current, effort.part(1 / (len(STAGES) - number))):
+            current.add(task, [plan])
+
+
+def _made(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+    """Yield plans by first fit: those of the best candidates, and of the others that could win.
+
+    If the core would wait for a slow memory, plans that run operators row by row are added.
+    """
+    if not current.candidates:
+        return
+    best = first_fit(task, current.candidates[0], effort)
+    yield best
+    if task.nearly_fits(best):
+        yield _with_moves(task, best, effort.part(_MOVED_SHARE))
+    rows = row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
+    for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
+        could = number < MADE_ANYWAY or worth_placing(task, candidate, current.plans)
+        if could and not effort.is_spent():
+            plan = first_fit(task, candidate, effort)
+            yield plan
+            if task.nearly_fits(plan):
+                yield _with_moves(task, plan, effort.part(_MOVED_SHARE))
+
+
+def _reordered(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+    """Yield plans in orders with lower peaks, if a quick search finds them."""
+    for plan in _by_peak(current.plans)[:_REORDERED]:
+        if _has_repeated(plan) or plan in current.settled["order"] or effort.is_spent():
+            continue
+        part, tiled = effort.part(0.5), task.tiled(plan)
+        found = placing.reordered(task.lean, tiled, plan.schedule, part, placing.QUICK)
+        current.settle("order", plan, part)
+        if live_peak(tiled, found.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
+            yield _placed(task, tiled, replace(found, status="feasible"), plan.splits, effort)
+
+
+def _relocated(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+    """Yield plans whose blocks move or temporarily leave the fast memory, if such a plan could win."""
+    plans = current.plans
+    for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
+        if worth_moving(task, plan, plans):
+            yield from _moved(task, current, plan, effort.part(0.7))
+
+
+def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+    """Yield the best plan with cheaper moves and a better or proven order, and faster plans with moves."""
+    if not current.plans:
+        return
+    best, *faster = front(current.plans, task.board, task.ram_limit)
+    yield from _moved(task, current, best, effort.part(0.7))
+    best = min(current.plans, key=lambda plan: sort_key(plan, task.board, task.ram_limit))
+    is_settled = best in current.settled["proof"]
+    if not _has_repeated(best) and not best.estimate.exposed_ticks and not is_settled:
+        part = effort.part(0.5)
+        given, best = best, _in_proven_order(task, best, part)
+        current.settle("proof", given, part)
+        current.settle("proof", best, part)
+        yield best
+    for plan in faster:
+        yield from _moved(task, current, plan, effort.part(0.2))
+
+
+def _moved(task: SearchTask, current: Round, plan: Plan, effort: Effort) -> Iterator[Plan]:
+    """Yield the plan with moves, unless an earlier round settled its moves."""
+    if plan not in current.settled["moves"] and not effort.is_spent():
+        better = _with_moves(task, plan, effort)
+        current.settle("moves", plan, effort)
+        current.settle("moves", better, effort)
+        yield better
+
+
+def _recomputed(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+    """Yield plans that recompute tensors, if that lowers the peak and no RAM limit is kept."""
+    if any(map(task.fits, current.plans)):
+        return
+    unfinished = [*current.recomputed, *map(Recomputed.of, current.candidates[:_RECOMPUTED])]
+    unfinished.sort(key=lambda one: one.candidate.peak_bytes)
+    current.recomputed = unfinished[_RECOMPUTED:]
+    for number, before in enumerate(unfinished[:_RECOMPUTED]):
+        own = effort.part(1 / (_RECOMPUTED - number))
+        after = recompute(before, task.variants, task.lean.work, task.most_ticks, own)
+        if not after.is_final:
+            current.recomputed.append(after)
+        lowest = min((plan.estimate.peak_bytes for plan in current.plans), default=inf)
+        if after.candidate is not before.candidate and after.candidate.peak_bytes < lowest:
+            yield first_fit(task, after.candidate, effort)
+
+
+STAGES = (
+    ("", _made),
+    ("ordering the best plans", _reordered),
+    ("recomputing halos", _recomputed),
+    ("packing the best plans", _relocated),
+    ("ordering and packing the best plan", _perfected),
+)
+
+
+def _by_peak(plans: Sequence[Plan]) -> list[Plan]:
+    return sorted(plans, key=lambda plan: plan.estimate.peak_bytes)
+
+
+def first_fit(task: SearchTask, candidate: Candidate, effort: Effort) -> Plan:
+    """Return the plan of a candidate, with one fixed offset for each block."""
+    return _placed(task, candidate.tiled, candidate.schedule, _splits(task.space, candidate), effort)
+
+
+def _placed(
+    task: SearchTask, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...], effort: Effort
+) -> Plan:
+    """Return the plan of a schedule, with the kernels chosen for it."""
+    effort.spend(_PLAN_UNITS * len(schedule.steps))
+    limits = KernelLimits(task.most_ticks, task.board.constants_room, task.sufficient_bytes)
+    model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, limits)
+    plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
+    return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+
+
+def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
+    """Return the plan with moves if they reduce its arena."""
+    tiled = task.tiled(plan)
+    effort.spend(_PACK_UNITS * len(plan.schedule.steps))
+    relocation = Budget(task.price, effort, task.variants)
+    return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, relocation)
+
+
+def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
+    """Return the plan in a better order that packs no worse, or the plan; its status says if it is proven."""
+    tiled = task.tiled(plan)
+    found = placing.reordered(task.lean, tiled, plan.schedule, effort)
+    if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
+        other = _with_moves(task, _placed(task, tiled, found, plan.splits, effort), effort)
+        if placing.cost_key(other, task.board) <= placing.cost_key(plan, task.board):
+            plan = other
+    # the order and its proof are for the kernels with the least scratch
+    proven = plan.estimate.peak_bytes <= found.lower_bound_bytes
+    status = "optimal" if proven else "feasible"
+    return replace(plan, schedule=replace(found, steps=plan.schedule.steps, status=status))
+
+
+def _has_repeated(plan: Plan) -> bool:
+    """Whether a plan repeats a step."""
+    return len(set(plan.schedule.steps)) < len(plan.schedule.steps)
+
+
+def _splits(space: Space, candidate: Candidate) -> tuple[Split, ...]:
+    """Return the cuts of a candidate by operator names, without the operators that stay whole."""
+    operators = space.flow.graph.operators
+    splits = []
+    for cut in candidate.state:
+        positions = (space.order[place] for place in range(cut.first, cut.last + 1))
+        names = tuple(
+            operators[position].name for position in positions if candidate.tiled.step_counts[position] > 1
+        )
+        if names:
+            splits.append(Split(names, "row", cut.rows, cut.apart, cut.staggered))
+    return tuple(splits)
