@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mcudeploy.commands.commands import run_model, tell_notes
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT, Progress
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.target import Target, require_port
 from mcudeploy.evaluation.dataset import DataRequest, Dataset, open_dataset
@@ -31,7 +31,6 @@ from mcudeploy.evaluation.layers import Layer, layers_by_loss
 from mcudeploy.evaluation.on_devices import outputs_on
 from mcudeploy.evaluation.output_task import Task, TaskChoice, choose_task
 from mcudeploy.execution.results import VerifiedRun
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.model.model import Model, read_model

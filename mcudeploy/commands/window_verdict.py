@@ -14,10 +14,9 @@ import numpy as np
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import Progress
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.hop.row_borders import window_axis

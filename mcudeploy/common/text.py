@@ -35,3 +35,9 @@ def first_line(error: Exception) -> str:
 def plain(text: object) -> str:
     """Return text on one line, with escapes for characters that steer a terminal or are not XML."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
+
+
+def printable(text: str) -> str:
+    """Make a name of a model printable: no control characters, at most 80 characters."""
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return clean if len(clean) <= 80 else f"{clean[:77]}..."

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_limited
-from mcudeploy.common.text import count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.ir.graph import Graph
 from mcudeploy.quantization.data import LABELS, open_samples, read_labels_file, require_labels

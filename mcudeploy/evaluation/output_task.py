@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.text import printable
 from mcudeploy.evaluation import metrics
 from mcudeploy.evaluation.dataset import Dataset
 from mcudeploy.evaluation.metrics import Numbers, Quality
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, Graph, GraphIO
 from mcudeploy.ops.requantize import dequantize
 

@@ -10,6 +10,7 @@ import onnx
 from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions
 from mcudeploy.frontend.onnx.convert import (
@@ -21,7 +22,6 @@ from mcudeploy.frontend.onnx.convert import (
 )
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs

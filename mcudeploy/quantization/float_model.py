@@ -14,10 +14,9 @@ from onnx import ModelProto
 
 from mcudeploy import frontend
 from mcudeploy.common.errors import ModelError, UsageError
-from mcudeploy.common.text import agree, count_text
+from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.frontend.onnx.convert import info_of
 from mcudeploy.frontend.onnx.input_choices import InputChoices
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.frontend.reader import read_proto
 from mcudeploy.ir.graph import DType

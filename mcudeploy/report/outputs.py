@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_limited
-from mcudeploy.common.text import count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.ops.requantize import dequantize

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcudeploy.common.text import agree, count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import agree, count_text, printable
 
 Values = Mapping[str, Any]
 

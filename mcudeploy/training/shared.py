@@ -6,7 +6,7 @@ from itertools import combinations
 from math import prod
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.nodes import OnnxModel
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.training.recipe import Trained

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, Problem, UsageError
-from mcudeploy.common.text import count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
 from mcudeploy.ops.quantize import Dequantize
 from mcudeploy.ops.softmax import Softmax

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.programs import empty_folder, python_module, start
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 
 _PATIENCE_S = 600
 Array = NDArray[Any]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.operator_options import BIAS_TYPE

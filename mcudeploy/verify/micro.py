@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ConfigError, UsageError
-from mcudeploy.common.text import count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.ir.graph import Graph

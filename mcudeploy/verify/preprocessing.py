@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_limited
-from mcudeploy.common.text import agree, count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, GraphIO, Quantization
 from mcudeploy.ops.requantize import quantize
 

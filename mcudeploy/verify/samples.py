@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.text import agree, count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import Progress
-from mcudeploy.common.text import agree, count_text
+from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.frontend.expose import has_other_floats, quantizer_inputs
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import from_device, to_device

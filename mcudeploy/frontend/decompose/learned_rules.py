@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.norm_rules import divide_by_norm, norm_of
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ML_DOMAIN
 from mcudeploy.frontend.onnx.rounding import DOMAIN

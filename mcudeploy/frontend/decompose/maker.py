@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.constants import Constant, Quantized
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 from mcudeploy.frontend.onnx.protos import element_type
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.decompose.maker import Maker
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import element_type
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mcudeploy.common.text import agree, count_text
+from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.views import VIEWS
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node
 from mcudeploy.ir.graph import DType, Operator, Tensor
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.lower import int16_nodes, signal_nodes
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower.builder import Builder, RealLowering
@@ -43,7 +44,6 @@ from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_
 from mcudeploy.frontend.lower.training_nodes import TRAINING_NODES
 from mcudeploy.frontend.lower.tree_nodes import tree_regressor
 from mcudeploy.frontend.lower.views import VIEWS
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ML_DOMAIN
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS

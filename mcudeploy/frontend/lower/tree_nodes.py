@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import DType

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.protos import (
     ONNX_DOMAINS,
     copy_of,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS, refill
 
 _NUMBERS = {

@@ -9,8 +9,8 @@ import onnx
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.constants import Constant
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import (
     MAX_RANK,
     MAX_TENSOR_ELEMENTS,

@@ -20,8 +20,8 @@ from onnx import (
 )
 
 from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.input_choices import InputChoices
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import (
     constants_of,

@@ -37,9 +37,3 @@ class Names:
             return self.numbered(stem)
         self._taken.add(name)
         return name
-
-
-def printable(text: str) -> str:
-    """Make an ONNX name printable: no control characters, at most 80 characters."""
-    clean = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return clean if len(clean) <= 80 else f"{clean[:77]}..."

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.constants import Constant
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.rounding import ExactRounding
 from mcudeploy.frontend.onnx.states import Kept
 from mcudeploy.ir.graph import Declared

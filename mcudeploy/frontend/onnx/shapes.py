@@ -8,7 +8,7 @@ from types import MappingProxyType
 from onnx import GraphProto, TensorShapeProto, ValueInfoProto
 
 from mcudeploy.common.errors import ModelError, UsageError
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.protos import graphs_of, refill
 
 Sizes = tuple[int, ...]

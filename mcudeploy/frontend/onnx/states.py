@@ -10,7 +10,7 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 

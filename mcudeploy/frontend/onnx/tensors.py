@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto, numpy_helper
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.nodes import MAX_RANK, MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import graphs_of
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.convert import node_of
-from mcudeploy.frontend.onnx.names import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, copy_of, graphs_of, held_by, refill
 from mcudeploy.frontend.onnx.tensors import array_of

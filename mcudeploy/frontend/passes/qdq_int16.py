@@ -12,8 +12,7 @@ from math import inf
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
-from mcudeploy.common.text import agree
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import agree, printable
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, import_domain, live, refill
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.passes.grids import Gridded

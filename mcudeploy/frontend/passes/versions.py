@@ -8,7 +8,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper, version_converter
 from onnx.version_converter import ConvertError
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.protos import (
     DOMAIN_WAYS_OUT,
     ONNX_DOMAINS,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.tflite.contents import Contents, Option, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER
 from mcudeploy.frontend.tflite.operator_options import OPTIONS

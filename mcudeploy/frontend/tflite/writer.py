@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import element_type, live
 from mcudeploy.frontend.onnx.rounding import DOMAIN, TRANSLATOR, ExactRounding

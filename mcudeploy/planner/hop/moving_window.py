@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.text import count_text
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.ir.graph import Graph, Hop, KeptRows
 from mcudeploy.planner.hop.computed_rows import ComputedRows, computed_rows
 from mcudeploy.planner.hop.rewrite import incremental

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.frontend.onnx.names import printable
+from mcudeploy.common.text import printable
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.hop.operator_rows import why_whole
