@@ -19,7 +19,7 @@ from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.tiling.blocks import whole
-from mcudeploy.tiling.dataflow import Dataflow
+from mcudeploy.tiling.dataflow import Dataflow, RowAccess
 from mcudeploy.tiling.live import WorkBytes, live_peak
 from tests.one_memory import lay_out, one_memory
 
@@ -38,6 +38,20 @@ def peaks(space: Space, segments: Segments, state: State, work: WorkBytes) -> tu
     steps = segments.steps(sections)
     assert len(set(steps)) == len(steps)
     return segments.peak(sections)[0], live_peak(tiled, steps, work)[0]
+
+
+def passed_bytes(space: Space) -> int:
+    """The bytes of rows that the last reader of a tensor does not read."""
+    flow, last = space.flow, dict[str, tuple[int, RowAccess]]()
+    for position in space.order:
+        last.update((access.root, (position, access)) for access in flow.readings[position])
+    passed = 0
+    for name, (position, access) in last.items():
+        tensor = flow.graph.tensors[name]
+        steps = range(flow.iteration_rows[position])
+        read = {row for step in steps for row in range(*access.reach(step, step + 1))}
+        passed += 0 if access.whole else (tensor.shape[0] - len(read)) * tensor.row_bytes
+    return passed
 
 
 @st.composite
@@ -108,8 +122,11 @@ def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> Non
     space = space_of(graph)
     segments = Segments(space.flow, space.order, work)
     for _ in range(4):  # the cache of one state must not affect the next
-        found, wanted = peaks(space, segments, data.draw(states(len(space.order))), work)
+        state = data.draw(states(len(space.order)))
+        found, wanted = peaks(space, segments, state, work)
         assert found == wanted
+        sections = space.sections(state)
+        assert not sections or not segments.exceeds(sections, found + passed_bytes(space))
 
 
 @settings(max_examples=60, deadline=None)
@@ -139,6 +156,14 @@ def test_a_border_is_whole_and_a_joint_is_not() -> None:
     # a and b are whole when conv_c begins, a and c when the sum does.
     assert segments.border_bytes == (256, 256, 512, 512, 256)
     assert segments.peak(space.sections(apart))[0] > segments.peak(space.sections(joined))[0]
+
+
+def test_a_part_alone_exceeds_a_bound_below_the_peak() -> None:
+    space = space_of(residual())
+    segments = Segments(space.flow, space.order, {one.name: (0, 0) for one in space.flow.graph.operators})
+    sections = space.sections((Cut(0, 1, 1),))
+    peak_bytes = segments.peak(sections)[0]
+    assert segments.exceeds(sections, peak_bytes - 1) and not segments.exceeds(sections, peak_bytes)
 
 
 def test_what_is_not_cut_at_the_ends_of_a_segment_stands_alone() -> None:

@@ -97,9 +97,10 @@ class Segments:
         return most, peak_operator, occurrences
 
     def exceeds(self, sections: Sections, most_bytes: float) -> bool:
-        """Return whether a part of the schedule alone takes more bytes, by a bound below its peak.
+        """Return whether a part of a cut schedule alone takes more bytes.
 
-        Every tensor is assumed to die with its last reader. Cut segments are simulated only if the rest fits.
+        Every tensor is assumed to live until its last reader runs, though rows which that does not read may
+        die earlier. Cut segments are simulated only if the rest fits.
         """
         place = 0
         for first, sizes in sections:
