@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     "--dossier",
     metavar="DIR",
     type=NewFolder(),
-    help="Also write the papers of the library here: a page of what was checked, the plan, a second checker "
-    "that needs Python alone, hashes.",
+    help="Also write the evidence for the library here: a page of what was checked, the plan, a second "
+    "checker that needs Python alone, hashes.",
 )
 @click.option(
     "--bounds/--no-bounds",
@@ -197,7 +197,7 @@ def init(
 @click.option(
     "--elf",
     type=InputFile(),
-    help="Write this program, which you have built, as the board takes it.",
+    help="Write this ELF file to the board instead of building a model.",
 )
 @click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
 @output_options

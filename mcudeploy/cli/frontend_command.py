@@ -68,7 +68,7 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
     "--step",
     metavar="SAMPLES",
     type=click.IntRange(1, 32_768),
-    help="New samples of a frame: those that make a row.  [default: 320; 160 for esphome]",
+    help="New samples for each row of features.  [default: 320; 160 for esphome]",
 )
 @click.option(
     "--channels",

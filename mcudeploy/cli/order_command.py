@@ -29,7 +29,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
     type=click.Choice(_METHODS),
     default="auto",
     show_default=True,
-    help="How to look for it; auto: all of them but ilp. Never worse than the order of the file.",
+    help="Method of ordering; auto: all but ilp. The result is never worse than the order of the file.",
 )
 @destination_option("Write the order: the ids of all nodes, as JSON.")
 @click.option(
@@ -37,19 +37,19 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
     "percent",
     metavar="P%",
     type=ParsedText(parse_percent),
-    help="Plan for a fast memory of so much of the peak: tensors leave it and come back, or are made again.",
+    help="Size of the fast memory, in percent of the peak. Tensors leave it and return, or are recomputed.",
 )
 @click.option(
     "--link",
     metavar="RATE",
     type=Finite(min=0),
-    help="Bytes per cycle between the fast memory and a slow one, each way; 0: no slow one.",
+    help="Bytes per cycle between the fast memory and a slow one, in each direction; 0: no slow memory.",
 )
 @click.option(
     "--link-latency",
     metavar="CYCLES",
     type=Finite(min=0),
-    help="What each transfer takes beside.  [default: 0]",
+    help="Cycles of each transfer beside its bytes.  [default: 0]",
 )
 @click.option("--recompute", is_flag=True, help="Operators may run again.")
 @click.option(

@@ -43,8 +43,8 @@ _HEADINGS = ("stage", "operators", "units>", "ticks>", "busy>", "RAM>", "flash>"
     type=click.Choice(_MODES),
     default="best",
     show_default=True,
-    help="How regions are found: over all cuts at once, by the first admissible cut as the source has it, "
-    "filled from the front, or by CP-SAT.",
+    help="Method: best searches all cuts; first takes the first admissible cut, as published; greedy fills "
+    "units from the front; exact uses CP-SAT.",
 )
 @click.option(
     "--objective",

@@ -21,7 +21,7 @@ from mcudeploy.planner.plan_options import Options
     "--capacity",
     type=ParsedText(parse_size),
     required=True,
-    help="Bytes there are, such as 96k, 64KiB or 1M.",
+    help="Size of the memory, such as 96k, 64KiB or 1M.",
 )
 @planning_options("time_limit", "seed")
 @destination_option("Write the rectangles with their offsets to this CSV file.")
