@@ -66,7 +66,7 @@ TYPES = {
     "sparse initializers": "written out",
 }
 TYPES_BELOW = """
-Each that costs memory is a note of every command. Scales and zero points are constant; those of a run
+Every command notes the types that cost memory. Scales and zero points are constant. Those that a run computes
 (DynamicQuantizeLinear) are refused, except in products as quantize_dynamic writes them: quantise with
 fixed ones, `mcudeploy quantize`.
 """
