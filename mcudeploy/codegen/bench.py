@@ -28,8 +28,8 @@ def kernels_in(text: str) -> tuple[str, ...]:
 def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
     """Return names of all kernels that compute, sorted; those of the C files in `folder` if it is given."""
     sources = folder.glob("*.c") if folder else kernel_sources()
-    found = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
-    return tuple(sorted(found - OF_THE_TAPE))
+    names = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
+    return tuple(sorted(names - OF_THE_TAPE))
 
 
 def kernels_for(isa: Isa) -> tuple[str, ...]:

@@ -29,13 +29,13 @@ def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
     """
     require_no_links(directory, [*files, MANIFEST, *(it.rpartition("/")[0] for it in _COMPILED)])
     known = _manifest(directory)
-    found = {
+    present = {
         name for name in (*known, *files) if (directory / name).is_symlink() or (directory / name).exists()
     }
-    found |= {path.relative_to(directory).as_posix() for it in _COMPILED for path in directory.glob(it)}
+    present |= {path.relative_to(directory).as_posix() for it in _COMPILED for path in directory.glob(it)}
     foreign = [
         name
-        for name in sorted(found)
+        for name in sorted(present)
         if (digest := _digest_of(directory / name)) is None
         or (digest != known.get(name) and not (name in files and digest == _digest(files[name])))
     ]
@@ -55,7 +55,7 @@ def write_folder(
 
     With `force` files of others are overwritten too, but never removed, nor the inputs in `read`. Otherwise
     they raise UsageError, as does a link, a folder or a pipe in the place of a file. Raises OSError if a file
-    cannot be written; folders that were made for it are then removed.
+    cannot be written; folders that were created for it are then removed.
     """
     require_no_links(directory, [*files, MANIFEST])
     for name in (*files, MANIFEST):
@@ -73,14 +73,14 @@ def write_folder(
     manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
     written = {directory / name: files[name] for name in digests} | {directory / MANIFEST: manifest}
     folders = {folder for path in written for folder in path.parents}
-    made = sorted(folder for folder in folders if not folder.exists())
+    created = sorted(folder for folder in folders if not folder.exists())
     try:
-        for folder in made:
+        for folder in created:
             folder.mkdir(exist_ok=True)
         write_files(written)
     except BaseException:
-        for folder in reversed(made):
-            with suppress(OSError):  # it was not made, or is not empty
+        for folder in reversed(created):
+            with suppress(OSError):  # it does not exist, or is not empty
                 folder.rmdir()
         raise
     for path in stale:

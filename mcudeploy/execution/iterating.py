@@ -2,7 +2,6 @@
 
 The first iteration is passive, the second is planned by the times of its steps. Then feedback: waits of the
 core make transfers begin earlier in the next iteration.
-Source: METHODS 4.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _SHARE = 0.15
 _ROOMS = (1.0, 0.97, 0.93, 0.88)
 """Shares of the room for earlier triggers, tried in turn until the plan packs."""
 
-Found = tuple[Residency, Layout]
+PlacedResidency = tuple[Residency, Layout]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,22 +85,22 @@ def iterations(loop: Loop, reference: Observation) -> list[Iteration]:
     Each has passed the checker, and its outputs equal those of the reference, bit for bit. They end if
     nothing is waited for, nothing can begin earlier, or one fails.
     """
-    found: list[Iteration] = []
+    passed: list[Iteration] = []
     how = ", modelled from the measured steps (transfers take no time here)" if loop.target.emulated else ""
     for each in loop.run():
-        loop.progress.stage(f"iteration {len(found)}, {each}{how}")
+        loop.progress.stage(f"iteration {len(passed)}, {each}{how}")
         if not _same(each.observed, reference):
             raise OutputsDifferError(
-                f"the outputs of iteration {len(found)} ({each.kind}) are not those of the previous plan: "
+                f"the outputs of iteration {len(passed)} ({each.kind}) are not those of the previous plan: "
                 "this is a defect of mcudeploy"
             )
-        found.append(each)
-    return found
+        passed.append(each)
+    return passed
 
 
 def _same(one: Observation, other: Observation) -> bool:
     outputs = other.outputs[0]
-    return all(np.array_equal(found, outputs[name]) for name, found in one.outputs[0].items())
+    return all(np.array_equal(values, outputs[name]) for name, values in one.outputs[0].items())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,12 +118,14 @@ class Loop:
 
     @classmethod
     def of(
-        cls, made: Deployment, target: Target, samples: list[Sample], effort: Effort, progress: Progress
+        cls, deployment: Deployment, target: Target, samples: list[Sample], effort: Effort, progress: Progress
     ) -> Loop:
         """Return the loop of a deployment."""
-        board = made.board.limited(made.planned.limits).reserving(made.plan.parameters.ram_bytes)
-        tiled = TiledGraph.of(made.plan)
-        return cls(made, board, target, samples[:1], effort, progress, _price(made), tiled)
+        board = deployment.board.limited(deployment.planned.limits).reserving(
+            deployment.plan.parameters.ram_bytes
+        )
+        tiled = TiledGraph.of(deployment.plan)
+        return cls(deployment, board, target, samples[:1], effort, progress, _price(deployment), tiled)
 
     def run(self) -> Iterator[Iteration]:
         """Yield the iterations in turn."""
@@ -132,18 +133,18 @@ class Loop:
         stage = Iterations.of_plan(self.tiled, plan, work, self.board, self._relocation)
         if stage is None:
             return
-        found = stage.passive(self._relocation)
+        current = stage.passive(self._relocation)
         for kind in ("passive", "planned", *(f"feedback {number}" for number in range(1, _MOST))):
-            ran = self._iteration(kind, stage, *found) if found else None
-            if found is None or ran is None:
+            ran = self._iteration(kind, stage, *current) if current else None
+            if current is None or ran is None:
                 return
             iteration, cycles, seen = ran
             yield iteration
             stage = stage.after(cycles)
             if kind == "passive":
-                found = self._late(stage, stage.planned(self._relocation, self.effort))
+                current = self._late(stage, stage.planned(self._relocation, self.effort))
             elif iteration.waits:
-                found = self._next(stage, found[0], seen)
+                current = self._next(stage, current[0], seen)
             else:
                 return
 
@@ -151,15 +152,15 @@ class Loop:
     def _relocation(self) -> Budget:
         return Budget(self.price, self.effort.part(_SHARE))
 
-    def _late(self, stage: Iterations, found: Found | None) -> Found | None:
+    def _late(self, stage: Iterations, current: PlacedResidency | None) -> PlacedResidency | None:
         """Return the plan with the latest transfers that still end in time, if it packs."""
-        if found is None:
+        if current is None:
             return None
-        late = with_late_triggers(found[0], stage.link)
+        late = with_late_triggers(current[0], stage.link)
         layout = stage.layout(late, self._relocation)
-        return found if layout is None else (late, layout)
+        return current if layout is None else (late, layout)
 
-    def _next(self, stage: Iterations, old: Residency, seen: Timeline) -> Found | None:
+    def _next(self, stage: Iterations, old: Residency, seen: Timeline) -> PlacedResidency | None:
         """Return the plan with earlier triggers, or with waits by the latest times; None if neither changes
         it.
         """
@@ -173,7 +174,7 @@ class Loop:
         return None
 
     def _iteration(
-        self, kind: str, stage: Iterations, found: Residency, layout: Layout
+        self, kind: str, stage: Iterations, residency: Residency, layout: Layout
     ) -> tuple[Iteration, Sequence[float], Timeline] | None:
         """Run a residency on the device; return the times of its steps, and the waits.
 
@@ -190,27 +191,27 @@ class Loop:
         observed = run_on(self.made.with_plan(plan), self.target, self.samples, self.progress)[1]
         cycles = step_times(plan, observed.entries)
         if self.target.emulated:
-            ran = replace(stage.prompted(found), trace=stage.after(cycles).trace)
+            ran = replace(stage.prompted(residency), trace=stage.after(cycles).trace)
             seen = timeline(ran, stage.link)
         else:
-            seen = waited(plan, stage, found, observed.entries)
-        made = with_times(self.made.with_plan(plan), observed)
-        percent = 100 * made.plan.estimate.exposed_ticks / observed.measurement.latency
-        return Iteration(kind, made, observed, len(seen.waits), percent), cycles, seen
+            seen = waited(plan, stage, residency, observed.entries)
+        deployment = with_times(self.made.with_plan(plan), observed)
+        percent = 100 * deployment.plan.estimate.exposed_ticks / observed.measurement.latency
+        return Iteration(kind, deployment, observed, len(seen.waits), percent), cycles, seen
 
 
-def with_times(made: Deployment, observed: Observation) -> Deployment:
+def with_times(deployment: Deployment, observed: Observation) -> Deployment:
     """Return a deployment whose plan has the ticks and stalls of the observed step times."""
-    plan, board = made.plan, made.board.limited(made.planned.limits)
+    plan, board = deployment.plan, deployment.board.limited(deployment.planned.limits)
     tiled = TiledGraph.of(plan)
-    cycles, price = step_times(plan, observed.entries), _price(made)
-    waits = stalls(plan, tiled, board, made.model.work, Pace(cycles, price))
+    cycles, price = step_times(plan, observed.entries), _price(deployment)
+    waits = stalls(plan, tiled, board, deployment.model.work, Pace(cycles, price))
     ticks = sum(cycles) + moves_ticks(plan, tiled, price)
-    return made.with_plan(replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=waits)))
+    return deployment.with_plan(replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=waits)))
 
 
-def _price(made: Deployment) -> CopyCost:
-    return move_price(estimated(load_costs(made.board.core, made.planned.objective)))
+def _price(deployment: Deployment) -> CopyCost:
+    return move_price(estimated(load_costs(deployment.board.core, deployment.planned.objective)))
 
 
 def step_times(plan: Plan, entries: Sequence[int]) -> list[float]:
@@ -218,7 +219,7 @@ def step_times(plan: Plan, entries: Sequence[int]) -> list[float]:
     return [float(ticks) for entry, ticks in zip(plan.tape, entries, strict=True) if isinstance(entry, Run)]
 
 
-def waited(plan: Plan, stage: Iterations, found: Residency, entries: Sequence[int]) -> Timeline:
+def waited(plan: Plan, stage: Iterations, residency: Residency, entries: Sequence[int]) -> Timeline:
     """Return the waits of a device with an engine: entries that take longer than the shortest wait."""
     times = list(zip(plan.tape, entries, strict=True))
     idle = min((ticks for entry, ticks in times if isinstance(entry, Waiting)), default=0)
@@ -228,8 +229,8 @@ def waited(plan: Plan, stage: Iterations, found: Residency, entries: Sequence[in
             starts.append(now)
         elif isinstance(entry, Waiting) and ticks > idle + SLACK:
             transfer = plan.layout.transfers[entry.transfer]
-            number = stage.item_transfer(found, plan.layout, transfer)
+            number = stage.item_transfer(residency, plan.layout, transfer)
             if number is not None:
                 waits.append(Stall(len(starts), number, ticks - idle))
         now += ticks
-    return Timeline((*starts, now), fast_loads(found), tuple(waits), (), (0.0,) * len(starts))
+    return Timeline((*starts, now), fast_loads(residency), tuple(waits), (), (0.0,) * len(starts))

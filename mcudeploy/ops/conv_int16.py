@@ -195,8 +195,8 @@ def check_weights(operator: Operator, needed: tuple[int, ...]) -> None:
     if operator.constants["bias"].shape != (2, channels):
         raise ValueError(f"{operator.name}: the bias needs two words for each of {channels} channels")
     if operator.constants["weights"].shape != needed:
-        found = list(operator.constants["weights"].shape)
-        raise ValueError(f"{operator.name}: weights {found} instead of {list(needed)}")
+        shape = list(operator.constants["weights"].shape)
+        raise ValueError(f"{operator.name}: weights {shape} instead of {list(needed)}")
 
 
 def _records(
@@ -273,12 +273,12 @@ def _pixel_counts(fields: Mapping[str, Any]) -> CountsOf:
     pairs, groups = -(-fields["dims.output_channels"] // _PAIR), fields["patch_groups"]
 
     def counts(rows: Interval) -> Counts:
-        found = usual(rows)
+        by_pixel = usual(rows)
         for name in ("fours", "pieces", "groups"):
-            del found[name]
+            del by_pixel[name]
         blocks = len(rows) * threes, len(rows) * twos
-        return found | {
-            "expanded": found["pixels"] * groups,
+        return by_pixel | {
+            "expanded": by_pixel["pixels"] * groups,
             "threes": blocks[0] * pairs,
             "twos": blocks[1] * pairs,
             "groups_of_threes": blocks[0] * pairs * groups,

@@ -49,8 +49,8 @@ class RealFft(PlainOperator):
         radices(self.length)
         if cols != 1 or (count != self.length + 2 if self.inverse else count > self.length):
             raise ValueError(f"{inputs[0]} is no input of a transform of {self.length}")
-        made = self.length if self.inverse else self.length + 2
-        axes = (Axis("row", rows), Axis("ch", made), reduced_axis("at", count))
+        results = self.length if self.inverse else self.length + 2
+        axes = (Axis("row", rows), Axis("ch", results), reduced_axis("at", count))
         row = Index.of(row=1)
         return LoopNest(axes, ((row, Index(), Index.of(at=1)),), (row, Index(), Index.of(ch=1)))
 
@@ -91,20 +91,20 @@ def radices(length: int) -> list[int]:
         raise ValueError(
             f"a transform of {length} numbers is not supported; even lengths from 4 to 65,536 are"
         )
-    found, radix = [], 4
+    stages, radix = [], 4
     while points > 1:
         while points % radix:
             radix = {4: 2, 2: 3}.get(radix, radix + 2)
             if radix > most:
                 radix = points
         points //= radix
-        found.append(radix)
-    if not set(found) <= set(_RADICES):
+        stages.append(radix)
+    if not set(stages) <= set(_RADICES):
         raise ValueError(
-            f"a transform of {length} numbers has the factor {max(found)}; lengths with factors of 2, 3 and "
+            f"a transform of {length} numbers has the factor {max(stages)}; lengths with factors of 2, 3 and "
             "5 alone are supported"
         )
-    return found
+    return stages
 
 
 def twiddles(length: int, dtype: str, *, inverse: bool = False) -> ConstantArray:

@@ -16,7 +16,7 @@ IntegerFunction = Literal[
     "add", "sub", "mul", "div", "mod", "fmod", "pow", "max", "min",
     "less", "less_equal", "equal", "keep", "drop", "and", "or", "xor", "shift_left", "shift_right",
 ]  # fmt: skip
-"""Functions of BinaryFunction. Overflow wraps around, and division by 0 yields 0. mod has the sign of the
+"""Functions of IntegerBinary. Overflow wraps around, and division by 0 yields 0. mod has the sign of the
 second operand, fmod that of the first.
 """
 _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)

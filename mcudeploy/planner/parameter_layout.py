@@ -180,11 +180,11 @@ def _like(path: Path, layout: ParameterLayout) -> Model:
 
 
 def _differences(
-    wanted: Mapping[str, _StoredFacts], found: Mapping[str, OperatorFacts], replaceable: tuple[str, ...]
+    wanted: Mapping[str, _StoredFacts], facts: Mapping[str, OperatorFacts], replaceable: tuple[str, ...]
 ) -> Iterator[str]:
     """Yield how the operators of a model differ from those of a library."""
     for name, library in wanted.items():
-        own = found[name]
+        own = facts[name]
         for theirs, its in zip(library.tensors, own.tensors, strict=False):
             if theirs != its:
                 yield f"{name} has the tensor {its}, in the library {theirs}: activations must not change"

@@ -85,11 +85,11 @@ class LaneCounts:
         Raises ProtocolError if other parts were counted than the lanes contain, and ValueError if lanes wait
         for each other for ever.
         """
-        found = [len(each) for each in self.parts]
+        counted = [len(each) for each in self.parts]
         wanted = [sum(isinstance(entry, WorkSlice) for entry in lane) for lane in lanes]
-        if found != wanted:
+        if counted != wanted:
             raise ProtocolError(
-                f"the emulator counted {_listed(found)} parts on its cores, the plan has {_listed(wanted)}"
+                f"the emulator counted {_listed(counted)} parts on its cores, the plan has {_listed(wanted)}"
             )
         return critical_path(lanes, self.parts)
 
@@ -137,8 +137,8 @@ def mark_arguments(qemu: str, elf: Path, out: Path) -> tuple[str, ...]:
     functions = Functions(elf)
     marks = [f"mark={functions.typed(MARKS[mark]).address:#x}" for mark in Mark]
     waits = [f"wait={functions.typed(name).address:#x}" for name in WAITS]
-    found = [functions.typed(name) for name in WORKS]
-    works = [f"work={it.address:#x}-{it.address + it.size:#x}" for it in found]
+    symbols = [functions.typed(name) for name in WORKS]
+    works = [f"work={it.address:#x}-{it.address + it.size:#x}" for it in symbols]
     return load_arguments(SOURCE, qemu, out, (*marks, *waits, *works))
 
 

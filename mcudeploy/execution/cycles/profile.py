@@ -38,30 +38,30 @@ class Profile:
 
     def by_kind(self, counts: Counts) -> dict[Kind, int]:
         """Return the executed instructions of each kind, the most frequent first."""
-        found: defaultdict[Kind, int] = defaultdict(int)
+        totals: defaultdict[Kind, int] = defaultdict(int)
         for address, count in counts.executed.items():
-            found[classify(self.instructions[address])] += count
-        return dict(sorted(found.items(), key=lambda it: -it[1]))
+            totals[classify(self.instructions[address])] += count
+        return dict(sorted(totals.items(), key=lambda it: -it[1]))
 
     def by_function(self, counts: Counts) -> dict[str, int]:
         """Return the executed instructions of each function, the most frequent first."""
-        found: defaultdict[str, int] = defaultdict(int)
+        totals: defaultdict[str, int] = defaultdict(int)
         for address, count in counts.executed.items():
-            found[self.functions.at(address)] += count
-        return dict(sorted(found.items(), key=lambda it: -it[1]))
+            totals[self.functions.at(address)] += count
+        return dict(sorted(totals.items(), key=lambda it: -it[1]))
 
     def cycles(self, counts: Counts, core: Core) -> dict[int, Cycles]:
         """Return the cycles that a core spends at each address."""
-        found = {}
+        cycles = {}
         before, paired = None, False
         for address in sorted(counts.executed):
             instruction = self.instructions[address]
             here = Executed.of(instruction, counts.executed[address], counts.left[address])
             if before is not None and before.instruction.address + before.instruction.size != address:
                 before, paired = None, False
-            found[address], paired = core.cost(here, before, paired)
+            cycles[address], paired = core.cost(here, before, paired)
             before = here
-        return found
+        return cycles
 
 
 def core_of(target: Target) -> Core:
@@ -83,8 +83,8 @@ def core_of(target: Target) -> Core:
 def profile(target: Target, firmware: Firmware, operators: Mapping[str, Counts]) -> Profile:
     """Return the profile of operators, with the program's instructions. BuildError if a tool is missing."""
     instructions = disassemble(firmware.elf, target.board.toolchain, vectors=target.board.vectors)
-    found = Profile(operators, instructions, Functions(firmware.elf))
-    unknown = found.whole().executed.keys() - found.instructions.keys()
+    profiled = Profile(operators, instructions, Functions(firmware.elf))
+    unknown = profiled.whole().executed.keys() - profiled.instructions.keys()
     if unknown:
         raise BuildError(f"{firmware.elf} has no instruction at {min(unknown):#x}, which was executed")
-    return found
+    return profiled

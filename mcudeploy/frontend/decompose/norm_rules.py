@@ -25,17 +25,17 @@ def layer_norm(make: Maker) -> None:
         return
     axis = make.integer("axis", -1) % len(shape)
     if any(statistics):
-        made = _with_statistics(make, x, range(axis, len(shape)), statistics)
+        result = _with_statistics(make, x, range(axis, len(shape)), statistics)
     else:
         ones = make.constant(np.ones(shape[axis:]))
-        made = make.add(make.op, x, ones, **make.only("axis", "epsilon"))
-    made = make.add("Mul", made, scale) if scale else made
-    made = make.add("Add", made, bias) if bias else made
-    make.add("Identity", made, out=make.outputs[0])
+        result = make.add(make.op, x, ones, **make.only("axis", "epsilon"))
+    result = make.add("Mul", result, scale) if scale else result
+    result = make.add("Add", result, bias) if bias else result
+    make.add("Identity", result, out=make.outputs[0])
 
 
 def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> str:
-    """The normalised values; mean and inverse deviation get the given names."""
+    """The normalised values; mean and inverse deviation are written to `outputs`."""
     mean = make.reduce("ReduceMean", x, axes, out=outputs[0])
     centred = make.add("Sub", x, mean)
     variance = make.reduce("ReduceMean", make.add("Mul", centred, centred), axes)

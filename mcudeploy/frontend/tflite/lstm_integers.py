@@ -40,7 +40,7 @@ class _LstmTensors:
 
 
 def integer_lstm(writer: Writer, operator: TfliteOperator) -> None:
-    """One sequence, whose states LiteRT keeps from one inference to the next."""
+    """Translate the operator for one sequence, whose states LiteRT keeps from one inference to the next."""
     tensors = _tensors(writer, operator)
     source, dtype = tensors.source, tensors.source.dtype or ""
     steps, depth = source.elements // source.shape[2], source.shape[2]
@@ -55,14 +55,14 @@ def integer_lstm(writer: Writer, operator: TfliteOperator) -> None:
         "h": states[0],
         "c": states[1],
     }
-    made, *after = formula_nodes(writer, op.kind, inputs, lstm(op), **_facts(op))
-    writer.known(made, (steps, op.hidden), dtype)
+    results, *after = formula_nodes(writer, op.kind, inputs, lstm(op), **_facts(op))
+    writer.known(results, (steps, op.hidden), dtype)
     zero = writer.constant(np.full(shape, scales_of(tensors.h).zero_point[0], np.dtype(dtype)))
     for before, name, kind, first in zip(states, after, (dtype, "int16"), (zero, ""), strict=True):
         writer.known(name, shape, kind)
         writer.keep_state(before, name, first)
     sizes = writer.int64(tensors.result.shape)
-    writer.keep(tensors.result, writer.part("Reshape", [made, sizes]))
+    writer.keep(tensors.result, writer.part("Reshape", [results, sizes]))
 
 
 def _bias(tensors: _LstmTensors) -> NDArray[np.int32]:
@@ -101,12 +101,12 @@ def _tensors(writer: Writer, operator: TfliteOperator) -> _LstmTensors:
     )
     _require_types(tensors)
     hidden, depth = tensors.h.elements, tensors.source.shape[2]
-    for what, size in (
+    for gate_tensors, size in (
         (tensors.weights, (hidden, depth)),
         (tensors.recurrent, (hidden, hidden)),
         (tensors.bias, (hidden,)),
     ):
-        for tensor in what:
+        for tensor in gate_tensors:
             if tensor.shape != size:
                 raise Unsupported(
                     f"tensor {tensor.label} has the shape {list(tensor.shape)}; it needs {list(size)}"
@@ -141,16 +141,16 @@ def _require_types(tensors: _LstmTensors) -> None:
 
 def _lstm_int8(operator: TfliteOperator, tensors: _LstmTensors) -> LstmInt8:
     """The scales as TFLite computes them, in float32. h is computed in a separate scale."""
-    given = operator.intermediates[LSTM_GATES:]
-    if len(given) != 1 or given[0] is None or not given[0].single:
+    stored = operator.intermediates[LSTM_GATES:]
+    if len(stored) != 1 or stored[0] is None or not stored[0].single:
         raise Unsupported("the file lacks the scale in which its state is computed; convert the model again")
     scales = [
         TwiceScale.of(float(_scale(source) * _scale(weights) / np.float32(_GATE_UNIT)))
         for source, weights in _products(tensors)
     ]
-    result = TwiceScale.of(float(np.float32(_PRODUCT_UNIT / float(np.float32(given[0].scale[0])))))
+    result = TwiceScale.of(float(np.float32(_PRODUCT_UNIT / float(np.float32(stored[0].scale[0])))))
     cell_bits, clip = _cell(operator, tensors.c)
-    hidden, zero_point = tensors.h.elements, given[0].zero_point[0]
+    hidden, zero_point = tensors.h.elements, stored[0].zero_point[0]
     zero_points = scales_of(tensors.source).zero_point[0], scales_of(tensors.h).zero_point[0]
     return LstmInt8(hidden, tuple(scales), result, zero_point, zero_points, cell_bits, clip)
 

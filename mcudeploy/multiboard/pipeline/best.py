@@ -31,24 +31,24 @@ def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
 def _least(line: GroupLine, objective: Objective, longest: float) -> tuple[Region, ...] | None:
     """Return the least partition without a stage or transfer above `longest`.
 
-    `found[m][j]`: the objective of the best partition of the first j groups among m units.
+    `least_of[m][j]`: the objective of the best partition of the first j groups among m units.
     """
     count, units = len(line.groups), line.units.count
     stages = np.where(line.stages > longest, inf, line.stages)
     transfers = np.where(line.transfers > longest, inf, line.transfers)
-    found = np.full((units + 1, count + 1), inf)
-    found[0, 0] = 0.0
+    least_of = np.full((units + 1, count + 1), inf)
+    least_of[0, 0] = 0.0
     choice: dict[tuple[int, int], tuple[int, int]] = {}
     for total in range(1, units + 1):
         for part in range(1, total + 1):
-            ticks = _joined(objective, found[total - part], transfers, stages[:, :, part])
+            ticks = _joined(objective, least_of[total - part], transfers, stages[:, :, part])
             starts = ticks.argmin(axis=0)
             for end, start in enumerate(starts):
-                if ticks[start, end] < found[total, end]:
-                    found[total, end] = ticks[start, end]
+                if ticks[start, end] < least_of[total, end]:
+                    least_of[total, end] = ticks[start, end]
                     choice[total, end] = int(start), part
-    least = int(found[:, count].argmin())
-    if found[least, count] == inf:
+    least = int(least_of[:, count].argmin())
+    if least_of[least, count] == inf:
         return None
     regions: list[Region] = []
     end = count

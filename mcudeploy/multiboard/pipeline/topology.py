@@ -86,7 +86,7 @@ class Topology(_TopologyFacts):
 
     @property
     def units(self) -> Units:
-        """The units with their limits; None if neither the file nor a board states any."""
+        """The units with their limits; infinite where neither the file nor a board states one."""
         board = self.unit_board
         ram = sum(map(board.room, board.memories)) if board else inf
         flash = board.flash_bytes if board else inf
@@ -109,11 +109,11 @@ def load_topology(path: Path) -> Topology:
     except OSError as error:
         raise ConfigError(f"{path.name} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        found = "; ".join(
+        faults = "; ".join(
             f"{'.'.join(map(str, it['loc'])) or 'topology'}: {it['msg'].removeprefix('Value error, ')}"
             for it in error.errors()
         )
-        raise ConfigError(f"{path.name} is no topology: {found}") from None
+        raise ConfigError(f"{path.name} is no topology: {faults}") from None
     return _known(topology, path)
 
 

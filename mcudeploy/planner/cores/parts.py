@@ -69,17 +69,17 @@ class WorkSharing:
     def largest_share(self, operator: Operator, rows: Interval) -> float:
         """Return the fraction of a step that the busiest core does."""
         width = self.graph.tensors[operator.output].cells
-        made = [
+        cells = [
             sum(len(part) * (width if columns is None else len(columns)) for part, columns in mine)
             for mine in self.pieces(operator, rows)
         ]
-        return max(made) / sum(made)
+        return max(cells) / sum(cells)
 
     def iterations(self, operator: Operator, rows: Interval) -> float:
         """Return the number of loop iterations of an operator for these rows."""
         every = prod(axis.size for axis in self.graph.loops(operator).axes)
-        of = operator.inputs[0] if operator.op.accumulates else operator.output
-        return every * len(rows) / self.graph.tensors[of].shape[0]
+        tensor = operator.inputs[0] if operator.op.accumulates else operator.output
+        return every * len(rows) / self.graph.tensors[tensor].shape[0]
 
     def _most_cores(self, operator: Operator, rows: Interval) -> int:
         if (
@@ -104,7 +104,7 @@ def _by_cells(rows: Interval, width: int, step: int, cores: int) -> list[list[Pi
     columns = -(-width // step)
     total = len(rows) * columns
     bounds = [round(total * core / cores) for core in range(cores + 1)]
-    found: list[list[Piece]] = []
+    shares: list[list[Piece]] = []
     for begin, end in pairwise(bounds):
         mine: list[Piece] = []
         at = begin
@@ -118,5 +118,5 @@ def _by_cells(rows: Interval, width: int, step: int, cores: int) -> list[list[Pi
             span = Interval(first * step, min(width, last * step))
             mine.append((Interval(rows.lo + row, rows.lo + row + 1), span))
             at += last - first
-        found.append(mine)
-    return found
+        shares.append(mine)
+    return shares

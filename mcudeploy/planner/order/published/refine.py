@@ -110,7 +110,7 @@ def _moves(line: _Line, number: int, place: int) -> Iterator[tuple[int, list[int
 def _earlier(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
     """Move steps after `place`, with the ancestors they need from there on, before it.
 
-    They go right before it, or to the begin of the stretch.
+    They go right before it, or to the beginning of the stretch.
     """
     moved = _reached(steps, line.problem.before, lambda step: line.place[step] >= place)
     if moved is None or line.order[place] in moved:
@@ -125,7 +125,7 @@ def _earlier(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, l
 
 
 def _later(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
-    """Move steps before `place`, with their descendants up to there, after it: just there, or last."""
+    """Move steps before `place`, with their descendants up to it, right after it or as late as they can."""
     moved = _reached(steps, line.problem.after, lambda step: line.place[step] <= place)
     if moved is None or line.order[place] in moved:
         return
@@ -142,13 +142,13 @@ def _reached(
     steps: Sequence[int], near: Sequence[Sequence[int]], inside: Callable[[int], bool]
 ) -> set[int] | None:
     """Return steps with all their dependents inside a stretch; None if they are too many."""
-    found = set(steps)
+    reached = set(steps)
     pending = list(steps)
     while pending:
         for other in near[pending.pop()]:
-            if other not in found and inside(other):
-                found.add(other)
+            if other not in reached and inside(other):
+                reached.add(other)
                 pending.append(other)
-        if len(found) > _MAX_MOVED:
+        if len(reached) > _MAX_MOVED:
             return None
-    return found
+    return reached
