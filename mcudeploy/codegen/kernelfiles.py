@@ -53,18 +53,18 @@ def kernel_files(kernels: Sequence[str]) -> list[Path]:
     """
     index = source_index()
     pending = [f"{kernel}.c" for kernel in ("mcud_tape", *kernels)]
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     while pending:
         name = pending.pop()
-        if name in found:
+        if name in files:
             continue
         if name not in index:
             raise BuildError(f"firmware source {name} does not exist")
-        found[name] = index[name]
-        included = [it for it in _INCLUDE.findall(read_source(found[name])) if it in index]
+        files[name] = index[name]
+        included = [it for it in _INCLUDE.findall(read_source(files[name])) if it in index]
         pending += included  # others are generated headers
         pending += (f"{it[:-2]}.c" for it in included if _is_shared(index, it))
-    return [found[name] for name in sorted(found)]
+    return [files[name] for name in sorted(files)]
 
 
 def _is_shared(index: Mapping[str, Path], header: str) -> bool:

@@ -90,8 +90,8 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
     for member in members:
         program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
         own = [f"{program.prefix}{end}.h" for end in ("", "_selftest", "_head")]
-        made = render_model(program, member.plan, member.source) | render_selftest(member)
-        for file, text in made.items():
+        sources = render_model(program, member.plan, member.source) | render_selftest(member)
+        for file, text in sources.items():
             path = f"include/{file}" if file in own else f"src/{file}"
             if texts.setdefault(path, text) != text:
                 raise UsageError(f"two files of the library would be called {path}: rename a model")

@@ -98,14 +98,14 @@ class RunningBoard:
 
     def take(self, count: int) -> bytes:
         """Read a payload of `count` bytes from the last board."""
-        size, found = self.session.info.max_data_bytes, bytearray()
+        size, payload = self.session.info.max_data_bytes, bytearray()
         with self.named():
-            while len(found) < count:
-                part = min(size, count - len(found))
-                asked = struct.pack("<IH", len(found), part)
-                found += self.session.request(Request.TAKE, asked, reply_bytes=part)
+            while len(payload) < count:
+                part = min(size, count - len(payload))
+                request = struct.pack("<IH", len(payload), part)
+                payload += self.session.request(Request.TAKE, request, reply_bytes=part)
             self.session.request(Request.NEXT)
-        return bytes(found)
+        return bytes(payload)
 
 
 class Chain:
@@ -130,15 +130,15 @@ class Chain:
         for node in reversed(self.nodes):
             node.start(number)
         results: list[bytes] = []
-        given = 0
+        sent = 0
         moved = looked = time.monotonic()
         seen: list[BoardStatus] = []
         changes = _CHANGES * len(payloads) * len(self.nodes)
         while len(results) < len(payloads):
             progress = False
-            if given < len(payloads) and not self._known(self.nodes[0], number, len(payloads)).received:
-                self.nodes[0].put(payloads[given])
-                given, progress = given + 1, True
+            if sent < len(payloads) and not self._known(self.nodes[0], number, len(payloads)).received:
+                self.nodes[0].put(payloads[sent])
+                sent, progress = sent + 1, True
             if self._known(self.nodes[-1], number, len(payloads)).ready:
                 results.append(self.nodes[-1].take(result_bytes))
                 report(len(results))

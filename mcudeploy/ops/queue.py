@@ -41,7 +41,9 @@ class Queue(PlainOperator):
         x, state, *_ = inputs
         for source in (x, state):
             require_same_values(source, output)
-        newest, kept = x.size_bytes, state.size_bytes - x.size_bytes
-        runs = merged(moved(newest, 1 + kept // newest), moved(kept % newest, kept % newest > 0))
+        newest, remaining = x.size_bytes, state.size_bytes - x.size_bytes
+        runs = merged(
+            moved(newest, 1 + remaining // newest), moved(remaining % newest, remaining % newest > 0)
+        )
         counts = {"calls": 1} | runs
-        return KernelCall("queue", {"kept": kept, "newest": newest}, counts=lambda _: counts)
+        return KernelCall("queue", {"kept": remaining, "newest": newest}, counts=lambda _: counts)

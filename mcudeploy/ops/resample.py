@@ -72,8 +72,8 @@ def resize_taps(axis: ResizedAxis, kind: Filter) -> Taps:
     """The weights of one axis as ONNX Resize defines them. Raises ValueError for unsupported modes."""
     wider = max(1.0, 1 / axis.scale) if kind.antialias else 1.0
     places = (float(coordinate(position, axis)) for position in range(axis.out_size))
-    found = [_weights(place, axis, kind, wider) for place in places]
-    return Taps(tuple(first for first, _ in found), tuple(weights for _, weights in found))
+    by_position = [_weights(place, axis, kind, wider) for place in places]
+    return Taps(tuple(first for first, _ in by_position), tuple(weights for _, weights in by_position))
 
 
 def _weights(place: float, axis: ResizedAxis, kind: Filter, wider: float) -> tuple[int, tuple[float, ...]]:
@@ -89,11 +89,11 @@ def _weights(place: float, axis: ResizedAxis, kind: Filter, wider: float) -> tup
     for neighbour, near, weight in zip(neighbours, inside, weights, strict=True):
         if near == neighbour or not kind.exclude_outside:
             summed[near - inside[0]] += weight
-    kept = np.flatnonzero(summed)
-    if kept.size == 0 or summed.sum() == 0:
+    nonzero = np.flatnonzero(summed)
+    if nonzero.size == 0 or summed.sum() == 0:
         raise ValueError("a position of the result has no neighbour with a weight")
-    summed = summed[kept[0] : kept[-1] + 1] / summed.sum()
-    return inside[0] + int(kept[0]), tuple(summed.astype(np.float32).tolist())
+    summed = summed[nonzero[0] : nonzero[-1] + 1] / summed.sum()
+    return inside[0] + int(nonzero[0]), tuple(summed.astype(np.float32).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +141,16 @@ class Resample(PlainOperator):
 
         def counts(rows: Interval) -> Counts:
             inside = [count for count in taps[rows.lo : rows.hi] if count]
-            made, line = len(inside), source.shape[1] * channels
+            computed, line = len(inside), source.shape[1] * channels
             return {
                 "calls": 1,
                 "rows": len(rows),
                 "row_taps": sum(inside),
-                "pixels": made * cols,
-                "taps": made * col_taps,
-                "cleared": made * line,
+                "pixels": computed * cols,
+                "taps": computed * col_taps,
+                "cleared": computed * line,
                 "filled": len(rows) * cols * channels,
-                "values": sum(inside) * line + made * col_taps * channels,
+                "values": sum(inside) * line + computed * col_taps * channels,
             }
 
         return KernelCall("resample_f32", params, scratch_bytes=source.row_bytes, counts=counts)

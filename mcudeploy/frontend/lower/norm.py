@@ -81,8 +81,8 @@ def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ..
     name = node.input(position)
     if not name:
         return np.full(prod(sizes), 1 if position == 1 else 0, np.float32)
-    found = builder.constant(name, "scale and bias").value.astype(np.float32)
-    return np.ascontiguousarray(np.broadcast_to(found, sizes).reshape(-1))
+    values = builder.constant(name, "scale and bias").value.astype(np.float32)
+    return np.ascontiguousarray(np.broadcast_to(values, sizes).reshape(-1))
 
 
 def _with_axes_last(builder: Builder, value: OnnxValue, axis: int) -> OnnxValue:

@@ -100,11 +100,11 @@ def quantized_svdf(builder: Builder, node: Node) -> None:
         "bias": bias.astype(np.int32),
         "weight_scale": scale.astype(np.float32).reshape(1),
     }
-    kept, made = (
+    of_state, of_result = (
         activation_parameters(builder.constants, replace(node, inputs=node.inputs[at : at + 3]), "int8")
         for at in (1, 8)
     )
-    _filtered(builder, node, builder.integers(node.inputs[0]), constants, (kept, made))
+    _filtered(builder, node, builder.integers(node.inputs[0]), constants, (of_state, of_result))
 
 
 def _filtered(
@@ -117,13 +117,13 @@ def _filtered(
     """`quantizations` of the state and of the result, None for floats."""
     filters, memory = constants["weights"].shape
     units = constants["bias"].size
-    kept, made = quantizations or (None, None)
+    of_state, of_result = quantizations or (None, None)
     x = builder.arranged(newest.tensor, newest.index.reshape(1, 1, filters))
-    state = state_input(builder, node.inputs[1], (1, filters, memory), kept)
+    state = state_input(builder, node.inputs[1], (1, filters, memory), of_state)
     if state is None:
-        raise Unsupported("its state is not kept between runs")
-    dtype = DType.FLOAT32 if made is None else DType.INT8
+        raise Unsupported(_LOST)
+    dtype = DType.FLOAT32 if of_result is None else DType.INT8
     op = Svdf(units)
-    tensor = builder.emit(op, (x, state), (1, 1, units), dtype, made, constants=constants, nodes=(node,))
+    tensor = builder.emit(op, (x, state), (1, 1, units), dtype, of_result, constants=constants, nodes=(node,))
     index = np.arange(units, dtype=np.int32).reshape(1, units)
-    builder.define(node.output, OnnxValue(tensor, index, real=made is None, quantization=made))
+    builder.define(node.output, OnnxValue(tensor, index, real=of_result is None, quantization=of_result))

@@ -99,6 +99,7 @@ def is_int16(tensor: TfliteTensor) -> bool:
 
 
 def require_one_image(image: TfliteTensor) -> None:
+    """Raise Unsupported for a batch of several images."""
     if image.shape[0] != 1:
         raise Unsupported(
             f"the batch is {image.shape[0]}; with int16 activations it must be 1: convert the model with a "
@@ -117,6 +118,7 @@ def scale_of(tensor: TfliteTensor) -> float:
 
 
 def meaning_of(tensor: TfliteTensor) -> Scales:
+    """The one scale of a tensor, and its zero point. Raises Unsupported for several, or one of 0 or less."""
     scales = scales_of(tensor)
     if not scales.single or not scales.scale[0] > 0:
         raise Unsupported(f"tensor {tensor.label} needs one scale, above 0")

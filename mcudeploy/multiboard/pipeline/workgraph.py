@@ -36,11 +36,11 @@ class WorkGraph:
 
     def successors(self) -> list[set[int]]:
         """Return the operators that read the values of each operator."""
-        found: list[set[int]] = [set() for _ in self.names]
+        readers: list[set[int]] = [set() for _ in self.names]
         for value in self.values:
             if value.maker is not None:
-                found[value.maker] |= set(value.readers)
-        return found
+                readers[value.maker] |= set(value.readers)
+        return readers
 
 
 def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
@@ -58,9 +58,11 @@ def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
             readers[flow.roots[name]].add(place)
         makers[operator.output] = place
         readers[operator.output] = set()
-    kept = {flow.roots[border.tensor] for border in graph.outputs}
+    outputs = {flow.roots[border.tensor] for border in graph.outputs}
     values = tuple(
-        WorkValue(name, graph.tensors[name].size_bytes, makers.get(name), tuple(sorted(found)), name in kept)
-        for name, found in readers.items()
+        WorkValue(
+            name, graph.tensors[name].size_bytes, makers.get(name), tuple(sorted(places)), name in outputs
+        )
+        for name, places in readers.items()
     )
     return WorkGraph(tuple(graph.operators[at].name for at in positions), values), positions

@@ -51,14 +51,14 @@ def users(graph: Graph, names: Mapping[str, str], first: str) -> dict[str, tuple
     `names`: the units of operators. The application, which accesses inputs and outputs, runs on `first`.
     """
     roots = Dataflow.of(graph).roots
-    found: dict[str, dict[str, None]] = {root: {} for root in roots.values()}
+    units_of: dict[str, dict[str, None]] = {root: {} for root in roots.values()}
     for operator in graph.operators:
         if not operator.op.is_view:
             for tensor in (operator.output, *operator.inputs):
-                found[roots[tensor]][names[operator.name]] = None
+                units_of[roots[tensor]][names[operator.name]] = None
     for border in (*graph.inputs, *graph.outputs):
-        found[roots[border.tensor]][first] = None
-    return {tensor: tuple(units) for tensor, units in found.items()}
+        units_of[roots[border.tensor]][first] = None
+    return {tensor: tuple(units) for tensor, units in units_of.items()}
 
 
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Requirements:
