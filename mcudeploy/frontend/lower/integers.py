@@ -64,8 +64,8 @@ def _cast(builder: Builder, node: Node) -> OnnxValue:
     if to == _HALF:
         real = _in_float(builder, node, _as_real(builder, node, value))
         shape = builder.shape_of(real.tensor)
-        made = builder.emit(Unary("half"), (real.tensor,), shape, DType.FLOAT32, nodes=(node,))
-        return OnnxValue(made, real.index, real=True)
+        result = builder.emit(Unary("half"), (real.tensor,), shape, DType.FLOAT32, nodes=(node,))
+        return OnnxValue(result, real.index, real=True)
     if to in (_INT32, _INT64):
         real = builder.real(name) if value.real else _as_real(builder, node, value)
         return _converted(builder, node, _in_float(builder, node, real), DType.INT32)
@@ -74,8 +74,8 @@ def _cast(builder: Builder, node: Node) -> OnnxValue:
         shape = builder.shape_of(real.tensor)
         zero = {"constant": np.zeros((1, 1, 1), np.float32)}
         unequal = Binary("not_equal", 1, (1, 1, 1))
-        made = builder.emit(unequal, (real.tensor,), shape, DType.FLOAT32, constants=zero, nodes=(node,))
-        return OnnxValue(made, real.index, real=True)
+        result = builder.emit(unequal, (real.tensor,), shape, DType.FLOAT32, constants=zero, nodes=(node,))
+        return OnnxValue(result, real.index, real=True)
     raise Unsupported("casting activations to this type is not supported; float32, int32, int64 and bool are")
 
 
@@ -154,9 +154,9 @@ def _indices(builder: Builder, node: Node) -> tuple[OnnxValue, str]:
 
 def _placed(indices: OnnxValue, rest: tuple[int, ...], axis: int) -> IndexArray:
     """The positions of a Gather's elements in a tensor with a row of shape `rest` for each index."""
-    made = positions((*indices.shape, *rest))
+    places = positions((*indices.shape, *rest))
     rank = indices.index.ndim
-    return np.moveaxis(made, range(rank), range(axis, axis + rank))
+    return np.moveaxis(places, range(rank), range(axis, axis + rank))
 
 
 def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
@@ -188,11 +188,11 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
         constants={"table": table if quantization is None else quantize(table, quantization)},
         nodes=nodes,
     )
-    made = OnnxValue(tensor, _placed(indices, rest, axis), real=True)
+    rows = OnnxValue(tensor, _placed(indices, rest, axis), real=True)
     if quantized:
-        finish(builder, ending, made, quantized=True)
+        finish(builder, ending, rows, quantized=True)
     else:
-        builder.define(node.output, made)
+        builder.define(node.output, rows)
 
 
 def _integer_rows(
@@ -216,8 +216,8 @@ def _gathered(builder: Builder, node: Node, table: OnnxValue) -> OnnxValue:
     source = builder.arranged(table.tensor, moved.reshape(moved.shape[0], 1, prod(rest)), (node,))
     kind = builder.tensors[source]
     shape = (indices.index.size, 1, prod(rest))
-    made = builder.emit(GatherRows(), (vector, source), shape, kind.dtype, kind.quantization, nodes=(node,))
-    return replace(table, tensor=made, index=_placed(indices, rest, axis))
+    rows = builder.emit(GatherRows(), (vector, source), shape, kind.dtype, kind.quantization, nodes=(node,))
+    return replace(table, tensor=rows, index=_placed(indices, rest, axis))
 
 
 def arg_extreme(builder: Builder, node: Node) -> None:
@@ -227,10 +227,10 @@ def arg_extreme(builder: Builder, node: Node) -> None:
     value = ordered(builder, node.inputs[0])
     axis = axis_of(node, value.index.ndim)
     last = node.integer("select_last_index", 0) != 0
-    made = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last, True))
+    indices = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last, True))
     if node.integer("keepdims", 1) == 0:
-        made = replace(made, index=made.index.squeeze(axis))
-    builder.define(node.output, made)
+        indices = replace(indices, index=indices.index.squeeze(axis))
+    builder.define(node.output, indices)
 
 
 def top_k(builder: Builder, node: Node) -> None:
@@ -284,12 +284,12 @@ def scatter(builder: Builder, node: Node) -> None:
 
 
 def _scatter_reduction(node: Node) -> ScatterReduction:
-    found = node.text("reduction", "none")
+    name = node.text("reduction", "none")
     for known in get_args(ScatterReduction):
-        if found == known:
+        if name == known:
             reduction: ScatterReduction = known
             return reduction
-    raise Unsupported(f"reduction {found!r} is not supported")
+    raise Unsupported(f"reduction {name!r} is not supported")
 
 
 def _places(builder: Builder, node: Node, count: int) -> tuple[list[str], dict[str, ConstantArray]]:

@@ -63,8 +63,8 @@ def pad(builder: Builder, node: Node) -> None:
     ending = follow(builder, node.output)
     if value.table is not None and ending.quantization is not None and not ending.clips:
         source = builder.requantized(node.inputs[0], ending.quantization)
-        made = _pad(builder, node, source, amounts, filling)
-        finish(builder, ending, made, quantized=True)
+        result = _pad(builder, node, source, amounts, filling)
+        finish(builder, ending, result, quantized=True)
         return
     builder.define(node.output, _pad(builder, node, builder.real(node.inputs[0]), amounts, filling))
 
@@ -84,29 +84,29 @@ def _mirrored(builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int
     if mode not in _MODES:
         raise Unsupported(f"mode {mode!r} is not supported; constant, edge, reflect and wrap are")
     ends = list(zip(amounts[:rank], amounts[rank:], strict=True))
-    kept = value.index[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in ends)]
+    cropped = value.index[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in ends)]
     around = [(max(before, 0), max(after, 0)) for before, after in ends]
-    if mode == "reflect" and any(max(more) >= size for more, size in zip(around, kept.shape, strict=True)):
-        raise Unsupported(f"pads {amounts} reflect more than {list(kept.shape)} has")
+    if mode == "reflect" and any(max(more) >= size for more, size in zip(around, cropped.shape, strict=True)):
+        raise Unsupported(f"pads {amounts} reflect more than {list(cropped.shape)} has")
     require_bounded(
-        tuple(size + sum(more) for size, more in zip(kept.shape, around, strict=True)), "its result"
+        tuple(size + sum(more) for size, more in zip(cropped.shape, around, strict=True)), "its result"
     )
-    return part(builder, value, np.pad(kept, around, _MODES[mode]), node)
+    return part(builder, value, np.pad(cropped, around, _MODES[mode]), node)
 
 
 def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
     """The amounts before, then the amounts after, of every axis."""
-    given = integers_of(builder.constant(node.input(1), "the pads"))
+    pads = integers_of(builder.constant(node.input(1), "the pads"))
     axes: Sequence[int] = range(rank)
     if node.input(3):
         axes = [axis % rank for axis in integers_of(builder.constant(node.input(3), "the axes"))]
-    if len(given) != 2 * len(axes):
+    if len(pads) != 2 * len(axes):
         raise Unsupported(
-            f"{count_text(len(given), 'pad')} for {len(axes)} {agree(len(axes), 'axis', 'axes')}"
+            f"{count_text(len(pads), 'pad')} for {len(axes)} {agree(len(axes), 'axis', 'axes')}"
         )
     amounts = [0] * (2 * rank)
     for position, axis in enumerate(axes):
-        amounts[axis], amounts[axis + rank] = given[position], given[position + len(axes)]
+        amounts[axis], amounts[axis + rank] = pads[position], pads[position + len(axes)]
     return tuple(amounts)
 
 
@@ -137,7 +137,7 @@ def _stored_filling(builder: Builder, value: OnnxValue, filling: float) -> float
 def _pad(
     builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int, ...], filling: float
 ) -> OnnxValue:
-    """Pad all axes at once, or one axis after the other if they are not dimensions of one stored shape."""
+    """Pad all axes at once, or one axis at a time if they are not dimensions of one stored shape."""
     rank = value.index.ndim
     padded = [axis for axis in range(rank) if amounts[axis] or amounts[axis + rank]]
     try:
@@ -153,35 +153,35 @@ def _pad(
     for axis, dimension in zip(padded, dimensions, strict=True):
         before[dimension], after[dimension] = amounts[axis], amounts[axis + rank]
     rows, cols, channels = (size + before[d] + after[d] for d, size in enumerate(shape))
-    made: Shape = (rows, cols, channels)
+    grown: Shape = (rows, cols, channels)
     tensor = builder.viewed(value.tensor, shape)
     source = builder.tensors[tensor]
     op = Pad((before[0], before[1], before[2]), (after[0], after[1], after[2]), filling)
-    result = builder.emit(op, (tensor,), made, source.dtype, source.quantization, nodes=(node,))
-    return replace(value, tensor=result, index=regrown(value.index, shape, padded, dimensions, made))
+    result = builder.emit(op, (tensor,), grown, source.dtype, source.quantization, nodes=(node,))
+    return replace(value, tensor=result, index=regrown(value.index, shape, padded, dimensions, grown))
 
 
 def dimensions_of(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tuple[Shape, list[int]]:
     """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
     views = (view for axis in axes for view in axis_shapes(value.index, axis))
     for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views):
-        found = [stored_axis(value.index, shape, axis) for axis in axes]
-        if None not in found and len(set(found)) == len(found):
-            return shape, [dimension for dimension in found if dimension is not None]
+        dimensions = [stored_axis(value.index, shape, axis) for axis in axes]
+        if None not in dimensions and len(set(dimensions)) == len(dimensions):
+            return shape, [dimension for dimension in dimensions if dimension is not None]
     raise Unsupported(f"axes {list(axes)} are not dimensions of the value as it lies in memory")
 
 
 def regrown(
-    index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], made: Shape
+    index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], grown: Shape
 ) -> IndexArray:
-    """The index array after the given axes (stored as `dimensions`) have grown to the sizes of `made`."""
+    """The index array after the given axes (stored as `dimensions`) have grown to the sizes of `grown`."""
     sizes = list(index.shape)
-    kept = index
+    anchor = index
     for axis, dimension in zip(axes, dimensions, strict=True):
-        kept = kept.take([0], axis=axis)
-        sizes[axis] = made[dimension]
+        anchor = anchor.take([0], axis=axis)
+        sizes[axis] = grown[dimension]
     places: list[NDArray[np.intp]] = []
-    for dimension, place in enumerate(coordinates(kept, shape)):
+    for dimension, place in enumerate(coordinates(anchor, shape)):
         if dimension in dimensions:
             axis = axes[dimensions.index(dimension)]
             along_axis = [1] * index.ndim
@@ -189,7 +189,7 @@ def regrown(
             places.append(np.broadcast_to(np.arange(sizes[axis]).reshape(along_axis), sizes))
         else:
             places.append(np.broadcast_to(place, sizes))
-    return np.ravel_multi_index(tuple(places), made).astype(np.int32)
+    return np.ravel_multi_index(tuple(places), grown).astype(np.int32)
 
 
 def concat(builder: Builder, node: Node) -> None:
@@ -207,15 +207,15 @@ def concat(builder: Builder, node: Node) -> None:
     if on_int8 and ending.quantization is not None and not ending.clips:
         operands = [builder.pure(name) or builder.requantized(name, ending.quantization) for name in names]
         nodes = fused_nodes(node, ending, quantized=True)
-        made = _concat(builder, node, operands, ending.quantization, nodes)
-        finish(builder, ending, made, quantized=True)
+        result = _concat(builder, node, operands, ending.quantization, nodes)
+        finish(builder, ending, result, quantized=True)
         return
     pure = [builder.pure(name) for name in names] if on_int8 else [None]
     first = pure[0]
     if first is not None and all(v is not None and v.quantization == first.quantization for v in pure):
         operands = [value for value in pure if value is not None]
-        made = _concat(builder, node, operands, first.quantization, (node,))
-        builder.define(node.output, replace(made, table=first.table, quantization=first.quantization))
+        result = _concat(builder, node, operands, first.quantization, (node,))
+        builder.define(node.output, replace(result, table=first.table, quantization=first.quantization))
         return
     if all(not value.real for value in values):
         builder.define(node.output, _integer_concat(builder, node, names))

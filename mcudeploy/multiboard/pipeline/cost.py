@@ -97,11 +97,11 @@ def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTi
 
 def shares(works: list[float], units: int) -> list[int]:
     """Return the number of units for each work, at least one, the others in proportion to the works."""
-    found = [1] * len(works)
+    counts = [1] * len(works)
     for _ in range(units - len(works)):
-        most = max(range(len(works)), key=lambda one: (works[one] / found[one], -one))
-        found[most] += 1
-    return found
+        most = max(range(len(works)), key=lambda one: (works[one] / counts[one], -one))
+        counts[most] += 1
+    return counts
 
 
 def group_ticks(group: Group, units: int, ticks: OperatorTicks) -> float:

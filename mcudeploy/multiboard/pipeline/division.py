@@ -168,8 +168,8 @@ def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) 
     Raises FitError if no region or partition fits, UsageError if the exact mode finds none.
     """
     lines = [task.line(groups) for groups in task.groups(mode)]
-    found = [(line, _divided(line, mode, objective)) for line in lines]
-    divisions = [(line, division) for line, division in found if division is not None]
+    results = [(line, _divided(line, mode, objective)) for line in lines]
+    divisions = [(line, division) for line, division in results if division is not None]
     if not divisions:
         if mode == "exact" and any(best(line, objective) for line in lines):
             raise UsageError("--mode exact finds no partition of this number of groups: take --mode best")
@@ -192,8 +192,8 @@ def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | No
     if mode == "greedy":
         return Division(greedy(line))
     if mode == "exact":
-        found = exact(line, objective, _EXACT_S)
-        return Division(found.regions, proven=found.optimal) if found else None
+        solved = exact(line, objective, _EXACT_S)
+        return Division(solved.regions, proven=solved.optimal) if solved else None
     regions = best(line, objective)
     return Division(regions) if regions else None
 
@@ -201,5 +201,5 @@ def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | No
 def _free_ratio(task: PipelineTask) -> float:
     """Return the throughput ratio of the best partition if links cost nothing and everything fitted."""
     lines = [task.line(groups, FREE) for groups in task.groups("best")]
-    found = [worth(line, best(line, "throughput") or (), "throughput") for line in lines]
-    return task.single_ticks / min(found)
+    ticks = [worth(line, best(line, "throughput") or (), "throughput") for line in lines]
+    return task.single_ticks / min(ticks)

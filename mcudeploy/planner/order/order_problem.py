@@ -66,11 +66,11 @@ class OrderProblem:
     @cached_property
     def after(self) -> tuple[tuple[int, ...], ...]:
         """For each step, the steps that depend on it directly."""
-        found: list[list[int]] = [[] for _ in self.before]
+        dependents: list[list[int]] = [[] for _ in self.before]
         for step, needed in enumerate(self.before):
             for other in needed:
-                found[other].append(step)
-        return tuple(map(tuple, found))
+                dependents[other].append(step)
+        return tuple(map(tuple, dependents))
 
     @cached_property
     def needs(self) -> tuple[int, ...]:
@@ -80,11 +80,11 @@ class OrderProblem:
     @cached_property
     def touches(self) -> tuple[tuple[int, ...], ...]:
         """For each step, the buffers that it touches."""
-        found: list[list[int]] = [[] for _ in self.before]
+        touched: list[list[int]] = [[] for _ in self.before]
         for number, buffer in enumerate(self.buffers):
             for step in buffer.touched_by:
-                found[step].append(number)
-        return tuple(map(tuple, found))
+                touched[step].append(number)
+        return tuple(map(tuple, touched))
 
     @cached_property
     def touching(self) -> tuple[int, ...]:
@@ -107,10 +107,10 @@ class OrderProblem:
     @cached_property
     def chances_of(self) -> dict[int, list[InPlace]]:
         """The `chances` of each step that has any, in their order."""
-        found: dict[int, list[InPlace]] = {}
+        by_step: dict[int, list[InPlace]] = {}
         for chance in self.chances:
-            found.setdefault(chance.step, []).append(chance)
-        return found
+            by_step.setdefault(chance.step, []).append(chance)
+        return by_step
 
     def saving(self, chance: InPlace) -> int:
         """Return the bytes that an in-place candidate saves."""
@@ -244,9 +244,9 @@ def mask_of(steps: Iterable[int]) -> int:
 
 def members(mask: int) -> list[int]:
     """Return the steps in a set, ascending."""
-    found = []
+    steps = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        steps.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return steps
