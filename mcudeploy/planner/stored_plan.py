@@ -26,7 +26,7 @@ def stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
     """
     model, made, plan = joined_plan(model, board, path, rules)
-    footprint.require_fit(plan, made.calls, board, None)
+    footprint.require_fit(plan, made.calls, board)
     require_sound(plan, made, board, path)
     return model, made, plan
 

@@ -112,9 +112,9 @@ def _offsets_bytes(tape: Tape, alignment: int) -> int:
     return len(stored) * integer_bits(max(stored, default=0) // alignment) // 8
 
 
-def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:
+def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> None:
     """Raises FitError if arena or constants exceed the board, with the missing bytes."""
-    short = missing(plan, calls, board, ram_limit)
+    short = missing(plan, calls, board, None)
     if short:
         raise FitError(" ".join(short))
 
