@@ -71,6 +71,7 @@ def plan_model(
 
     A plan whose measurement missed the latency limit is skipped.
     """
+    progress.stage(f"planning {path.name}")
     made = _planned(path, board, options, progress)
     limit = made.planned.limit(options.max_overhead)
     chosen = through(lambda: known_within_limit(made, limit))
