@@ -102,16 +102,11 @@ class Segments:
         Every tensor is assumed to live until its last reader runs, though rows which that does not read may
         die earlier. Cut segments are simulated only if the rest fits.
         """
-        place = 0
-        for first, sizes in sections:
-            if max(self._uncut_bytes[place:first], default=0) > most_bytes:
-                return True
-            place = first + len(sizes)
-            if max(self.border_bytes[first], self.border_bytes[place]) > most_bytes:
-                return True
-        if max(self._uncut_bytes[place:], default=0) > most_bytes:
-            return True
         rows = {first + at: one for first, sizes in sections for at, one in enumerate(sizes)}
+        uncut = (load for place, load in enumerate(self._uncut_bytes) if place not in rows)
+        ends = (place for first, sizes in sections for place in (first, first + len(sizes)))
+        if max((*uncut, *(self.border_bytes[place] for place in ends))) > most_bytes:
+            return True
         return any(self._least_bytes(segment, rows) > most_bytes for segment in sections)
 
     @cached_property
