@@ -90,9 +90,9 @@ def qgemm(make: Maker) -> None:
         alpha = float(make.attributes.get("alpha", 1.0))
         operands.append(_bias(make, bias, alpha * scales[0] * scales[1].reshape(-1)))
     out = make.outputs[0]
-    made = make.add("Gemm", *operands, out="" if y_scale else out, **attributes)
+    result = make.add("Gemm", *operands, out="" if y_scale else out, **attributes)
     if y_scale:
-        _stored(make, made, y_scale, y_zero, out)
+        _stored(make, result, y_scale, y_zero, out)
 
 
 def of_one(op: str) -> Callable[[Maker], None]:
@@ -101,8 +101,8 @@ def of_one(op: str) -> Callable[[Maker], None]:
     def rule(make: Maker) -> None:
         x, x_scale, x_zero, y_scale, y_zero = padded(make.inputs, 5)
         _require_channels_first(make)
-        made = make.add(op, real(make, x, x_scale, x_zero), **_float_attributes(make))
-        _stored(make, made, y_scale, y_zero, make.outputs[0])
+        result = make.add(op, real(make, x, x_scale, x_zero), **_float_attributes(make))
+        _stored(make, result, y_scale, y_zero, make.outputs[0])
 
     return rule
 
@@ -112,8 +112,8 @@ def of_two(op: str) -> Callable[[Maker], None]:
 
     def rule(make: Maker) -> None:
         a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = padded(make.inputs, 8)
-        made = make.add(op, real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero))
-        _stored(make, made, y_scale, y_zero, make.outputs[0])
+        result = make.add(op, real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero))
+        _stored(make, result, y_scale, y_zero, make.outputs[0])
 
     return rule
 
@@ -130,8 +130,8 @@ def qlinear_concat(make: Maker) -> None:
     """Concatenate tensors that each have their own quantisation."""
     y_scale, y_zero, *given = make.inputs
     parts = [real(make, *given[first : first + 3]) for first in range(0, len(given), 3)]
-    made = make.add("Concat", *parts, **_float_attributes(make))
-    _stored(make, made, y_scale, y_zero, make.outputs[0])
+    result = make.add("Concat", *parts, **_float_attributes(make))
+    _stored(make, result, y_scale, y_zero, make.outputs[0])
 
 
 def same(make: Maker) -> None:
@@ -142,8 +142,8 @@ def same(make: Maker) -> None:
 def conv_integer(make: Maker) -> None:
     """Multiply integers as floats. The sums are whole numbers; a Cast to float32 after them loses no more."""
     x, w, x_zero, w_zero = padded(make.inputs, 4)
-    made = make.add("Conv", _steps(make, x, x_zero), _steps(make, w, w_zero, 0), **make.attributes)
-    _whole(make, made)
+    result = make.add("Conv", _steps(make, x, x_zero), _steps(make, w, w_zero, 0), **make.attributes)
+    _whole(make, result)
 
 
 def matmul_integer(make: Maker) -> None:
@@ -160,17 +160,17 @@ def _steps(make: Maker, x: str, zero_point: str, axis: int | None = None) -> str
     return real(make, x, scale, zero_point, axis)
 
 
-def _whole(make: Maker, made: str) -> None:
-    make.whole[make.outputs[0]] = made
-    make.add("Cast", made, out=make.outputs[0], to=TensorProto.INT32)
+def _whole(make: Maker, result: str) -> None:
+    make.whole[make.outputs[0]] = result
+    make.add("Cast", result, out=make.outputs[0], to=TensorProto.INT32)
 
 
 def cast_of_whole(make: Maker) -> None:
     """Replace a Cast to float32 of sums that are already floats."""
-    made = make.whole.get(make.inputs[0])
-    if made is None or make.attributes.get("to") != TensorProto.FLOAT:
+    result = make.whole.get(make.inputs[0])
+    if result is None or make.attributes.get("to") != TensorProto.FLOAT:
         return
-    make.add("Identity", made, out=make.outputs[0])
+    make.add("Identity", result, out=make.outputs[0])
 
 
 def matmul_integer_to_float(make: Maker) -> None:
@@ -181,9 +181,9 @@ def matmul_integer_to_float(make: Maker) -> None:
 
 def _product(make: Maker, a: str, b: str, bias: str) -> None:
     """Write the product of matrices, plus a bias if there is one."""
-    made = make.add("MatMul", a, b, out="" if bias else make.outputs[0])
+    result = make.add("MatMul", a, b, out="" if bias else make.outputs[0])
     if bias:
-        make.add("Add", made, bias, out=make.outputs[0])
+        make.add("Add", result, bias, out=make.outputs[0])
 
 
 def matmul_nbits(make: Maker) -> None:

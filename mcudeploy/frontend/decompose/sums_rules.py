@@ -159,10 +159,10 @@ def mixed_power(make: Maker) -> None:
         name if real else make.add("Cast", name, to=TensorProto.FLOAT)
         for name, real in zip(make.inputs, floats, strict=True)
     )
-    made = make.add("Pow", *operands, out=make.outputs[0] if floats[0] else "")
+    result = make.add("Pow", *operands, out=make.outputs[0] if floats[0] else "")
     if not floats[0]:
         to = element_type(kinds[0])
-        make.add("Cast", made, out=make.outputs[0], to=to)
+        make.add("Cast", result, out=make.outputs[0], to=to)
 
 
 def computed_clip(make: Maker) -> None:
