@@ -35,7 +35,7 @@ def check_model(path: Path, board: Board | None, options: Options, period_ms: fl
         if not error.problems:
             raise
         return Checked(problems=error.problems)
-    parameters = parameter_count(path)
+    parameters = parameter_count(path, model.choices.shapes)
     if board is None:
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
         plan = unsplit_plan(model, load_board("host"), schedule)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from onnx import TensorProto
 
+from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.protos import constants_of, graphs_of
+from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.parsing import parse
 
 _VALUES = {
@@ -32,9 +34,12 @@ _SELDOM = {TensorProto.INT32, TensorProto.UINT32}
 """Shapes, axes and indices; 32-bit integers are parameters if they are quantised, as biases are."""
 
 
-def parameter_count(path: Path) -> int:
-    """Count the elements of weights, biases and other parameters, as stored. Raises ModelError."""
-    graphs = list(graphs_of(parse(path).proto.graph))
+def parameter_count(path: Path, shapes: Shapes = NO_SHAPES) -> int:
+    """Count the elements of weights, biases and other parameters, as stored; `shapes`: those of --shape.
+
+    Raises ModelError.
+    """
+    graphs = list(graphs_of(parse(path, InputChoices(shapes)).proto.graph))
     values, quantised = set[str](), set[str]()
     for node in (node for graph in graphs for node in graph.node):
         places = (0,) if node.op_type.startswith("QLinear") else range(len(node.input))

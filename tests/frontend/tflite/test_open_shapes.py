@@ -13,6 +13,7 @@ from flat_files import NONE, FlatFile, litert
 from programs import HOST, QUICK, results
 
 from mcudeploy.frontend import load
+from mcudeploy.planner.plan_options import Options
 from tests import reports
 
 
@@ -51,6 +52,16 @@ def test_an_output_that_is_a_constant_of_the_file(tmp_path: Path) -> None:
     report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert [output.shape for output in load(path).outputs] == [(1, 4), (2, 3)]
+
+
+def test_check_takes_the_shapes_of_the_user(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, y = f.add(1, 3, name="x", signature=(-1, -1)), f.add(1, 3, signature=(-1, -1))
+    f.operator("ADD", [x, f.constant(np.float32(2), np.float32)], y, FusedActivationFunction=NONE)
+    path = f.save(tmp_path, [x], [y])
+    report = reports.check_model(path, None, Options(shapes=(("x", (4, 5)),)))
+    assert report["supported"]
+    assert report["parameters"] == 1
 
 
 def test_an_open_size_that_fits_no_operator(tmp_path: Path) -> None:
