@@ -92,7 +92,7 @@ RESTRICTIONS = {
     "Concat": "constants at the ends, which take the flash of the whole result",
     "Conv": "weights constant; 3-D: float32, by 2-D convolutions",
     "ConvInteger": "weights and zero points constant; read by Cast to float32",
-    "ConvTranspose": "1-D and 2-D; weights constant, int8 ones stay integers; dilations 1",
+    "ConvTranspose": "1-D and 2-D; weights constant, int8 ones stay integers",
     "CumProd": "of float32; axis constant",
     "CumSum": "of float32; axis constant",
     "DFT": "length and axis constant; one side of a spectrum of real numbers, of even length, by radices of "

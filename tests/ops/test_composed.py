@@ -155,6 +155,33 @@ def test_transposed_convolution(kernel: tuple[int, ...], attributes: dict[str, A
     check_float(node("ConvTranspose", "x", "w", constants={"w": constants["w"]}, **attributes), {"x": x})
 
 
+@pytest.mark.parametrize(
+    ("kernel", "attributes"),
+    [
+        ((3, 2), {"dilations": [2, 1], "pads": [4, 1, 4, 0]}),
+        ((3, 3), {"dilations": [3, 2], "strides": [2, 1], "pads": [4, 0, 3, 1], "group": 2}),
+        ((3,), {"dilations": [3], "strides": [2], "auto_pad": "SAME_UPPER"}),
+    ],
+)
+def test_transposed_convolution_with_dilations(kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(8)
+    x = normal(rng, (1, 4, *(5, 6)[: len(kernel)]))
+    constants = {"w": normal(rng, (4, 3, *kernel))}
+    check_float(node("ConvTranspose", "x", "w", constants=constants, **attributes), {"x": x})
+
+
+def test_a_transposed_convolution_computes_no_row_of_its_padding() -> None:
+    """With stride 1 it is one convolution, whose padding is what the pads leave."""
+    rng = np.random.default_rng(8)
+    constants = {"w": normal(rng, (4, 1, 3, 3))}
+    attributes = {"group": 4, "dilations": [2, 1], "pads": [4, 1, 4, 1]}
+    graph = check_float(
+        node("ConvTranspose", "x", "w", constants=constants, **attributes),
+        {"x": normal(rng, (1, 4, 5, 9))},
+    )
+    assert [operator.op.kind for operator in graph.operators] == ["Conv2d"]
+
+
 @_TRANSPOSED
 @pytest.mark.parametrize("clips", [False, True])
 def test_transposed_convolution_of_integers(

@@ -18,29 +18,43 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class _ConvAxis:
-    """One dimension of the image: stride, `taps` of the convolution, its padding, and the part of the blocks
-    that is the result.
+    """One dimension of the image: stride, `taps` of the convolution and their `dilation`, its padding, and
+    the part of the computed blocks that is the result.
 
-    Result stride * q + r, before the padding is cut, is the sum over j of input q - j times tap
-    stride * j + r.
+    Result stride * q + r, before the padding is cut, is the sum over j of input q - dilation * j times tap
+    stride * j + r. Blocks q that lie in the padding as a whole are not computed.
     """
 
     stride: int
     taps: int
+    dilation: int
+    spread: int
     pads: tuple[int, int]
     first: int
     end: int
 
     @classmethod
-    def of(cls, size: int, kernel: int, stride: int, before: int, made: int) -> _ConvAxis:
-        """Parameters along one axis; `made` pixels of the result follow `before` pixels that are cut."""
-        taps = -(-kernel // stride)
+    def of(cls, size: int, kernel: int, steps: tuple[int, int], before: int, made: int) -> _ConvAxis:
+        """Parameters along one axis; `steps`: stride and dilation; `made` pixels of the result follow
+        `before` pixels that are cut. With a stride, zeros separate the taps of the filter.
+        """
+        stride, dilation = steps
+        spread = 1 if stride == 1 else dilation
+        taps = -(-((kernel - 1) * spread + 1) // stride)
+        apart = dilation // spread
+        reach = (taps - 1) * apart
+        cut = min(before // stride, reach)
         blocks = -(-(before + made) // stride)
-        return cls(stride, taps, (taps - 1, max(blocks - size, 0)), before, before + made)
+        first = before - cut * stride
+        return cls(stride, taps, apart, spread, (reach - cut, max(blocks - size, 0)), first, first + made)
+
+    def blocks(self, size: int) -> int:
+        """Number of blocks that the convolution of an image computes."""
+        return size + sum(self.pads) - (self.taps - 1) * self.dilation
 
 
 def conv_transpose(make: Maker) -> None:
-    """Replace ConvTranspose; weights must be constant, dilations 1. Weights of 8 bits stay integers."""
+    """Replace ConvTranspose; weights must be constant. Weights of 8 bits stay integers."""
     x, shape = make.inputs[0], make.sizes(make.inputs[0])
     weights = make.constant_of(make.inputs[1], "the weights")
     bias = make.constant_of(make.inputs[2], "the bias") if make.input(2) else None
@@ -52,7 +66,9 @@ def conv_transpose(make: Maker) -> None:
     axes = _axes(make, shape[2:], weights.shape[2:])
     filled = [*weights.shape[:2], *(axis.taps * axis.stride for axis in axes)]
     if np.prod(filled, dtype=float) > MAX_TENSOR_ELEMENTS:
-        raise Unsupported(f"its strides make weights of more than {MAX_TENSOR_ELEMENTS} elements")
+        raise Unsupported(
+            f"its strides and dilations make weights of more than {MAX_TENSOR_ELEMENTS} elements"
+        )
     strides = [axis.stride for axis in axes]
     count = weights.shape[1]
     inputs = [x, _weights(make, weights, axes, groups)]
@@ -60,8 +76,9 @@ def conv_transpose(make: Maker) -> None:
         by_group = bias.reshape(groups, 1, count)
         inputs.append(make.constant(np.tile(by_group, (1, int(np.prod(strides)), 1)).reshape(-1)))
     pads = [axis.pads[0] for axis in axes] + [axis.pads[1] for axis in axes]
-    made = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=[axis.taps for axis in axes])
-    blocks = [size + sum(axis.pads) - axis.taps + 1 for size, axis in zip(shape[2:], axes, strict=True)]
+    kernel, dilations = [axis.taps for axis in axes], [axis.dilation for axis in axes]
+    made = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=kernel, dilations=dilations)
+    blocks = [axis.blocks(size) for size, axis in zip(shape[2:], axes, strict=True)]
     apart = make.reshaped(made, (shape[0], groups, *strides, count, *blocks))
     perm = [0, 1, rank + 2]
     for axis in range(rank):
@@ -79,21 +96,24 @@ def conv_transpose(make: Maker) -> None:
 def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_ConvAxis]:
     """The parameters of every dimension of the image."""
     rank, given = len(sizes), make.attributes
-    if any(step != 1 for step in given.get("dilations", ())):
-        raise Unsupported(f"dilations {list(given['dilations'])} are not supported; 1 is")
-    strides = [int(stride) for stride in given.get("strides", (1,) * rank)]
+    strides, dilations = (
+        [int(step) for step in given.get(name, (1,) * rank)] for name in ("strides", "dilations")
+    )
     made = make.sizes(make.outputs[0])[2:]
     if given.get("auto_pad", b"NOTSET") in (b"NOTSET", b"") and "output_shape" not in given:
         before = [int(pad) for pad in given.get("pads", (0,) * (2 * rank))[:rank]]
     else:
         more = given.get("output_padding", (0,) * rank)
         total = [
-            max(stride * (size - 1) + int(extra) + taps - out, 0)
-            for stride, size, extra, taps, out in zip(strides, sizes, more, kernel, made, strict=True)
+            max(stride * (size - 1) + int(extra) + (taps - 1) * apart + 1 - out, 0)
+            for stride, size, extra, taps, apart, out in zip(
+                strides, sizes, more, kernel, dilations, made, strict=True
+            )
         ]
         upper = given.get("auto_pad") == b"SAME_UPPER"
         before = [pad // 2 if upper else pad - pad // 2 for pad in total]
-    return [_ConvAxis.of(*each) for each in zip(sizes, kernel, strides, before, made, strict=True)]
+    steps = zip(strides, dilations, strict=True)
+    return [_ConvAxis.of(*each) for each in zip(sizes, kernel, steps, before, made, strict=True)]
 
 
 def _weights(make: Maker, weights: NDArray[np.float32], axes: list[_ConvAxis], groups: int) -> str:
@@ -112,9 +132,10 @@ def _weights(make: Maker, weights: NDArray[np.float32], axes: list[_ConvAxis], g
 
 def _filters(weights: NDArray[_Number], axes: list[_ConvAxis], groups: int) -> NDArray[_Number]:
     """[C, M, taps...] -> [groups * stride... * M, C / groups, taps of the convolution...]."""
-    depth, count, *kernel = weights.shape
-    more = [(0, axis.taps * axis.stride - size) for axis, size in zip(axes, kernel, strict=True)]
-    full = np.pad(weights, [(0, 0), (0, 0), *more])
+    depth, count = weights.shape[:2]
+    full = np.zeros((depth, count, *(axis.taps * axis.stride for axis in axes)), weights.dtype)
+    places = [np.arange(size) * axis.spread for axis, size in zip(axes, weights.shape[2:], strict=True)]
+    full[np.ix_(np.arange(depth), np.arange(count), *places)] = weights
     split = full.reshape(groups, depth // groups, count, *(n for a in axes for n in (a.taps, a.stride)))
     taps = range(3, 3 + 2 * len(axes), 2)
     turned = np.flip(split, tuple(taps)).transpose(0, *(at + 1 for at in taps), 2, 1, *taps)
