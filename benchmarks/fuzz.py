@@ -3,6 +3,7 @@
     python benchmarks/fuzz.py --graphs 2000 --seed 0 --jobs 2 --keep /tmp/found
     python benchmarks/fuzz.py --graphs 0 --tflite 500
     python benchmarks/fuzz.py --graphs 0 --windows 300
+    python benchmarks/fuzz.py --graphs 0 --forms 1000
 
 Most graphs have traits beside the usual layers: a batch of several, operators that are decomposed, If, Loop
 and Scan, recurrent operators, activations of 16 bits, values of int32 and int64.
@@ -11,6 +12,8 @@ With --keep, each graph with a defect is stored as NAME.onnx with the findings, 
 With --tflite, graphs of .tflite files are drawn as well, and compared with LiteRT's reference kernels too.
 With --windows, networks over a window that moves: each run of the program by rows (--hop), with three choices
 of kept rows, must equal the program of the whole window bit for bit.
+With --forms, each graph and two other forms of it (initializers as Constant nodes or as inputs, Identities,
+another order of nodes, other names) must have the same outputs and the same arena.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ import onnx
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("tests", ".")]
 
 from fuzzing.flat import draw_flat  # noqa: E402
+from fuzzing.forms import examine_forms  # noqa: E402
 from fuzzing.generate import KINDS, TRAITS, draw, traits_of  # noqa: E402
 from fuzzing.hops import examine_hops  # noqa: E402
 from fuzzing.reduce import reduced  # noqa: E402
@@ -66,6 +70,7 @@ def main() -> int:
     parser.add_argument("--graphs", type=int, default=60)
     parser.add_argument("--tflite", type=int, default=0, help="how many .tflite files")
     parser.add_argument("--windows", type=int, default=0, help="how many networks over windows that move")
+    parser.add_argument("--forms", type=int, default=0, help="how many graphs in several forms")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plain", action="store_true", help="graphs without traits")
@@ -86,12 +91,12 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Seeds of ONNX graphs, .tflite files or networks over windows; `plain`: without traits; `unsplit`: only
-    that plan.
+    """Seeds of ONNX graphs, .tflite files, networks over windows or graphs in several forms; `plain`: without
+    traits; `unsplit`: only that plan.
     """
 
     seeds: range
-    source: Literal["onnx", "tflite", "windows"]
+    source: Literal["onnx", "tflite", "windows", "forms"]
     plain: bool
     unsplit: bool
     keep: Path | None
@@ -106,6 +111,7 @@ def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
             ("onnx", arguments.seed + arguments.graphs),
             ("tflite", arguments.seed + arguments.tflite),
             ("windows", arguments.seed + arguments.windows),
+            ("forms", arguments.seed + arguments.forms),
         )
         for first in range(arguments.seed, end, _BATCH)
     ]
@@ -122,7 +128,8 @@ def _batch(batch: _Batch) -> Tally:
     with tempfile.TemporaryDirectory(prefix="mcudeploy-fuzz-") as folder:
         if batch.source == "windows":
             return _windows(batch, Path(folder))
-        labels, subjects = (_flat if batch.source == "tflite" else _onnx)(batch, Path(folder))
+        examine_batch = {"onnx": _onnx, "tflite": _flat, "forms": _forms}[batch.source]
+        labels, subjects = examine_batch(batch, Path(folder))
         for (kind, traits), subject in zip(labels, subjects, strict=True):
             tally.verdicts[kind, subject.verdict] += 1
             tally.by_trait.update((trait, subject.verdict) for trait in traits)
@@ -144,11 +151,21 @@ _Label = tuple[str, tuple[str, ...]]
 """Return the kind of a graph, and its traits."""
 
 
-def _onnx(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:
+def _drawn(batch: _Batch) -> tuple[list[_Label], list[tuple[str, int, onnx.ModelProto]]]:
     drawn = [draw(seed, () if batch.plain else traits_of(seed)) for seed in batch.seeds]
-    models = [(f"g{it.seed}", it.seed, it.model) for it in drawn]
     labels = [(it.kind, tuple(it.traits) or ("plain",)) for it in drawn]
+    return labels, [(f"g{it.seed}", it.seed, it.model) for it in drawn]
+
+
+def _onnx(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:
+    labels, models = _drawn(batch)
     return labels, examine(models, folder, [] if batch.unsplit else None)
+
+
+def _forms(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:
+    labels, models = _drawn(batch)
+    subjects = examine_forms(models, folder)
+    return [label for label in labels for _ in range(len(subjects) // len(models))], subjects
 
 
 def _flat(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:

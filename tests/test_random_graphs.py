@@ -11,6 +11,7 @@ import onnx
 import pytest
 from fuzzing import plans, running
 from fuzzing.flat import draw_flat
+from fuzzing.forms import examine_forms
 from fuzzing.generate import TRAITS, Drawn, Trait, draw, traits_of
 from fuzzing.plans import Made
 from fuzzing.reduce import smaller
@@ -48,6 +49,28 @@ def test_graphs_with_a_trait_are_verified_or_refused_by_name(trait: Trait, tmp_p
     first = 1000 * TRAITS.index(trait)
     drawn = [draw(first + at, {trait, others[at]}) for at in range(_OF_A_TRAIT)]
     assert_verified(drawn, tmp_path)
+
+
+def test_other_forms_of_graphs_give_the_same_outputs(tmp_path: Path) -> None:
+    drawn = [draw(seed, traits_of(seed)) for seed in (3, 5)]
+    subjects = examine_forms([(f"g{it.seed}", it.seed, it.model) for it in drawn], tmp_path)
+    assert [(it.name, it.findings) for it in subjects if it.findings] == [] and len(subjects) == 6
+
+
+def test_a_form_with_other_outputs_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A rewriting that negates the output."""
+
+    def negated(model: onnx.ModelProto, _: np.random.Generator) -> None:
+        model.graph.node[-1].op_type = "Neg"
+
+    monkeypatch.setattr("fuzzing.forms.FORMS", dict.fromkeys(("constants", "identities"), negated))
+    chain = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["y"])],
+        "chain", *([helper.make_tensor_value_info(name, 1, [1, 8])] for name in "xy"),
+    )  # fmt: skip
+    model = helper.make_model(chain, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    base, *others = examine_forms([("g", 0, model)], tmp_path)
+    assert base.verdict == "verified" and [it.verdict for it in others] == ["form", "form"]
 
 
 def test_a_value_between_two_int16_steps_may_be_rounded_to_either(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.legacy import put_right
 from mcudeploy.frontend.onnx.named_states import amend
 from mcudeploy.frontend.onnx.nodes import Parsed
+from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.frontend.onnx.protos import opset_of
 from mcudeploy.frontend.onnx.rounding import round_exactly
 from mcudeploy.frontend.onnx.shapes import Shapes
@@ -56,6 +57,7 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
 
 def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
     """The model in the forms that the reader and the reference share, and notes on what changed."""
+    in_plain_forms(proto)
     notes = with_numbers(proto)
     proto = put_right(proto)
     return proto, (*notes, dynamic_ranges.NOTE) if dynamic_ranges.in_floats(proto) else notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from mcudeploy.frontend.onnx.convert import (
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
+from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
@@ -54,7 +55,8 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
         values = {name: values[name] for name in _infos(parsed.proto)}
     require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
     own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
-    flat, unrolled = _flat(proto)
+    kept = {name for state in parsed.states for name in (state.first, state.before, state.after)}
+    flat, unrolled = _flat(proto, kept)
     found = _typed(_modern(flat))
     proto, states = found.proto, Stateful(parsed.states)
     if stateful and not parsed.states:
@@ -154,19 +156,23 @@ def _modern(proto: ModelProto) -> ModelProto:
         raise ModelError(f"{found}: {fault}") from fault
 
 
-def _flat(proto: ModelProto) -> tuple[ModelProto, dict[str, str]]:
-    """Inline the model's functions and remove control flow; return the reasons, by label, why nodes with
-    graphs remain.
+def _flat(proto: ModelProto, kept: Collection[str] = ()) -> tuple[ModelProto, dict[str, str]]:
+    """Inline the model's functions, remove control flow, and bring what was inside into plain forms; return
+    the reasons, by label, why nodes with graphs remain. The names `kept` stay.
     """
     try:
         plain = inlined(proto)
         plain = plain if plain is proto else _checked(plain)
     except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    if not any(map(is_control, plain.graph.node)):
-        return plain, {}
-    flat, refusals = flattened(plain, Folder(model_of(plain, ())))
-    return _checked(flat), refusals
+    flat, refusals = plain, dict[str, str]()
+    if any(map(is_control, plain.graph.node)):
+        flat, refusals = flattened(plain, Folder(model_of(plain, ())))
+        flat = _checked(flat)
+    if flat is not proto:  # the reference names states after the values that nodes write
+        written = {it for node in flat.graph.node if node.op_type != "Identity" for it in node.output}
+        in_plain_forms(flat, written.union(kept))
+    return flat, refusals
 
 
 def _typed(proto: ModelProto) -> Typed:

@@ -27,8 +27,10 @@ from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import judge
 
-BAD = ("wrong", "fault", "traceback", "sanitizer")
-"""Kinds of findings that are defects: of outputs, of unexpected errors, of the process."""
+BAD = ("wrong", "fault", "traceback", "sanitizer", "form")
+"""Kinds of findings that are defects: of outputs, of unexpected errors, of the process, of a graph in another
+form.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class Subject:
     """Of a .tflite file, the operator that makes each tensor."""
     findings: list[Finding] = field(default_factory=list)
     made: list[tuple[Made, programs.Written]] = field(default_factory=list)
+    outputs: list[bytes] = field(default_factory=list)
+    """Of the unsplit plan."""
     seconds: float = 0.0
 
     @property
@@ -189,6 +193,7 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
                     subject.findings += [Finding("wrong", "beside LiteRT", reason) for reason in reasons]
                 runner.select(numbers[written.symbol], subject.seed + 1)
                 expected = _outputs(runner, storage, samples[0])
+                subject.outputs = [value.tobytes() for value in expected]
             for again in ("", ", the second time"):
                 _compare(subject, made, expected, _outputs(runner, storage, samples[0]), again)
         if expected is None:

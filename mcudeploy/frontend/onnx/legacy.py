@@ -8,13 +8,13 @@ from contextlib import suppress
 from onnx import ModelProto, NodeProto, helper, shape_inference, version_converter
 from onnx.version_converter import ConvertError
 
+from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.frontend.onnx.protos import (
     ONNX_DOMAINS,
     constants_of,
     copy_of,
     graphs_in,
     graphs_of,
-    held_by,
     in_order,
     opset_of,
     refill,
@@ -24,8 +24,6 @@ _RUN_FROM = 7
 """First opset that ONNX Runtime runs."""
 _FALLBACK_OPSET = 17
 """Opset of a file that uses no operator of ONNX itself."""
-_INITIALIZERS_ALONE = 4
-"""First file format in which initializers need not be inputs."""
 _NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
 """First opset with LayerNormalization, and the first in whose models ONNX Runtime is asked for it."""
 _ASIDE = "mcudeploy.aside"
@@ -91,20 +89,9 @@ def _runnable(proto: ModelProto) -> ModelProto:
         converted = version_converter.convert_version(shape_inference.infer_shapes(converted), _RUN_FROM - 1)
         _align_operands(converted)
         converted = version_converter.convert_version(shape_inference.infer_shapes(converted), _RUN_FROM)
-        _as_initializers(converted)
+        in_plain_forms(converted)  # Constant nodes hold floats only before opset 9, converted ones integers
         return converted
     return proto
-
-
-def _as_initializers(proto: ModelProto) -> None:
-    """Make Constant nodes initializers: before opset 9 they hold floats only, and converted ones integers."""
-    for node in proto.graph.node:
-        held = held_by(node)
-        if held is not None:
-            proto.graph.initializer.append(held)
-            proto.graph.initializer[-1].name = node.output[0]
-    refill(proto.graph.node, [node for node in proto.graph.node if held_by(node) is None])
-    proto.ir_version = max(proto.ir_version, _INITIALIZERS_ALONE)
 
 
 def _align_operands(proto: ModelProto) -> None:

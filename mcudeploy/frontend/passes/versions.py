@@ -9,6 +9,7 @@ from onnx.version_converter import ConvertError
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.text import printable
+from mcudeploy.frontend.onnx.plain_forms import INITIALIZERS_ALONE
 from mcudeploy.frontend.onnx.protos import (
     DOMAIN_WAYS_OUT,
     ONNX_DOMAINS,
@@ -23,9 +24,6 @@ OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
 
 _NEWEST_TESTED = 28
 """The newest opset in which ONNX's node tests ran."""
-
-_INITIALIZERS_ALONE = 4
-"""First file format in which initializers need not be inputs."""
 
 _LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
@@ -42,7 +40,7 @@ def modern(proto: ModelProto) -> ModelProto:
         converted = version_converter.convert_version(_set_aside(proto), _LOWERED_FROM)
         _resized(converted)
         _drop_masks(converted)
-        converted.ir_version = max(converted.ir_version, _INITIALIZERS_ALONE)
+        converted.ir_version = max(converted.ir_version, INITIALIZERS_ALONE)
         return converted
     except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, ConvertError) as fault:
         reason = printable(" ".join(str(fault).split())[:200])

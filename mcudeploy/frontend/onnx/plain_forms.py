@@ -1,0 +1,127 @@
+"""One form of a graph for the many that exporters write: constants are initializers alone, and nothing is
+only renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, fixed_shape, graphs_in, graphs_of, refill
+
+INITIALIZERS_ALONE = 4
+"""First file format in which initializers need not be inputs."""
+
+
+def in_plain_forms(proto: ModelProto, kept: Collection[str] = ()) -> None:
+    """Make Constant nodes of the main graph initializers, which are not inputs, and remove Identities.
+
+    Values of the names `kept`, inputs and outputs keep their names. Graphs inside nodes stay.
+    """
+    graph = proto.graph
+    made = [name for node in graph.node for name in node.output if name]
+    made += (value.name for value in graph.input)
+    if len(made) != len(set(made)):  # the reader refuses it
+        return
+    if _constants_alone(graph):
+        proto.ir_version = max(proto.ir_version, INITIALIZERS_ALONE)
+    _without_identities(graph, kept)
+
+
+def _constants_alone(graph: GraphProto) -> bool:
+    """Make Constant nodes initializers, and initializers constants; return whether there were such."""
+    there = {tensor.name for tensor in graph.initializer}
+    held = {node.output[0]: tensor for node in graph.node if (tensor := _held(node)) is not None}
+    held = {name: tensor for name, tensor in held.items() if name not in there}
+    inputs = [value for value in graph.input if value.name not in there]
+    if not held and len(inputs) == len(graph.input):
+        return False
+    for name, tensor in held.items():
+        graph.initializer.append(tensor)
+        graph.initializer[-1].name = name
+    refill(graph.node, [node for node in graph.node if held.keys().isdisjoint(node.output)])
+    refill(graph.input, inputs)
+    return True
+
+
+def _held(node: NodeProto) -> TensorProto | None:
+    """The tensor of a Constant node of any form but the sparse one; None for other nodes."""
+    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or node.input or len(node.output) != 1:
+        return None
+    if len(node.attribute) != 1 or not node.output[0]:
+        return None
+    item = node.attribute[0]
+    match item.name, item.type:
+        case "value", AttributeProto.TENSOR:
+            tensor: TensorProto = item.t
+            return tensor
+        case "value_int", AttributeProto.INT:
+            return helper.make_tensor("", TensorProto.INT64, [], [item.i])
+        case "value_ints", AttributeProto.INTS:
+            return helper.make_tensor("", TensorProto.INT64, [len(item.ints)], item.ints)
+        case "value_float", AttributeProto.FLOAT:
+            return helper.make_tensor("", TensorProto.FLOAT, [], [item.f])
+        case "value_floats", AttributeProto.FLOATS:
+            return helper.make_tensor("", TensorProto.FLOAT, [len(item.floats)], item.floats)
+        case "value_string", AttributeProto.STRING:
+            return helper.make_tensor("", TensorProto.STRING, [], [item.s])
+        case "value_strings", AttributeProto.STRINGS:
+            return helper.make_tensor("", TensorProto.STRING, [len(item.strings)], item.strings)
+    return None
+
+
+def _without_identities(graph: GraphProto, kept: Collection[str]) -> None:
+    """Remove Identities. What graphs inside nodes read keeps its name."""
+    identities = [node for node in graph.node if _renames(node)]
+    infos = {value.name: value for value in graph.value_info}
+    results = {value.name: value for value in graph.output}
+    inside = {name for node in graph.node for inner in graphs_in(node) for name in _read(inner)}
+    fixed = {*kept, *inside, *results, *(value.name for value in graph.input)}
+    fixed |= {tensor.name for tensor in graph.initializer}
+    renamed, removed = dict[str, str](), set[str]()
+    for node in identities:
+        source, name = (_end(renamed, each) for each in (*node.input, *node.output))
+        if source != name and name not in fixed:
+            renamed[name] = source
+        elif name in results and source not in fixed and not _tells_more(infos.get(source), results[name]):
+            renamed[source] = name
+        else:
+            continue
+        removed.add(node.output[0])
+    if not removed:
+        return
+    nodes = [node for node in graph.node if not (_renames(node) and node.output[0] in removed)]
+    for node in nodes:
+        node.input[:] = [_end(renamed, name) for name in node.input]
+        node.output[:] = [_end(renamed, name) for name in node.output]
+    refill(graph.node, nodes)
+    for name in renamed:
+        end = _end(renamed, name)
+        if name in infos and end not in fixed and end not in infos:
+            infos[end] = infos.pop(name)
+            infos[end].name = end
+    refill(graph.value_info, [value for name, value in infos.items() if name not in renamed])
+
+
+def _renames(node: NodeProto) -> bool:
+    plain = node.op_type == "Identity" and node.domain in ONNX_DOMAINS
+    return plain and len(node.input) == 1 == len(node.output) and bool(node.input[0] and node.output[0])
+
+
+def _end(renamed: Mapping[str, str], name: str) -> str:
+    """The last name of a value."""
+    while name in renamed:
+        name = renamed[name]
+    return name
+
+
+def _tells_more(source: ValueInfoProto | None, result: ValueInfoProto) -> bool:
+    """Whether the shape of a value is stated, and that of its copy, an output, is open."""
+    return source is not None and fixed_shape(result) is None
+
+
+def _read(graph: GraphProto) -> set[str]:
+    """The values that a graph inside a node may read from outside."""
+    names = {name for each in graphs_of(graph) for node in each.node for name in node.input}
+    return names | {value.name for each in graphs_of(graph) for value in each.output}
