@@ -16,7 +16,10 @@ enum { SECTOR_GRAIN = 4096 };
 /* A message with one blob, which a radio or a serial line has delivered. */
 static uint32_t read_message(void *user, uint32_t slot, uint32_t offset, void *to, uint32_t bytes)
 {
-    FILE *file = slot == 0u ? fopen(user, "rb") : NULL;
+    if (slot != 0u) {
+        return MCUD_PARAMETERS_ABSENT;
+    }
+    FILE *file = fopen(user, "rb");
     if (file == NULL) {
         return 1;
     }

@@ -27,10 +27,17 @@ typedef struct {
     float penalty;
 } workspace;
 
+/* The head's examples. A larger count, which did not come from this head, must not lead out of its arrays. */
+static uint32_t example_count(const mcud_ridge *head)
+{
+    const uint32_t count = head->counts[EXAMPLES];
+    return count < head->capacity ? count : head->capacity;
+}
+
 uint32_t mcud_ridge_examples(const mcud_ridge *head, uint32_t label)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < head->counts[EXAMPLES]; i++) {
+    for (uint32_t i = 0; i < example_count(head); i++) {
         count += head->labels[i] == label;
     }
     return count;
@@ -38,7 +45,7 @@ uint32_t mcud_ridge_examples(const mcud_ridge *head, uint32_t label)
 
 uint32_t mcud_ridge_enrol(const mcud_ridge *head, const int8_t *features, uint32_t label)
 {
-    const uint32_t number = head->counts[EXAMPLES];
+    const uint32_t number = example_count(head);
     if (label >= head->classes) {
         return MCUD_ENROL_UNKNOWN;
     }
@@ -68,7 +75,7 @@ static float squared(const float *vector, uint32_t count)
 /* Sets mean and penalty. */
 static void measure(const mcud_ridge *head, workspace *at)
 {
-    const uint32_t count = head->counts[EXAMPLES];
+    const uint32_t count = example_count(head);
     for (uint32_t j = 0; j < head->features; j++) {
         int32_t sum = 0;
         for (uint32_t i = 0; i < count; i++) {
@@ -116,7 +123,7 @@ static int64_t integer_product(const int8_t *values, uint32_t pitch, const int16
 /* Rounds the direction; change = centred examples * direction. Returns the curvature of half the error along it. */
 static float search(const mcud_ridge *head, const workspace *at)
 {
-    const uint32_t count = head->counts[EXAMPLES];
+    const uint32_t count = example_count(head);
     const uint32_t features = head->features;
     const float step = round_to_steps(at->direction, features, at->in_steps);
     const int64_t first = integer_product(head->examples, 1, at->in_steps, features);
@@ -138,7 +145,7 @@ static float search(const mcud_ridge *head, const workspace *at)
 /* gradient = transposed centred examples * residual - penalty * weights */
 static void differentiate(const mcud_ridge *head, const workspace *at)
 {
-    const uint32_t count = head->counts[EXAMPLES];
+    const uint32_t count = example_count(head);
     const float step = round_to_steps(at->residual, count, at->in_steps);
     int32_t total = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -172,7 +179,7 @@ static void descend(const mcud_ridge *head, const workspace *at)
         for (uint32_t j = 0; j < features; j++) {
             at->weights[j] += length * at->direction[j];
         }
-        for (uint32_t i = 0; i < head->counts[EXAMPLES]; i++) {
+        for (uint32_t i = 0; i < example_count(head); i++) {
             at->residual[i] -= length * at->change[i];
         }
         differentiate(head, at);
@@ -199,7 +206,7 @@ static void store(const mcud_ridge *head, const workspace *at, uint32_t label, f
 
 void mcud_ridge_solve(const mcud_ridge *head, void *scratch)
 {
-    const uint32_t count = head->counts[EXAMPLES];
+    const uint32_t count = example_count(head);
     const uint32_t features = head->features;
     float *const vectors = scratch;
     void *const rest = vectors + 4u * features + 2u * head->capacity;
@@ -212,7 +219,7 @@ void mcud_ridge_solve(const mcud_ridge *head, void *scratch)
         .change = vectors + 4u * features + head->capacity,
         .in_steps = rest,
     };
-    if (count == head->counts[SOLVED]) {
+    if (count == 0u || count == head->counts[SOLVED]) {
         return;
     }
     measure(head, &at);

@@ -13,9 +13,10 @@ enum {
 
 static const uint8_t magic[4] = {'M', 'C', 'U', 'P'};
 
-/* A slot's blob, or why it has none. */
+/* The blob of a slot, or why there is none. */
 typedef struct {
     uint32_t status;
+    uint32_t slot;
     uint32_t sequence;
     uint32_t crc;
 } slot_content;
@@ -127,15 +128,38 @@ uint32_t mcud_parameters_stated_crc(const uint8_t *header)
     return get_field(header + CRC_AT);
 }
 
+/* Whether the ranges hold for some bytes of the values. `at`: their offset, which is even, as their number is. */
+static int are_in_range(const mcud_parameter_table *table, const uint8_t *bytes, uint32_t at, uint32_t count)
+{
+    for (uint32_t i = 0; i < table->range_count; i++) {
+        const mcud_parameter_range *const range = &table->ranges[i];
+        const uint32_t range_end = range->offset + 2u * range->count;
+        const uint32_t end = at + count < range_end ? at + count : range_end;
+        for (uint32_t place = at > range->offset ? at : range->offset; place < end; place += 2u) {
+            const uint8_t *const number = bytes + (place - at);
+            if ((uint32_t)(number[0] | number[1] << 8) > range->most) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* What a read without success says of its slot. */
+static uint32_t status_of(uint32_t result)
+{
+    const int says_why = result == MCUD_PARAMETERS_ABSENT || result == MCUD_PARAMETERS_CORRUPT;
+    return says_why ? result : (uint32_t)MCUD_PARAMETERS_STORAGE;
+}
+
 /* The header and the CRC of a slot. The values stay where they are. */
 static slot_content examine(const mcud_parameter_table *table, const mcud_parameter_storage *storage, uint32_t slot)
 {
     uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
-    slot_content content = {MCUD_PARAMETERS_STORAGE, 0, 0};
-    if (storage->read(storage->user, slot, 0, header, sizeof header) != 0u) {
-        return content;
-    }
-    content.status = mcud_parameters_check(table, header);
+    slot_content content = {.slot = slot};
+    int in_range = 1;
+    const uint32_t result = storage->read(storage->user, slot, 0, header, sizeof header);
+    content.status = result != 0u ? status_of(result) : mcud_parameters_check(table, header);
     if (content.status != MCUD_PARAMETERS_OK) {
         return content;
     }
@@ -145,14 +169,18 @@ static slot_content examine(const mcud_parameter_table *table, const mcud_parame
         uint8_t chunk[CHUNK_BYTES];
         const uint32_t left = table->bytes - done;
         const uint32_t count = left < CHUNK_BYTES ? left : CHUNK_BYTES;
-        if (storage->read(storage->user, slot, MCUD_PARAMETERS_HEADER_BYTES + done, chunk, count) != 0u) {
-            content.status = MCUD_PARAMETERS_STORAGE;
+        const uint32_t failed = storage->read(storage->user, slot, MCUD_PARAMETERS_HEADER_BYTES + done, chunk, count);
+        if (failed != 0u) {
+            content.status = status_of(failed);
             return content;
         }
         content.crc = mcud_parameters_crc(content.crc, chunk, count);
+        in_range &= are_in_range(table, chunk, done, count);
     }
     if (content.crc != mcud_parameters_stated_crc(header)) {
         content.status = MCUD_PARAMETERS_CORRUPT;
+    } else if (in_range == 0) {
+        content.status = MCUD_PARAMETERS_INVALID;
     }
     return content;
 }
@@ -163,36 +191,39 @@ static int is_later(uint32_t sequence, uint32_t other)
     return sequence - other - 1u < 0x7FFFFFFFu;
 }
 
-/* The number of the newest intact slot, or MCUD_PARAMETERS_SLOTS. */
-static uint32_t newest(const mcud_parameter_table *table, const mcud_parameter_storage *storage, slot_content *slots)
+/* The newest intact blob, or the larger status of two slots without one. A slot that could not be read may have a newer
+ * blob than the other: the status is then MCUD_PARAMETERS_STORAGE. */
+static slot_content newest(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
 {
-    uint32_t latest = MCUD_PARAMETERS_SLOTS;
-    for (uint32_t slot = 0; slot < MCUD_PARAMETERS_SLOTS; slot++) {
-        slots[slot] = examine(table, storage, slot);
-        if (slots[slot].status == MCUD_PARAMETERS_OK
-            && (latest == MCUD_PARAMETERS_SLOTS || is_later(slots[slot].sequence, slots[latest].sequence))) {
-            latest = slot;
-        }
+    const slot_content one = examine(table, storage, 0);
+    const slot_content other = examine(table, storage, 1);
+    if (one.status == MCUD_PARAMETERS_STORAGE || other.status == MCUD_PARAMETERS_STORAGE) {
+        return one.status == MCUD_PARAMETERS_STORAGE ? one : other;
     }
-    return latest;
+    if (one.status == MCUD_PARAMETERS_OK && other.status == MCUD_PARAMETERS_OK) {
+        return is_later(other.sequence, one.sequence) ? other : one;
+    }
+    if (one.status == MCUD_PARAMETERS_OK || other.status == MCUD_PARAMETERS_OK) {
+        return one.status == MCUD_PARAMETERS_OK ? one : other;
+    }
+    return one.status > other.status ? one : other;
 }
 
 uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
 {
-    slot_content slots[MCUD_PARAMETERS_SLOTS];
     uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
-    const uint32_t slot = newest(table, storage, slots);
-    if (slot == MCUD_PARAMETERS_SLOTS) {
-        return slots[0].status > slots[1].status ? slots[0].status : slots[1].status;
+    uint8_t *const values = table->values;
+    const slot_content blob = newest(table, storage);
+    if (blob.status != MCUD_PARAMETERS_OK) {
+        return blob.status;
     }
-    if (storage->read(storage->user, slot, 0, header, sizeof header) != 0u) {
+    if (storage->read(storage->user, blob.slot, 0, header, sizeof header) != 0u) {
         return MCUD_PARAMETERS_STORAGE;
     }
     /* The CRC was right a moment ago. Storage that now fails, or has other bytes, must not leave a mixture. */
-    const uint32_t failed =
-        storage->read(storage->user, slot, MCUD_PARAMETERS_HEADER_BYTES, table->values, table->bytes);
-    const uint32_t crc = mcud_parameters_crc(mcud_parameters_crc(0, header, CRC_AT), table->values, table->bytes);
-    if (failed != 0u || crc != slots[slot].crc) {
+    const uint32_t failed = storage->read(storage->user, blob.slot, MCUD_PARAMETERS_HEADER_BYTES, values, table->bytes);
+    const uint32_t crc = mcud_parameters_crc(mcud_parameters_crc(0, header, CRC_AT), values, table->bytes);
+    if (failed != 0u || crc != blob.crc || !are_in_range(table, values, 0, table->bytes)) {
         mcud_parameters_reset(table);
         return MCUD_PARAMETERS_UNSTABLE;
     }
@@ -203,13 +234,15 @@ uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_para
 /* The header is written last: until then the slot has none, and the other slot holds. */
 uint32_t mcud_parameters_save(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
 {
-    slot_content slots[MCUD_PARAMETERS_SLOTS];
     uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
     mcud_parameters_begin(table);
-    const uint32_t old = newest(table, storage, slots);
-    const uint32_t slot = old == 0u ? 1u : 0u;
-    const uint32_t sequence = old == MCUD_PARAMETERS_SLOTS ? 1u : slots[old].sequence + 1u;
-    mcud_parameters_header(table, sequence, header);
+    const slot_content old = newest(table, storage);
+    if (old.status == MCUD_PARAMETERS_STORAGE) {
+        return MCUD_PARAMETERS_STORAGE;
+    }
+    const int is_first = old.status != MCUD_PARAMETERS_OK;
+    const uint32_t slot = is_first || old.slot != 0u ? 0u : 1u;
+    mcud_parameters_header(table, is_first ? 1u : old.sequence + 1u, header);
     if (storage->erase != 0 && storage->erase(storage->user, slot) != 0u) {
         return MCUD_PARAMETERS_STORAGE;
     }
@@ -217,7 +250,8 @@ uint32_t mcud_parameters_save(const mcud_parameter_table *table, const mcud_para
         || storage->write(storage->user, slot, 0, header, sizeof header) != 0u) {
         return MCUD_PARAMETERS_STORAGE;
     }
-    const slot_content written = examine(table, storage, slot);
-    const int same = written.status == MCUD_PARAMETERS_OK && written.crc == mcud_parameters_stated_crc(header);
+    const slot_content saved = newest(table, storage); /* what a load would take */
+    const int same = saved.status == MCUD_PARAMETERS_OK && saved.slot == slot
+        && saved.crc == mcud_parameters_stated_crc(header);
     return same ? MCUD_PARAMETERS_OK : MCUD_PARAMETERS_STORAGE;
 }

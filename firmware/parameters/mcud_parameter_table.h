@@ -4,12 +4,22 @@
 
 #include "mcud_parameters.h"
 
+/* 16-bit numbers among the values that index an array or count what is in it: a larger one than `most` would lead out of
+ * the array. */
+typedef struct {
+    uint32_t offset; /* in the values, even */
+    uint32_t count;
+    uint32_t most;
+} mcud_parameter_range;
+
 typedef struct {
     void *values;        /* in RAM, where kernels read them */
     const void *initial; /* in flash; NULL for zeros */
     uint8_t *begun;      /* 0 until the values are set for the first time; NULL if zeros are the initial values */
     uint32_t bytes;      /* a multiple of MCUD_PARAMETERS_GRAIN */
     uint8_t hash[8];
+    const mcud_parameter_range *ranges; /* that blobs keep */
+    uint32_t range_count;
 } mcud_parameter_table;
 
 /* Sets the initial values, unless the values have been set before. */
@@ -18,7 +28,8 @@ void mcud_parameters_begin(const mcud_parameter_table *table);
 /* Sets the initial values. */
 void mcud_parameters_reset(const mcud_parameter_table *table);
 
-/* Writes the values to the slot that does not hold the newest blob, and reads them back. */
+/* Writes the values to the slot that does not hold the newest blob, and reads both slots again: MCUD_PARAMETERS_OK if a
+ * load would take these values. */
 uint32_t mcud_parameters_save(const mcud_parameter_table *table, const mcud_parameter_storage *storage);
 
 /* Sets the values to those of the newest intact blob. */
@@ -27,7 +38,7 @@ uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_para
 /* Checks a header without the CRC: MCUD_PARAMETERS_OK if it is one of a blob for this table. */
 uint32_t mcud_parameters_check(const mcud_parameter_table *table, const uint8_t *header);
 
-/* Checks a whole blob where it lies, of which `bytes` can be read. */
+/* Checks a whole blob where it lies, of which `bytes` can be read. The table has no ranges. */
 uint32_t mcud_parameters_check_blob(const mcud_parameter_table *table, const void *blob, uint32_t bytes);
 
 /* Continues a CRC-32, which begins with 0, over further bytes. */

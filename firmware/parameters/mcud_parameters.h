@@ -31,17 +31,20 @@ extern "C" {
  * the parameters in RAM as they were, with one exception: MCUD_PARAMETERS_UNSTABLE. */
 enum {
     MCUD_PARAMETERS_OK = 0,
-    MCUD_PARAMETERS_STORAGE = 1, /* a callback failed, or the storage does not hold what was written */
+    MCUD_PARAMETERS_STORAGE = 1, /* a callback failed, or the storage does not hold what was written: call again */
     MCUD_PARAMETERS_ABSENT = 2,  /* no slot begins with "MCUP": nothing was saved */
     MCUD_PARAMETERS_FOREIGN = 3, /* of another model, or of a library with other replaceable operators */
     MCUD_PARAMETERS_LAYOUT = 4,  /* another layout version */
     MCUD_PARAMETERS_CORRUPT = 5, /* truncated or changed: wrong CRC */
     MCUD_PARAMETERS_UNSTABLE = 6, /* the storage changed while it was read: the parameters are the initial ones */
-    MCUD_PARAMETERS_MISALIGNED = 7 /* the address of a blob is no multiple of 4 */
+    MCUD_PARAMETERS_MISALIGNED = 7, /* the address of a blob is no multiple of 4 */
+    MCUD_PARAMETERS_INVALID = 8 /* the CRC is right, but a count or a label among the values is out of its range */
 };
 
-/* Two slots, each with room for a blob; in flash, each in separate sectors. Callbacks return 0, or another number for a
- * failure. Offsets count from the start of a slot. Offsets and bytes of a write are multiples of MCUD_PARAMETERS_GRAIN,
+/* Two slots, each with room for a blob; in flash, each in separate sectors. Callbacks return 0, or 1 for a failure. A slot
+ * whose read failed may hold the newest blob: nothing is then loaded, erased or written. Two further results of read say
+ * that a slot holds none: MCUD_PARAMETERS_ABSENT for one that does not exist (a message is slot 0 alone), and
+ * MCUD_PARAMETERS_CORRUPT for bytes that can never be read (an ECC error after a torn write). Offsets count from the start of a slot. Offsets and bytes of a write are multiples of MCUD_PARAMETERS_GRAIN,
  * and a save writes no byte twice. A save first erases the slot that it writes; erase may be NULL where that needs nothing. */
 typedef struct {
     uint32_t (*read)(void *user, uint32_t slot, uint32_t offset, void *to, uint32_t bytes);

@@ -60,12 +60,16 @@ class TableText:
 
 @dataclass(frozen=True, slots=True)
 class HeadMember:
-    """An array in a head's table: its C type with the bytes of one, and their number."""
+    """An array in a head's table: its C type with the bytes of one, and their number.
+
+    `most`: the largest number that a loaded blob may have in it; None if any will do.
+    """
 
     name: str
     type: str
     item_bytes: int
     count: int
+    most: int | None = None
 
     @property
     def size_bytes(self) -> int:

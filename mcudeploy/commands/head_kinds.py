@@ -188,8 +188,8 @@ HEADS: Mapping[str, HeadKind] = {
             HeadMember("steps", "float", 4, size.classes),
             HeadMember("biases", "float", 4, size.classes),
             HeadMember("weights", "int16_t", 2, size.classes * size.features),
-            HeadMember("counts", "uint16_t", 2, 2),
-            HeadMember("labels", "uint16_t", 2, size.capacity),
+            HeadMember("counts", "uint16_t", 2, 2, size.capacity),
+            HeadMember("labels", "uint16_t", 2, size.capacity, size.classes - 1),
             HeadMember("examples", "int8_t", 1, size.capacity * size.features),
         ],
         numbers=lambda size: {

@@ -15,6 +15,13 @@ WORD_BYTES = 4
 TABLE_GRAIN_BYTES = 32
 """The table's size is a multiple of this: MCUD_PARAMETERS_GRAIN of mcud_parameters.h."""
 
+_VALUES = frozenset(
+    "a b bias biases bytes candidate_bias candidate_scale candidate_weights corrections exponents factors "
+    "floats gains initial input_scale input_weights multipliers offsets packed_weights padding peepholes "
+    "records recurrent_scale recurrent_weights scale scales slopes table weight_scale weights".split()
+)
+"""The arrays that kernels compute with, whatever is in them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
@@ -87,6 +94,19 @@ class ParameterTable:
 def table_bytes(call: KernelCall) -> int:
     """Return the bytes that a call's arrays take in a table."""
     return sum(_aligned(array.nbytes, PARAMETER_ALIGNMENT) for _, array in _arrays(call))
+
+
+def guiding_arrays(call: KernelCall) -> list[str]:
+    """Return the names of the arrays by which a kernel finds its way: indices, counts, tables to divide by.
+
+    With other values than those that the operator made, it may read and write anywhere, or never end.
+    """
+    return [name for name, array in _arrays(call) if name not in _VALUES or _is_divided_by(name, array)]
+
+
+def _is_divided_by(name: str, array: ConstantArray) -> bool:
+    """Whether an array is the table of a softmax, the only one of 32 bits."""
+    return name == "table" and array.itemsize == WORD_BYTES
 
 
 def _arrays(call: KernelCall) -> Iterator[tuple[str, ConstantArray]]:

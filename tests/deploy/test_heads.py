@@ -185,6 +185,18 @@ _MAIN = (
     "#include <math.h>"
     + _SLOTS
     + """
+#include "mcud_parameter_table.h"
+
+enum { FIRST_COUNT = M_CLASSES * (4 + 4 + 2 * 8) }; /* of ridge, after steps, biases and weights */
+
+static void state_crc(uint8_t *blob)
+{
+    const uint32_t crc = mcud_parameters_crc(mcud_parameters_crc(0, blob, 28), blob + 32, M_HEAD_BYTES);
+    for (uint32_t i = 0; i < 4; i++) {
+        blob[28 + i] = (uint8_t)(crc >> (8 * i));
+    }
+}
+
 int main(void)
 {
     const mcud_parameter_storage storage = {get, put, NULL, NULL};
@@ -214,6 +226,16 @@ int main(void)
     CHECK(m_load_head(&storage) == MCUD_PARAMETERS_OK);
     CHECK(m_examples(0) == 0 && m_examples(3) == MOST);
     CHECK(m_classify(one) == 3 && m_classify(two) == 1);
+#if OF_EQUAL == 2
+    for (uint32_t at = FIRST_COUNT; at < FIRST_COUNT + 6; at += 2) { /* the counts, then a label */
+        slots[0][32 + at] ^= 0x20;
+        state_crc(slots[0]);
+        CHECK(m_load_head(&storage) == MCUD_PARAMETERS_INVALID && m_examples(3) == MOST);
+        slots[0][32 + at] ^= 0x20;
+    }
+    state_crc(slots[0]);
+    CHECK(m_load_head(&storage) == MCUD_PARAMETERS_OK);
+#endif
     slots[0][40] ^= 1;
     m_reset_head();
     CHECK(m_load_head(&storage) == MCUD_PARAMETERS_CORRUPT && m_examples(3) == 0);

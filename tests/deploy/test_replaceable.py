@@ -327,6 +327,23 @@ def test_names_and_kinds_of_operators_are_checked(model: Path, tmp_path: Path) -
         plan_model(wide, load_board("stm32f405"), replace(BOTH, replaceable=("conv_0",)))
 
 
+def test_tables_of_indices_are_not_replaceable(tmp_path: Path) -> None:
+    nodes = [
+        onnx.helper.make_node("Gather", ["x", "places"], ["taken"], axis=2),
+        onnx.helper.make_node("Relu", ["taken"], ["y"]),
+    ]
+    x, y = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4, count])
+        for name, count in (("x", 8), ("y", 3))
+    )
+    places = numpy_helper.from_array(np.array([5, 0, 3]), "places")
+    graph = onnx.helper.make_graph(nodes, "gather", [x], [y], [places])
+    path = tmp_path / "gather.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)]), path)
+    with pytest.raises(UsageError, match=r"--replaceable take_0: rows.* of take_0 decide where it reads"):
+        plan_model(path, M4, replace(BOTH, replaceable=("take_0",)))
+
+
 def test_the_judge_knows_the_table(model: Path) -> None:
     made = plan_model(model, M4, BOTH)
     plan, work = made.plan, made.model.work

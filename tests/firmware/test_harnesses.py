@@ -58,6 +58,16 @@ def test_random_input(name: str, data_bytes: int, tmp_path: Path) -> None:
     assert int(result.stdout) > 1000
 
 
+def test_no_single_failure_of_a_callback_loses_saved_values(tmp_path: Path) -> None:
+    program = tmp_path / "saves"
+    table = FIRMWARE / "parameters/mcud_parameter_table.c"
+    files = [FOLDER.parent / "saves.c", table, f"-I{table.parent}", "-o", program]
+    subprocess.run(["gcc", *HOST_FLAGS, *SANITIZE_FLAGS, "-no-pie", "-Werror", *files], check=True)
+    result = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert int(result.stdout) > 800
+
+
 @pytest.mark.skipif(shutil.which("cbmc") is None, reason="CBMC is not installed")
 @pytest.mark.parametrize("name", PROVED)
 def test_proof(name: str, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources, source_in
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
+from mcudeploy.ir.parameter_table import guiding_arrays
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.cast import Cast
@@ -328,6 +329,21 @@ def test_some_columns_of_a_row_are_a_call_with_the_same_parameters(call: KernelC
     part, _ = part_of(call, _tensor("y", IMAGE, DType.INT8), Interval(2, 4))
     assert list(part.params) == list(call.params)
     assert part.params["dims.output_cols"] == 2
+
+
+def test_kernels_that_are_guided_by_constants() -> None:
+    """An operator of any other kernel is replaceable: its arrays only change results, whatever is in them."""
+    guided = set()
+    for kernel in {call.kernel for call in sample_calls()}:
+        pointers = [it for it in header_fields(kernel) if it.is_pointer and it.type in ELEMENT_TYPES]
+        arrays = {it.name: np.zeros(1, ELEMENT_TYPES[it.type]) for it in pointers}
+        guided |= {kernel} if guiding_arrays(KernelCall(kernel, arrays)) else set()
+    moves = "concat concat_channels concat_rows gather scatter_rows take transpose".split()
+    linear = "resize_linear_f32 resize_linear_s16 resize_linear_s8 resize_linear_s8_mve".split()
+    resizes = ["resize_nearest", *linear, "resample_f32", "resize_f32_gradient", "roi_align_f32"]
+    divisors = "softmax_s16 softmax_s8 softmax_s8_rows".split()
+    spectra = [f"{inverse}rfft_{each}" for inverse in ("", "i") for each in ("f32", "s16", "s32")]
+    assert guided == {*moves, *resizes, *divisors, *spectra, "filter_bank_root", "tree_sums_f32"}
 
 
 def test_every_kernel_has_a_sample_call() -> None:

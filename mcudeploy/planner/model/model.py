@@ -14,7 +14,7 @@ from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.parameter_table import ParameterTable, table_bytes
+from mcudeploy.ir.parameter_table import ParameterTable, guiding_arrays, table_bytes
 from mcudeploy.ir.plan import Function, Rewrites
 from mcudeploy.ops.requantize import Rounding
 from mcudeploy.planner.cores.functions import Assignment, partition, require_types
@@ -80,7 +80,8 @@ class Model:
     def with_replaceable(self, names: Collection[str], *, in_flash: bool = False) -> Model:
         """Return the model, in its first form, with these operators replaceable.
 
-        Raises UsageError for an operator that the model does not have, or that has no constants.
+        Raises UsageError for an operator that the model does not have, that has no constants, or that has
+        constants which only the operator itself can choose.
         """
         operators = [operator.name for operator in self.graph.operators]
         unknown = next((name for name in names if name not in operators), None)
@@ -133,6 +134,8 @@ class Model:
         lost = next((name for name in self.replaceable if name not in variants), None)
         if lost is not None:
             raise UsageError(f"--replaceable {lost}: this form of the model does not have {lost}")
+        for name in self.replaceable:
+            _require_values(name, variants[name])
         return replace(
             self,
             graph=graph,
@@ -232,6 +235,15 @@ def load_model(
     variants = kernel_variants(graph, isa)
     calls = _first(variants)
     return Model(path, sha256, graph, Rewrites(), variants, calls, isa, choices=choices, window=window)
+
+
+def _require_values(name: str, variants: tuple[KernelCall, ...]) -> None:
+    guiding = next(filter(None, map(guiding_arrays, variants)), None)
+    if guiding is not None:
+        raise UsageError(
+            f"--replaceable {name}: {', '.join(guiding)} of {name} decide where it reads or when it ends, and "
+            "new values cannot be checked. Name operators with weights or biases"
+        )
 
 
 def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
