@@ -15,11 +15,12 @@ WORD_BYTES = 4
 TABLE_GRAIN_BYTES = 32
 """The table's size is a multiple of this: MCUD_PARAMETERS_GRAIN of mcud_parameters.h."""
 
-_VALUES = frozenset(
-    "a b bias biases bytes candidate_bias candidate_scale candidate_weights corrections exponents factors "
-    "floats gains initial input_scale input_weights multipliers offsets packed_weights padding peepholes "
-    "records recurrent_scale recurrent_weights scale scales slopes table weight_scale weights".split()
-)
+_VALUES = frozenset({
+    "a", "b", "bias", "biases", "bytes", "candidate_bias", "candidate_scale", "candidate_weights",
+    "corrections", "exponents", "factors", "floats", "gains", "initial", "input_scale", "input_weights",
+    "multipliers", "offsets", "packed_weights", "padding", "peepholes", "records", "recurrent_scale",
+    "recurrent_weights", "scale", "scales", "slopes", "table", "weight_scale", "weights",
+})  # fmt: skip
 """The arrays that kernels compute with, whatever is in them."""
 
 

@@ -187,6 +187,7 @@ _MAIN = (
     + """
 #include "mcud_parameter_table.h"
 
+#if OF_EQUAL == 2
 enum { FIRST_COUNT = M_CLASSES * (4 + 4 + 2 * 8) }; /* of ridge, after steps, biases and weights */
 
 static void state_crc(uint8_t *blob)
@@ -196,6 +197,7 @@ static void state_crc(uint8_t *blob)
         blob[28 + i] = (uint8_t)(crc >> (8 * i));
     }
 }
+#endif
 
 int main(void)
 {

@@ -241,8 +241,8 @@ def _require_values(name: str, variants: tuple[KernelCall, ...]) -> None:
     guiding = next(filter(None, map(guiding_arrays, variants)), None)
     if guiding is not None:
         raise UsageError(
-            f"--replaceable {name}: {', '.join(guiding)} of {name} decide where it reads or when it ends, and "
-            "new values cannot be checked. Name operators with weights or biases"
+            f"--replaceable {name}: {', '.join(guiding)} of {name} decide where it reads or when it ends, "
+            "and new values cannot be checked. Name operators with weights or biases"
         )
 
 
