@@ -26,7 +26,16 @@ sys.path[:0] = [
 from mutant_runner import Tally, run  # noqa: E402
 from mutant_subjects import KINDS  # noqa: E402
 
-SHARES = {"onnx": 0.3, "tflite": 0.1, "plan": 0.2, "board": 0.15, "database": 0.15, "frames": 0.1}
+SHARES = {
+    "onnx": 0.25,
+    "tflite": 0.1,
+    "plan": 0.2,
+    "board": 0.1,
+    "database": 0.15,
+    "frames": 0.1,
+    "samples": 0.05,
+    "maps": 0.05,
+}
 """Number of all mutants, if no kind is asked for."""
 
 

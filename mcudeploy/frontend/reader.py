@@ -28,6 +28,7 @@ from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of, write_out_sparse
+from mcudeploy.frontend.onnx.windows import require_windows_bounded
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.passes.batches import Single, by_entry
 from mcudeploy.frontend.passes.control import flattened, is_control
@@ -57,6 +58,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
     own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
     kept = {name for state in parsed.states for name in (state.first, state.before, state.after)}
     flat, unrolled = _flat(proto, kept)
+    require_windows_bounded(flat, _infos(flat))
     found = _typed(_modern(flat))
     proto, states = found.proto, Stateful(parsed.states)
     if stateful and not parsed.states:

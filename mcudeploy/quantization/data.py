@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import math
 import zipfile
 import zlib
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import path_name, read_limited
-from mcudeploy.common.text import agree, count_text, printable
+from mcudeploy.common.text import agree, count_text, first_line, printable
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.verify.preprocessing import array_header
 
@@ -28,8 +29,9 @@ _MOST_BYTES = 2**30
 """Limit in bytes of the data loaded from one .npz; a folder of files is read sample by sample."""
 _MOST_LABEL_BYTES = 2**26
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
-_FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError, NotImplementedError)
-_DAMAGED = (*_FAULTS, zipfile.BadZipFile, zlib.error)
+_FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError)
+_UNPACKING = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+_DAMAGED = (*_FAULTS, *_UNPACKING, RuntimeError)  # zipfile's error of an encrypted file, or of another method
 
 
 LABELS = ("labels", "label", "targets", "target", "y", "y_test")
@@ -99,9 +101,15 @@ def _load(path: Path) -> Array:
     if not _head(path).startswith(_NPY):
         raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
     try:
+        with path.open("rb") as stream:
+            array_header(stream)
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except _DAMAGED as error:
-        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> UsageError:
+    return UsageError(f"{path} is damaged, or holds no plain numbers ({printable(first_line(error))})")
 
 
 def _from_folder(folder: Path, inputs: Sequence[Info], fit: Fit) -> Samples:
@@ -187,13 +195,15 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Ar
             arrays = {name: (names[name], _unpacked(archive, members[key])) for name, key in keys.items()}
             return arrays, None if labels is None else _unpacked(archive, members[labels])
     except _DAMAGED as error:
-        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+        raise _damaged(path, error) from error
 
 
 def _shape_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
     """The shape of an array, from its header; raises ValueError if it contradicts the size that the archive
     states.
     """
+    if entry.flag_bits & 1:
+        raise ValueError("it is encrypted")
     with archive.open(entry) as stream:
         shape, dtype = array_header(stream)
         if dtype.hasobject or stream.tell() + math.prod(shape) * dtype.itemsize != entry.file_size:

@@ -17,6 +17,8 @@ from mcudeploy.toolchain.attached import AttachedDevice
 from mcudeploy.toolchain.ports import SERIAL
 
 _MOST_BYTES = 2**20
+_MOST_ALIASES = 32
+"""Limit of YAML's aliases: the values of nested ones grow exponentially."""
 _UNKNOWN = "unknown"
 _RUNNERS = {"esp32": "esptool", "teensy": "teensy_loader_cli", "rp2040": "picotool"}
 """Zephyr's name of a flasher, if it differs from the tool's."""
@@ -139,7 +141,13 @@ def _text(row: Mapping[str, Any], key: str) -> str:
 def _read(path: Path) -> list[dict[str, Any]]:
     yaml = _yaml()
     try:
-        content = yaml.safe_load(read_limited(path, _MOST_BYTES).decode())
+        text = read_limited(path, _MOST_BYTES).decode()
+        aliases = sum(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))
+        if aliases > _MOST_ALIASES:
+            raise ConfigError(
+                f"{path} has {aliases:,} aliases (*name), the limit is {_MOST_ALIASES}: write the values out"
+            )
+        content = yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:

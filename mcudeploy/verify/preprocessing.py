@@ -9,6 +9,7 @@ import wave
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -101,8 +102,13 @@ def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -
 def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type of the array in a .npy file, from its header alone; ValueError for another file."""
     formats = np.lib.format
-    read = formats.read_array_header_1_0 if formats.read_magic(stream) == (1, 0) else None
-    shape, _, dtype = (read or formats.read_array_header_2_0)(stream)
+    try:
+        read = formats.read_array_header_1_0 if formats.read_magic(stream) == (1, 0) else None
+        shape, _, dtype = (read or formats.read_array_header_2_0)(stream)
+    except (SyntaxError, TokenError, TypeError, LookupError, RecursionError) as error:  # it is read as Python
+        raise ValueError("its header is damaged") from error
+    if any(isinstance(size, bool) or size < 0 for size in shape):
+        raise ValueError(f"its header states the shape {shape}")
     return shape, dtype
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import mutant_bases
+from mutant_samples import MapSubject, SampleSubject
 from mutant_wire import FrameSubject
 from mutate_onnx import mutated_model
 from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, mutated_words, toml_text
@@ -209,4 +210,6 @@ KINDS: dict[str, Callable[[Path], Subject]] = {
     "board": BoardSubject,
     "database": DatabaseSubject,
     "frames": FrameSubject,
+    "samples": SampleSubject,
+    "maps": MapSubject,
 }

@@ -11,12 +11,22 @@ from pathlib import Path
 
 import mutant_runner
 import pytest
+from absurd_sizes import EVERY, AbsurdSubject
 from mutant_runner import run
 from mutant_subjects import KINDS
 
 from mcudeploy.common.errors import ModelError
 
-COUNTS = {"onnx": 500, "tflite": 500, "plan": 300, "board": 300, "database": 500, "frames": 1500}
+COUNTS = {
+    "onnx": 500,
+    "tflite": 500,
+    "plan": 300,
+    "board": 300,
+    "database": 500,
+    "frames": 1500,
+    "samples": 400,
+    "maps": 200,
+}
 
 
 @pytest.mark.parametrize("kind", COUNTS)
@@ -25,6 +35,13 @@ def test_mutants(kind: str) -> None:
     assert tally.findings == {}
     assert tally.taken > 0 and tally.refused.total() > 0
     assert tally.taken + tally.refused.total() == COUNTS[kind]
+
+
+def test_absurd_sizes_are_bounded() -> None:
+    """Each takes far less than 10 s and 1 GiB."""
+    tally = run(AbsurdSubject, "absurd", 1, range(len(EVERY)))
+    assert tally.findings == {}
+    assert tally.taken > 10 and tally.refused["ModelError"] > 60
 
 
 def _bad(what: str) -> Callable[[Path], Callable[[random.Random], object]]:

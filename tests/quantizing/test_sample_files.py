@@ -203,3 +203,46 @@ def test_a_header_that_states_another_size_is_damage(shape: tuple[int, int], tmp
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("a.npy", out.getvalue() + PAIR.tobytes())
     refused(tmp_path / "x.npz", "damaged", TWO[:1])
+
+
+def _with_header(text: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(4 * 192)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{'descr': '<f4', 'fortran_order': False, 'shape': (1,3,8,8),", "{'descr': '<f4' 5}", "{'shape': [",
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (True,3,8,8)}",
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,3,8,8)}"],
+)  # fmt: skip
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_damaged_header_is_named(text: str, packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("image.npy", _with_header(text))
+    if not packed:
+        path = tmp_path / "x.npy"
+        path.write_bytes(_with_header(text))
+    refused(path, r"is damaged, or holds no plain numbers \(.*header")
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "said"),
+    [(zipfile.ZIP_STORED, {(0, 6): 1, (1, 8): 1}, "it is encrypted"),
+     (zipfile.ZIP_STORED, {(0, 8): 99, (1, 10): 99}, "compression"),
+     (zipfile.ZIP_LZMA, {(0, 43): 255}, "")],
+)  # fmt: skip
+def test_an_archive_that_cannot_be_unpacked_says_why(
+    method: int, changes: dict[tuple[int, int], int], said: str, tmp_path: Path
+) -> None:
+    """Changes of bytes from the start of the local and of the central header."""
+    stream, array = io.BytesIO(), io.BytesIO()
+    np.save(array, images(2))
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        archive.writestr("image.npy", array.getvalue())
+    content = bytearray(stream.getvalue())
+    for (header, at), value in changes.items():
+        content[content.index((b"PK\x03\x04", b"PK\x01\x02")[header]) + at] = value
+    path = tmp_path / "x.npz"
+    path.write_bytes(content)
+    refused(path, rf"is damaged, or holds no plain numbers \(.*{said}")

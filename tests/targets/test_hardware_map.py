@@ -69,6 +69,7 @@ def test_none_of_a_kind(path: Path) -> None:
         ("[" * 900, "is no YAML"),
         ("!!python/object:os.system x", "is no YAML"),
         (b"\xff\xfe\xff".decode("latin1"), "is no"),
+        ("- &a 1\n" + "- *a\n" * 33, r"33 aliases \(\*name\), the limit is 32"),
         ("- &a {connected: true, platform: stm32f405, serial: X}\n- *a", "names X twice"),
     ],
 )

@@ -5,11 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from onnx import ModelProto
 
-from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.text import printable
+from mcudeploy.frontend.onnx.convert import label_of
+from mcudeploy.frontend.onnx.nodes import Infos, Node, Unsupported
 from mcudeploy.ops.windows import taps_inside
 
 _MOST_WINDOWS = 1 << 20
+_LARGEST = 1 << 14
+"""Limit of the sizes of a window that exceed those of its input: tables of rows and taps grow with them."""
+_SIZES = ("kernel_shape", "pads", "strides", "dilations", "output_padding", "size")
+
+
+def require_windows_bounded(proto: ModelProto, infos: Infos) -> None:
+    """Raise ModelError naming the nodes with a window far beyond their input: it would cost memory or
+    hours.
+    """
+    problems = []
+    for number, node in enumerate(proto.graph.node):
+        info = infos.get(node.input[0]) if node.input else None
+        most = max((_LARGEST, *((info and info.shape) or ())))
+        for item in node.attribute if node.op_type != "Pad" else ():
+            largest = max((abs(value) for value in (item.i, *item.ints)), default=0)
+            if item.name in _SIZES and largest > most:
+                reason = f"its {item.name} has {largest:,}; the limit for its input is {most:,}"
+                problems.append(Problem(label_of(node, number), printable(node.op_type), reason))
+    if problems:
+        raise ModelError.unsupported(tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
