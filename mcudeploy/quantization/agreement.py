@@ -19,6 +19,7 @@ Told = Callable[[int], None]
 """Callback with the number of finished samples."""
 
 _EXACT = 1e-30
+_MOST_NOISE = 1e30
 _ENOUGH = 20
 """Number of samples below which the share of equal classes is chance."""
 
@@ -50,7 +51,8 @@ class Noise:
         """Signal to quantisation noise; infinite if nothing differs."""
         if self.noise <= 0:
             return math.inf
-        return 10 * math.log10(max(self.signal, _EXACT) / self.noise)
+        noise = self.noise if math.isfinite(self.noise) else _MOST_NOISE  # an output that is not finite
+        return 10 * math.log10(max(self.signal, _EXACT) / noise)
 
 
 def share_of_equal(classes: Array, others: Array) -> float:

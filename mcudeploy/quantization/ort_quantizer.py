@@ -7,11 +7,12 @@ Its calibrators receive one sample at a time, so that memory use does not depend
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from onnx import ModelProto, helper, numpy_helper
 from mcudeploy import __version__
 from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.text import first_line
+from mcudeploy.quantization.clip_ranges import ClipRanges, Range, clip_ranges
 from mcudeploy.quantization.data import Sample
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
@@ -193,8 +195,12 @@ def insert(
     """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric or int16 and
     symmetric; weights become int8, symmetric and per channel.
 
-    The nodes `excluded` stay float. Raises ModelError if ONNX Runtime fails.
+    The nodes `excluded` stay float, and so do Clip nodes that allow no 0. Raises ModelError if ONNX Runtime
+    fails.
     """
+    clips = ranges_of_clips(prepared, ranges)
+    ranges = _with(ranges, clips.changed)
+    excluded = (*excluded, *clips.kept)
     try:
         with _quiet():
             quantizer = QDQQuantizer(
@@ -214,6 +220,28 @@ def insert(
     except Exception as error:  # as above
         raise ModelError(f"ONNX Runtime does not quantise the model: {first_line(error)}") from error
     return _tidied(quantizer.model.model)
+
+
+def ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:
+    """The ranges that clip as the Relu and Clip nodes of a prepared model do, where those of the samples do
+    not.
+    """
+    known = {
+        name: (np.asarray(data.lowest).item(), np.asarray(data.highest).item())
+        for name, data in ranges.items()
+        if np.size(getattr(data, "lowest", ())) == 1
+    }
+    return clip_ranges(onnx.load(prepared), known)
+
+
+def _with(ranges: TensorsData, changed: Mapping[str, Range]) -> TensorsData:
+    wider = copy.copy(ranges)
+    wider.data = dict(ranges.data)
+    for name, (low, high) in changed.items():
+        data = copy.copy(wider.data[name])
+        data.lowest, data.highest = (np.full_like(data.lowest, end) for end in (low, high))
+        wider.data[name] = data
+    return wider
 
 
 def _tidied(model: ModelProto) -> ModelProto:

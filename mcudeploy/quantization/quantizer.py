@@ -26,6 +26,7 @@ from mcudeploy.quantization import agreement as compare
 from mcudeploy.quantization import ort_quantizer as library
 from mcudeploy.quantization import weights
 from mcudeploy.quantization.agreement import Agreement, Floats, Layer
+from mcudeploy.quantization.clip_ranges import DeadClip
 from mcudeploy.quantization.data import Array, Sample, Samples, class_numbers, load_labels, open_samples
 from mcudeploy.quantization.float_model import (
     FloatModel,
@@ -75,12 +76,15 @@ class _SamplePart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodResult:
-    """An int8 model by one calibration method, and its agreement with the float model."""
+    """An int8 model by one calibration method, and its agreement with the float model. `dead`: nodes that are
+    0 for all samples.
+    """
 
     method: Method
     proto: ModelProto
     path: Path
     agreement: Agreement
+    dead: Sequence[DeadClip] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +221,9 @@ class _Work:
                 self.progress.stage("running the float model")
                 self.classes = floats.run(self.comparison, self._advance)
             self.progress.stage(f"comparing: {method}")
-            made.append(
-                MethodResult(method, proto, path, floats.against(path, self.comparison, self._advance))
-            )
+            agreement = floats.against(path, self.comparison, self._advance)
+            dead = library.ranges_of_clips(prepared, ranges).dead
+            made.append(MethodResult(method, proto, path, agreement, dead))
         return made, left
 
     def _advance(self, done: int) -> None:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, printable
 from mcudeploy.quantization.agreement import Agreement, Layer
 from mcudeploy.quantization.float_model import left_float
 from mcudeploy.quantization.quantizer import QuantizedModel
@@ -46,6 +46,7 @@ def quantized(result: QuantizedModel) -> JsonObject:
             {"node": it.node, "channel": it.channel, "range": it.range, "times_median": it.times}
             for it in result.outliers[:_WORST]
         ],
+        "dead_nodes": [{"node": it.node, "op": it.op, "range": list(it.range)} for it in best.dead],
         "size_bytes": {"float": result.float_bytes, "int8": result.int8_bytes},
         "notes": _notes(result),
         "next": f"mcudeploy run {shlex.quote(str(result.destination))} --board BOARD",
@@ -74,6 +75,11 @@ def _notes(result: QuantizedModel) -> list[str]:
         )
     if result.float_nodes:
         notes.append(left_float(result.float_nodes))
+    notes += [
+        f"{it.op} {printable(it.node)} is 0 for all samples, and its range [0, 0] has no scale: the int8 "
+        f"model takes {it.range[0]:g} to {it.range[1]:g}. Add samples for which it is not 0"
+        for it in result.best.dead[:_WORST]
+    ]
     agreement = result.best.agreement
     same = agreement.telling
     if agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT:

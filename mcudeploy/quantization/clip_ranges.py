@@ -1,0 +1,84 @@
+"""Ranges of Relu and Clip nodes by which quantised values are clipped as the nodes clip them.
+
+ONNX Runtime's quantiser removes these nodes: the ends of the range clip instead. They do not if a result is
+0 for all samples, for which the quantiser takes -128 to 127. They do not if a Clip excludes 0, which every
+range includes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto, NodeProto, numpy_helper
+
+Range = tuple[float, float]
+
+_MOVES = ("Flatten", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+_POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMean", "Resize")
+_SAME_RANGE = frozenset((*_MOVES, *_POOLS))
+"""Operators whose results lie in the range of their first input."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadClip:
+    """A Relu or Clip node that is 0 for all samples, and the range that its result gets instead of [0, 0]."""
+
+    node: str
+    op: str
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRanges:
+    """Changed ranges by tensor; the nodes that are 0 for all samples; those that must stay as operators."""
+
+    changed: Mapping[str, Range]
+    dead: Sequence[DeadClip]
+    kept: Sequence[str]
+
+
+def clip_ranges(model: ModelProto, ranges: Mapping[str, Range]) -> ClipRanges:
+    """The ranges of a model whose nodes are in order, by tensor, that differ from those of the samples.
+
+    The result of a dead node gets the part of its input's range, mirrored at 0, that the node lets through.
+    """
+    changed: dict[str, Range] = {}
+    dead, kept = [], []
+    for node, low, high in _clips(model):
+        output = node.output[0]
+        if low > 0 or high < 0:
+            kept.append(node.name)
+        elif _is_empty(ranges.get(output)):
+            reach = max(map(abs, ranges.get(node.input[0], (0.0, 0.0)))) or 1.0
+            changed[output] = max(low, -reach), min(high, reach)
+            dead.append(DeadClip(node.name, node.op_type, changed[output]))
+    for node in model.graph.node:
+        source = changed.get(node.input[0]) if node.input else None
+        if source is not None and node.op_type in _SAME_RANGE and _is_empty(ranges.get(node.output[0])):
+            changed[node.output[0]] = source
+    return ClipRanges(changed, dead, kept)
+
+
+def _is_empty(known: Range | None) -> bool:
+    """Whether a range contains only 0, or is too narrow for a scale in float32."""
+    if known is None:
+        return False
+    return max(known[1], 0.0) - min(known[0], 0.0) < 255 * float(np.finfo(np.float32).tiny)
+
+
+def _clips(model: ModelProto) -> Iterator[tuple[NodeProto, float, float]]:
+    """The Relu and Clip nodes with constant limits, and these."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Relu":
+            yield node, 0.0, math.inf
+        limits = [name for name in node.input[1:] if name]
+        if node.op_type == "Clip" and all(name in constants for name in limits):
+            given = [*node.input[1:], "", ""][:2]
+            low, high = (float(numpy_helper.to_array(constants[it])) if it else None for it in given)
+            old = {item.name: item.f for item in node.attribute}  # opset 6
+            low = old.get("min", -math.inf) if low is None else low
+            yield node, low, old.get("max", math.inf) if high is None else high
