@@ -12,6 +12,7 @@ from onnx import GraphProto, ModelProto, shape_inference
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
 from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite
+from mcudeploy.frontend.decompose.old_opsets import modern
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions
 from mcudeploy.frontend.onnx.convert import (
     info_of,
@@ -34,7 +35,7 @@ from mcudeploy.frontend.passes.batches import Single, by_entry
 from mcudeploy.frontend.passes.control import flattened, is_control
 from mcudeploy.frontend.passes.element_types import Typed, typed
 from mcudeploy.frontend.passes.folding import Folder, with_small_constants
-from mcudeploy.frontend.passes.versions import drop_equal_versions, modern, require_versions, version_notes
+from mcudeploy.frontend.passes.versions import drop_equal_versions, require_versions, version_notes
 
 _MOST_ROUNDS = 8
 """Limit of the number of times that rules are applied, while they replace further nodes."""

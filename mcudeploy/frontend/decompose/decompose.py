@@ -221,6 +221,13 @@ def with_real_operators(proto: ModelProto) -> ModelProto:
     return expanded
 
 
+def writes_newer(proto: ModelProto) -> bool:
+    """Whether `with_real_operators` writes operators in forms that an older operator set may lack, such as a
+    DequantizeLinear along an axis.
+    """
+    return any(_reference_rule(node) not in (None, norm_rules.shifted_image) for node in proto.graph.node)
+
+
 def expand(
     proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
 ) -> tuple[ModelProto, dict[str, str]]:

@@ -51,8 +51,12 @@ def batch_normalization(make: Maker) -> None:
         return
     if shape[0] == 1 and all(make.known(name) is not None for name in make.inputs[1:5]):
         return
+    normalize_by(make, *(_per_channel(make, name, shape) for name in make.inputs[1:5]))
+
+
+def normalize_by(make: Maker, scale: str, bias: str, mean: str, variance: str) -> None:
+    """Normalise the first input by parameters that broadcast to its shape."""
     epsilon = make.constant(make.number("epsilon", _EPSILON))
-    scale, bias, mean, variance = (_per_channel(make, name, shape) for name in make.inputs[1:5])
     gain = make.add("Div", scale, make.add("Sqrt", make.add("Add", variance, epsilon)))
     shift = make.add("Sub", bias, make.add("Mul", mean, gain))
     make.add("Add", make.add("Mul", make.inputs[0], gain), shift, out=make.outputs[0])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 
 from onnx import ModelProto, NodeProto, helper, shape_inference, version_converter
-from onnx.version_converter import ConvertError
 
+from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.frontend.onnx.protos import (
     ONNX_DOMAINS,
@@ -26,11 +25,6 @@ _FALLBACK_OPSET = 17
 """Opset of a file that uses no operator of ONNX itself."""
 _NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
 """First opset with LayerNormalization, and the first in whose models ONNX Runtime is asked for it."""
-_ASIDE = "mcudeploy.aside"
-_ONNX_FAULTS = (
-    *(RuntimeError, ValueError, TypeError, LookupError),
-    *(ConvertError, shape_inference.InferenceError),
-)
 
 
 def put_right(proto: ModelProto) -> ModelProto:
@@ -83,14 +77,14 @@ def _runnable(proto: ModelProto) -> ModelProto:
     """Convert an operator set that ONNX Runtime does not run; the model itself if that fails."""
     if not proto.opset_import or opset_of(proto) >= _RUN_FROM:
         return proto
-    converted = copy_of(proto)
-    with suppress(*_ONNX_FAULTS):
-        del converted.graph.value_info[:]
-        converted = version_converter.convert_version(shape_inference.infer_shapes(converted), _RUN_FROM - 1)
-        _align_operands(converted)
-        converted = version_converter.convert_version(shape_inference.infer_shapes(converted), _RUN_FROM)
-        in_plain_forms(converted)  # Constant nodes hold floats only before opset 9, converted ones integers
-        return converted
+    result = copy_of(proto)
+    with suppress(*FAULTS):
+        del result.graph.value_info[:]
+        result = version_converter.convert_version(shape_inference.infer_shapes(result), _RUN_FROM - 1)
+        _align_operands(result)
+        result = version_converter.convert_version(shape_inference.infer_shapes(result), _RUN_FROM)
+        in_plain_forms(result)  # Constant nodes hold floats only before opset 9, converted ones integers
+        return result
     return proto
 
 
@@ -125,26 +119,26 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
     """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it."""
     if opset_of(proto) not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
         return proto
-    converted = copy_of(proto)
-    aside = [node for node in converted.graph.node if _normalizes(node, ONNX_DOMAINS)]
-    if not aside:
+    if not any(map(_normalizes, proto.graph.node)) or _would_change(proto):
         return proto
-    for node in aside:  # the converter leaves nodes of other domains alone
-        node.domain = _ASIDE
-    converted.opset_import.append(helper.make_opsetid(_ASIDE, 1))
     try:
-        converted = version_converter.convert_version(converted, _NORMALIZES_FROM)
-    except _ONNX_FAULTS:
+        result = converted(proto, _NORMALIZES_FROM, _normalizes)
+    except FAULTS:
         return proto
-    for node in converted.graph.node:
-        if _normalizes(node, (_ASIDE,)):
+    for node in result.graph.node:
+        if node.domain == ASIDE:
             node.domain = ""
-    refill(converted.opset_import, [entry for entry in converted.opset_import if entry.domain != _ASIDE])
-    return converted
+    return result
 
 
-def _normalizes(node: NodeProto, domains: Sequence[str]) -> bool:
-    return node.op_type == "LayerNormalization" and node.domain in domains
+def _would_change(proto: ModelProto) -> bool:
+    """Whether the converter changes the meaning of an operator: before opset 13, Hardmax has another one."""
+    old = opset_of(proto) < 13
+    return old and any(node.op_type == "Hardmax" for node in proto.graph.node)
+
+
+def _normalizes(node: NodeProto) -> bool:
+    return node.op_type == "LayerNormalization" and node.domain in ONNX_DOMAINS
 
 
 def _state_types(proto: ModelProto) -> None:
@@ -152,7 +146,7 @@ def _state_types(proto: ModelProto) -> None:
     untyped = [value for value in proto.graph.output if value.type.WhichOneof("value") is None]
     if not untyped:
         return
-    with suppress(*_ONNX_FAULTS):
+    with suppress(*FAULTS):
         inferred = {value.name: value for value in shape_inference.infer_shapes(proto).graph.output}
         for value in untyped:
             value.type.CopyFrom(inferred[value.name].type)

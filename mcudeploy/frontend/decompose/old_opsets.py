@@ -1,0 +1,128 @@
+"""Conversion of older operator sets to the first that is lowered.
+
+onnx converts the form of operators, not their meaning. Rules replace those whose meaning has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.text import printable
+from mcudeploy.frontend.decompose.decompose import Rule, expand
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.decompose.norm_rules import normalize_by
+from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted
+from mcudeploy.frontend.onnx.plain_forms import INITIALIZERS_ALONE
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, opset_of, refill
+
+LOWERED_FROM = 13
+"""Older operator sets are converted to this one, the first with axes and pads as inputs."""
+
+_CHANGED_IN = {"BatchNormalization": 9, "Hardmax": 13, "Pad": 11, "Resize": 11, "Upsample": 10}
+"""The opset in which an operator got another meaning or form, or ended, and onnx does not convert it."""
+
+_CONVERTED = {"BatchNormalization": ("spatial", 1), "Pad": ("mode", b"constant")}
+"""An attribute, and the value, also the default, with which onnx converts the operator."""
+
+
+def modern(proto: ModelProto) -> ModelProto:
+    """Convert a checked model to an operator set that is lowered. Raises ModelError if that fails."""
+    opset = opset_of(proto)
+    if opset >= LOWERED_FROM:
+        return proto
+    try:
+        result = converted(proto, LOWERED_FROM, lambda node: _has_changed(node, opset))
+    except FAULTS as fault:
+        reason = printable(" ".join(str(fault).split())[-200:])
+        raise ModelError(
+            f"the model uses opset {opset}, which cannot be converted to {LOWERED_FROM}: {reason}. "
+            f"Export it with opset {LOWERED_FROM} or newer"
+        ) from fault
+    result, refusals = expand(result, LOWERED_FROM, {}, _rule)
+    _require_none(result, refusals)
+    _drop_masks(result)
+    result.ir_version = max(result.ir_version, INITIALIZERS_ALONE)
+    return result
+
+
+def _has_changed(node: NodeProto, opset: int) -> bool:
+    if node.domain not in ONNX_DOMAINS or opset >= _CHANGED_IN.get(node.op_type, 0):
+        return False
+    name, value = _CONVERTED.get(node.op_type, ("", None))
+    return not name or attribute_of(node, name, value) != value
+
+
+def _rule(node: NodeProto) -> Rule | None:
+    return _RULES.get(node.op_type) if node.domain == ASIDE else None
+
+
+def _require_none(proto: ModelProto, refusals: Mapping[str, str]) -> None:
+    """Raise ModelError for nodes that have no equivalent."""
+    if refusals:
+        kinds = {node.name: node.op_type for node in proto.graph.node}
+        problems = (Problem(printable(name), kinds.get(name, ""), why) for name, why in refusals.items())
+        raise ModelError.unsupported(tuple(problems))
+
+
+def _resize(make: Maker) -> None:
+    """Resize from the first element on, as ONNX Runtime does. The nearest element is the one before; along
+    axes that shrink, the one after.
+    """
+    scales = make.inputs[1] if len(make.inputs) > 1 else make.constant(make.attributes["scales"])
+    mode, known = make.attributes.get("mode", b"nearest"), make.known(scales)
+    shrinks = known is not None and bool((known < 1).any())
+    if mode != b"nearest" or known is None or not shrinks:
+        _resized(make, make.inputs[0], scales, "floor", make.outputs[0])
+        return
+    grown = make.inputs[0]
+    if (known > 1).any():
+        grown = _resized(make, grown, make.constant(np.maximum(known, 1)), "floor")
+    _resized(make, grown, make.constant(np.minimum(known, 1)), "ceil", make.outputs[0])
+
+
+def _resized(make: Maker, x: str, scales: str, nearest: str, out: str = "") -> str:
+    where = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": nearest}
+    return make.add("Resize", x, "", scales, out=out, **make.only("mode"), **where)
+
+
+def _hardmax(make: Maker) -> None:
+    """Choose the largest element over all axes from one on."""
+    x, axis = make.inputs[0], make.integer("axis", 1)
+    rows = make.add("Hardmax", make.add("Flatten", x, axis=axis), axis=-1)
+    make.add("Reshape", rows, make.add("Shape", x), out=make.outputs[0])
+
+
+def _batch_normalization(make: Maker) -> None:
+    """Normalise each element of an image by its own mean and deviation."""
+    normalize_by(make, *make.inputs[1:5])
+
+
+def _pad(make: Maker) -> None:
+    """Repeat or mirror values: onnx keeps the attribute `value`, which only constant pads have now."""
+    pads = make.int64(make.attributes["pads"])
+    make.add("Pad", make.inputs[0], pads, out=make.outputs[0], **make.only("mode"))
+
+
+_RULES: dict[str, Rule] = {
+    "BatchNormalization": _batch_normalization,
+    "Hardmax": _hardmax,
+    "Pad": _pad,
+    "Resize": _resize,
+    "Upsample": _resize,
+}
+
+
+def _drop_masks(proto: ModelProto) -> None:
+    """Remove the masks of Dropout that nothing reads: the file has floats, and newer versions bool."""
+    graph = proto.graph
+    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    dropped = set[str]()
+    for node in graph.node:
+        if node.op_type == "Dropout" and node.domain in ONNX_DOMAINS and read.isdisjoint(node.output[1:]):
+            dropped.update(node.output[1:])
+            del node.output[1:]
+    refill(graph.value_info, [value for value in graph.value_info if value.name not in dropped])

@@ -1,0 +1,35 @@
+"""onnx's converter of operator sets, apart from nodes that it would change or does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import ModelProto, NodeProto, shape_inference, version_converter
+from onnx.version_converter import ConvertError
+
+from mcudeploy.frontend.onnx.protos import copy_of, import_domain, refill
+
+ASIDE = "mcudeploy.aside"
+"""The domain of nodes that were set aside: the converter leaves nodes of other domains alone."""
+
+FAULTS = (
+    *(RuntimeError, ValueError, TypeError, LookupError, MemoryError),
+    *(ConvertError, shape_inference.InferenceError),
+)
+"""The errors that the converter raises for models that it cannot convert."""
+
+
+def converted(proto: ModelProto, opset: int, aside: Callable[[NodeProto], bool]) -> ModelProto:
+    """Convert a model to an opset; nodes that `aside` selects only move to the domain ASIDE.
+
+    Raises one of FAULTS if onnx cannot convert it.
+    """
+    if not any(map(aside, proto.graph.node)):
+        return version_converter.convert_version(proto, opset)
+    result = copy_of(proto)
+    for node in filter(aside, result.graph.node):
+        node.domain = ASIDE
+    import_domain(result, ASIDE)
+    result = version_converter.convert_version(result, opset)
+    refill(result.opset_import, [entry for entry in result.opset_import if entry.domain != ASIDE])
+    return result
