@@ -9,9 +9,8 @@ from pathlib import Path
 import onnx
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from mcudeploy.frontend.decompose.decompose import inlined, with_real_operators, writes_newer
-from mcudeploy.frontend.decompose.old_opsets import modern
-from mcudeploy.frontend.onnx.inference import inferred
+from mcudeploy.frontend.decompose.decompose import inlined
+from mcudeploy.frontend.decompose.reference_rules import for_reference
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.protos import refill
 from mcudeploy.frontend.onnx.shapes import fix_inputs
@@ -29,9 +28,7 @@ def _loaded(
     if not {value.name for value in model.graph.input}.issuperset(states):
         model = inlined(model)
         keep_states(model)
-    if writes_newer(model):
-        model = modern(inferred(inlined(model)))
-    return with_real_operators(model)
+    return for_reference(model, choices.remaining_shapes)
 
 
 def has_other_floats(path: Path, choices: InputChoices = AS_IN_FILE) -> bool:

@@ -124,8 +124,6 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
     _require_text(proto)
     for number, node in enumerate(proto.graph.node):
         node.name = node.name or f"#{number}"
-        if node.op_type == "MeanVarianceNormalization" and not node.attribute:  # ONNX's checker fails without
-            node.attribute.append(onnx.helper.make_attribute("axes", [0, 2, 3]))
     require_versions(proto)
     drop_equal_versions(proto)
     try:

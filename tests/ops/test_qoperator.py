@@ -12,7 +12,7 @@ import pytest
 from harness import check_against_onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.decompose.decompose import with_real_operators
+from mcudeploy.frontend.decompose.reference_rules import for_reference
 from mcudeploy.verify.reference import Reference
 
 RNG = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def model_of(
 
 def check(model: onnx.ModelProto) -> None:
     inputs = {value.name: X for value in model.graph.input}
-    plain = with_real_operators(model)
+    plain = for_reference(model)
     session = onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
     (made,) = session.run(None, inputs)
     del model.graph.output[:]
@@ -114,7 +114,7 @@ def test_a_model_without_them_stays_as_it_is(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"], name="relu")
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 2)) for name in "xy"]
     model = helper.make_model(helper.make_graph([node], "g", infos[:1], infos[1:]))
-    assert with_real_operators(model) is model
+    assert for_reference(model) is model
 
 
 @pytest.mark.parametrize("opset", [10, 12])

@@ -39,7 +39,6 @@ from mcudeploy.frontend.onnx.protos import (
     copy_of,
     graphs_in,
     import_domain,
-    opset_of,
     refill,
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
@@ -209,25 +208,6 @@ def inlined(proto: ModelProto) -> ModelProto:
     return inliner.inline_local_functions(proto) if proto.functions else proto
 
 
-def with_real_operators(proto: ModelProto) -> ModelProto:
-    """Replace integer operators by float operators between quantisations: some kernels of ONNX Runtime for
-    these saturate inside, or round the activations. Recurrent operators get the steps as first axis, the only
-    layout it implements. Its MeanVarianceNormalization omits the epsilon: 0 / 0 for a constant image. The
-    images of other normalisations are shifted.
-    """
-    expanded, _ = expand(proto, opset_of(proto), {}, _reference_rule)
-    for node in expanded.graph.node if expanded is not proto else ():
-        node.name = ""  # ONNX Runtime refuses duplicate node names
-    return expanded
-
-
-def writes_newer(proto: ModelProto) -> bool:
-    """Whether `with_real_operators` writes operators in forms that an older operator set may lack, such as a
-    DequantizeLinear along an axis.
-    """
-    return any(_reference_rule(node) not in (None, norm_rules.shifted_image) for node in proto.graph.node)
-
-
 def expand(
     proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
 ) -> tuple[ModelProto, dict[str, str]]:
@@ -236,7 +216,7 @@ def expand(
 
     `infos` has the known shapes and types of values by name. `rule_of` selects the rule of a node.
     """
-    rules = [(rule_of or _rule)(node) for node in proto.graph.node]
+    rules = [(rule_of or rule_for)(node) for node in proto.graph.node]
     if not any(rules):
         return proto, {}
     constants = constants_of(proto.graph)
@@ -275,16 +255,8 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Seq
         raise Unsupported(f"its attributes and inputs do not fit: {fault}") from fault
 
 
-def _reference_rule(node: NodeProto) -> Rule | None:
-    if node.domain in ONNX_DOMAINS and node.op_type in ("GroupNormalization", "InstanceNormalization"):
-        return norm_rules.shifted_image
-    integers = node.op_type.startswith("Q") and node.op_type != "QuantizeLinear"
-    by_batch = any(item.name == "layout" and item.i for item in node.attribute)
-    others = node.op_type in ("MatMulNBits", "MeanVarianceNormalization")
-    return _rule(node) if integers or by_batch or others else None
-
-
-def _rule(node: NodeProto) -> Rule | None:
+def rule_for(node: NodeProto) -> Rule | None:
+    """The rule that replaces a node of the file; None if it is lowered as it is."""
     if node.domain == "com.microsoft":
         return MICROSOFT_RULES.get(node.op_type)
     if node.domain == ML_DOMAIN:

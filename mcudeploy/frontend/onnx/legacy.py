@@ -28,7 +28,8 @@ _NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
 
 
 def put_right(proto: ModelProto) -> ModelProto:
-    """Order the nodes, name ONNX's operator set, convert one that is too old, and state the types of outputs.
+    """Order the nodes, state defaults that onnx needs, name ONNX's operator set, convert one that is too old,
+    and state the types of outputs.
 
     What cannot be put right stays, and is refused when the file is checked.
     """
@@ -36,6 +37,9 @@ def put_right(proto: ModelProto) -> ModelProto:
         ordered = _ordered(list(graph.node))
         if ordered is not None:
             refill(graph.node, ordered)
+    for node in proto.graph.node:
+        if node.op_type == "MeanVarianceNormalization" and not node.attribute:  # onnx fails without
+            node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
     _name_operator_set(proto)
     proto = _with_normalizations(_runnable(proto))
     _state_types(proto)

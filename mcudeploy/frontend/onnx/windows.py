@@ -77,7 +77,7 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
     for axis, reach in enumerate(reaches):
         given = (0, 0) if auto_pad == "VALID" else (pads[axis], pads[axis + rank])
         if auto_pad.startswith("SAME"):
-            axes.append(_same(size[axis], reach, stride[axis], upper=auto_pad == "SAME_UPPER"))
+            axes.append(same_pads(size[axis], reach, stride[axis], upper=auto_pad == "SAME_UPPER"))
         else:
             axes.append((*given, window_count(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
     (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
@@ -101,7 +101,7 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
     )
 
 
-def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int, int]:
+def same_pads(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int, int]:
     """(pad before, pad after, outputs) for ceil(size / stride) outputs.
 
     If the stride exceeds the window, the total padding is negative. ONNX Runtime halves it as well, and so
