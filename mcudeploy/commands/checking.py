@@ -1,6 +1,7 @@
 """`check` and `fit`: a model's sizes, and the boards with room for it.
 
-Loads no solver, toolchain or device, and the search only for a board.
+`check` loads ONNX Runtime, which every later step needs. No solver, toolchain or device is loaded, and the
+search only for a board.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.results import Checked, Fitted
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.ir.isa import Isa
-from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import unsplit_plan, unsplit_schedule
+from mcudeploy.verify.reference import Reference
 
 _CHECK_S = 3.0
 """Seconds that `check` searches for a split plan, and for one with streamed input."""
@@ -36,6 +38,7 @@ def check_model(path: Path, board: Board | None, options: Options, period_ms: fl
             raise
         return Checked(problems=error.problems)
     parameters = parameter_count(path, model.choices.shapes)
+    _require_reference(model)
     if board is None:
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
         plan = unsplit_plan(model, load_board("host"), schedule)
@@ -58,6 +61,13 @@ def check_model(path: Path, board: Board | None, options: Options, period_ms: fl
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
     arena, unit = split.baseline.layout.arena_bytes, options.unit_on(board)
     return Checked(model, parameters, arena, board, plans, unit=unit, period_ms=period_ms)
+
+
+def _require_reference(model: Model) -> None:
+    """Raise ModelError for a model that ONNX Runtime does not load: no program of it could be verified."""
+    graph = model.graph if model.window is None else model.window.graph
+    states = [state.before.name for state in graph.states]
+    Reference(model.path, [border.name for border in graph.outputs], model.choices, states)
 
 
 def fit_model(path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT) -> Fitted:
