@@ -196,6 +196,7 @@ def _variations(graphs: list[Graph], dtype: DType) -> Iterator[Graph]:
         asymmetric = [_of_nine_bits(graph) for graph in convolutions[::_ASYMMETRIC]]
         yield from map(_as_in_tflite, convolutions)
         yield from asymmetric
+        yield from (_of_nine_bits(it) for it in graphs if isinstance(it.operators[0].op, Conv2dByRows))
         yield from map(_as_in_tflite, asymmetric)
 
 

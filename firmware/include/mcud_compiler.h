@@ -51,6 +51,13 @@
 #define MCUD_FENCES 0
 #endif
 
+/* Apart from its caller a block keeps its sums in registers; a compiler that does not know how may inline it. */
+#if defined(__GNUC__)
+#define MCUD_APART __attribute__((noinline, unused)) static
+#else
+#define MCUD_APART static inline
+#endif
+
 /* A word that another core has written, and what that core wrote before it. */
 static inline uint32_t mcud_load_acquire(const uint32_t *word)
 {

@@ -11,7 +11,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ArrayPointer, KernelCall, ParamValue
 from mcudeploy.ops.conv_constants import FOUR
 from mcudeploy.ops.conv_kernels import PAIR
-from mcudeploy.ops.packing import EIGHT
+from mcudeploy.ops.packing import EIGHT, padded
 
 BY_WINDOWS = frozenset({
     "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_wide",
@@ -28,6 +28,8 @@ BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1", 
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
 _BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""
+_UNPADDED = frozenset({"conv2d_s8_full", "conv2d_s8_1x1_direct"})
+"""Kernels whose last channels have records of one channel."""
 _BLOCKED = ("packed_weights", "weights", "scale", "bias")
 
 
@@ -62,13 +64,13 @@ def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
     """The parameters for output channels from a multiple of four, or of a record's, onwards."""
     block = PAIR if call.kernel in _BY_PAIRS else EIGHT if call.kernel in _BY_EIGHTS else FOUR
     count = "dims.output_channels" if call.kernel in BY_PIXELS else "output_channels"
-    blocks = -(-_whole(call, count) // block)
+    stored = _whole(call, count) if call.kernel in _UNPADDED else padded(_whole(call, count), block)
     params = dict(call.params) | {count: len(channels)}
     for name in _BLOCKED:
         array = call.params.get(name)
         if array is not None:
             assert isinstance(array, np.ndarray)
-            params[name] = ArrayPointer(array, channels.lo // block * (array.size // blocks))
+            params[name] = ArrayPointer(array, channels.lo * (array.size // stored))
     return params
 
 

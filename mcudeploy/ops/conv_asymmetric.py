@@ -13,7 +13,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, merged
-from mcudeploy.ops.conv_constants import FOUR, ConvConstants
+from mcudeploy.ops.conv_constants import ConvConstants
 from mcudeploy.ops.conv_counts_f32 import depthwise
 from mcudeploy.ops.conv_twice import is_depthwise
 from mcudeploy.ops.packing import GROUP, by_tap, padded
@@ -33,10 +33,8 @@ def asymmetric_kernel(
     conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8_asymmetric or dwconv2d_s8_asymmetric. `constants` have int16 weights of any nine bits."""
-    weights, offsets = _in_bytes(constants.weights)
+    small, offsets = in_bytes(constants)
     zero_point = requantize.quantization_of(source).zero_point
-    small = replace(constants, weights=weights)
-    _require_range(small, offsets)
     rounding: dict[str, ParamValue] = {"quant.left_shift": 0} | numbers
     fields = window_fields(conv, source, output)
     scratch = conv.kernel_shape[0] * OFFSET_BYTES
@@ -44,7 +42,7 @@ def asymmetric_kernel(
         fields["multiplier"] = conv.out_channels // source.shape[2]
         unfolded = _unfolded(constants, zero_point)
         arrays: dict[str, ParamValue] = {
-            "weights": by_tap(weights),
+            "weights": by_tap(small.weights),
             "offsets": offsets,
             "bias": unfolded,
             "multipliers": constants.multipliers,
@@ -60,7 +58,7 @@ def asymmetric_kernel(
         "patch_groups": -(-values // GROUP),
         "input_zero_point": zero_point,
     }
-    packed = small.packed(runs=1, block=FOUR, groups=conv.groups)
+    packed = small.packed_fours(runs=1, groups=conv.groups)
     params = packed | {"offsets": offsets, "exponents": constants.exponents} | fields | rounding
     products = conv_counts.deep(fields)
     windows = output.shape[1] * conv.groups
@@ -72,6 +70,17 @@ def asymmetric_kernel(
 
     scratch += padded(values, GROUP)
     return KernelCall("conv2d_s8_asymmetric", params, scratch, form=_form(conv), counts=counts_of)
+
+
+def in_bytes(constants: ConvConstants) -> tuple[ConvConstants, NDArray[np.int16]]:
+    """Constants with int8 weights, and an offset for each channel, whose sum are the int16 weights.
+
+    Raises ValueError if the weights of a channel take more than 8 bits, or sums could exceed 32 bits.
+    """
+    weights, offsets = _in_bytes(constants.weights)
+    small = replace(constants, weights=weights)
+    _require_range(small, offsets)
+    return small, offsets
 
 
 def _require_range(constants: ConvConstants, offsets: NDArray[np.int16]) -> None:

@@ -16,6 +16,7 @@ from mcudeploy.ops.packing import (
     pack_blocks,
     pack_four_rows,
     pack_fours,
+    pack_fours_and_ones,
     pack_pair_windows,
     pack_records,
     pack_row_pairs,
@@ -63,6 +64,12 @@ class ConvConstants:
     def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
         """int8, in records of `block` output channels; see pack_blocks."""
         return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
+
+    def packed_fours(self, *, runs: int, groups: int = 1) -> dict[str, ParamValue]:
+        """int8, in records of four output channels and of one; see pack_fours_and_ones."""
+        assert self.multipliers is not None
+        records = pack_fours_and_ones(self.bias, self.weights, self.multipliers, groups, runs)
+        return {"packed_weights": records}
 
     def reals(self) -> NDArray[np.float32]:
         """The weights of a convolution of floats, as float32."""

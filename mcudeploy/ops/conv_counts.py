@@ -156,15 +156,21 @@ def full(fields: Fields) -> CountsOf:
 def by_rows(fields: Fields, input_rows: int) -> CountsOf:
     """conv2d_s8_by_rows: rows of whole groups form one run; the first begins the sums, the last ends them."""
     outputs, values = fields["output_channels"], fields["row_values"]
-    fours = -(-outputs // 4)
+    records = outputs // 4 + outputs % 4
 
     def counts(rows: Interval) -> Counts:
         runs, length = (1, len(rows) * values) if values % GROUP == 0 else (len(rows), values)
-        begun = {"begun": fours} if rows.lo == 0 else {}
-        ended = {"ended": fours, "results": outputs} if rows.hi == input_rows else {}
+        begun = {"begun": records} if rows.lo == 0 else {}
+        ended = {"ended": records, "results": outputs} if rows.hi == input_rows else {}
         return {"calls": 1, "runs": runs} | _dots(outputs, length, runs, finish=False) | begun | ended
 
     return counts
+
+
+def with_total(counts: CountsOf, fields: Fields) -> CountsOf:
+    """conv2d_s8_by_rows of weights of nine bits: also the sum of the input, and its products."""
+    values, outputs = fields["row_values"], fields["output_channels"]
+    return lambda rows: counts(rows) | {"summed": len(rows) * values, "offsets": outputs}
 
 
 def to_rows(fields: Fields) -> CountsOf:
@@ -281,26 +287,28 @@ def _fours(channels: int, values: int) -> Counts:
     """Counts of multiplying a pixel of `values` values to four channels at a time; see mcud_pixel_s8."""
     if values % GROUP:
         return _dots(channels, values, 1)
-    records, groups = -(-channels // 4), values // GROUP
+    (records, ones), groups = divmod(channels, 4), values // GROUP
     return {
         "records": records,
         "groups": records * groups,
         "turns": records * _turns(groups, _UNROLLED_PIXEL),
-        "odd": int(channels % 4 > 0),
-        "last": channels % 4,
+        "ones": ones,
+        "one_groups": ones * groups,
     }
 
 
 def _dots(channels: int, values: int, runs: int, *, finish: bool = True) -> Counts:
     """Counts of multiplying runs of values that may be no whole groups, each one summed separately."""
-    fours, groups = -(-channels // 4), values // GROUP
+    (fours, ones), groups = divmod(channels, 4), values // GROUP
     counts: Counts = {
         "dots": fours * runs,
         "groups": fours * runs * groups,
         "turns": fours * runs * _turns(groups, _UNROLLED_PIXEL),
-        "tails": fours * runs * int(values % GROUP > 0),
+        "tails": (fours + ones) * runs * int(values % GROUP > 0),
+        "ones": ones * runs,
+        "one_groups": ones * runs * groups,
     }
-    return counts | {"sums": fours, "results": channels} if finish else counts
+    return counts | {"sums": fours + ones, "results": channels} if finish else counts
 
 
 def window_rows(windows: Windows, rows: Interval) -> Counts:

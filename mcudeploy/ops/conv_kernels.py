@@ -10,7 +10,7 @@ from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_rvv, conv_wide, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
-from mcudeploy.ops.conv_asymmetric import asymmetric_kernel, is_asymmetric
+from mcudeploy.ops.conv_asymmetric import asymmetric_kernel, in_bytes, is_asymmetric
 from mcudeploy.ops.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
 from mcudeploy.ops.conv_twice import in_one_run, is_depthwise, twice_kernel
 from mcudeploy.ops.dwconv_kernels import depthwise_kernel
@@ -51,7 +51,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         return depthwise_kernel(conv, constants, numbers, source, output)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
-        arrays = constants.packed(runs=source.shape[0], block=FOUR)
+        arrays = constants.packed_fours(runs=source.shape[0])
         others = [
             conv_mve.full(constants, numbers, fields, source.shape[0]),
             conv_rvv.full(constants, numbers, fields),
@@ -75,7 +75,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         arrays = constants.packed(runs=1, block=PAIR)
         vectors = [by.pointwise(constants, numbers, without(fields, "groups")) for by in (conv_mve, conv_rvv)]
         wide = conv_wide.pointwise(constants, numbers, fields)
-        params = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
+        params = constants.packed_fours(runs=1) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
         dual = conv_dual.pixels(constants, numbers, without(fields, "groups"))
         params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
@@ -110,7 +110,7 @@ def _general_kernel(
         return KernelCall("conv2d_s8", params, scratch, form=str(pixels), counts=conv_counts.general(params))
 
     window_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
-    params = constants.packed(runs=1, block=FOUR, groups=conv.groups) | fields
+    params = constants.packed_fours(runs=1, groups=conv.groups) | fields
     params |= {"patch_groups": window_groups} | zero_point | numbers
     deep = KernelCall(
         "conv2d_s8_deep", params, offsets + window_groups * GROUP, counts=conv_counts.deep(params)
@@ -198,18 +198,20 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
     rows, cols, channels = source.shape
     check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels))
     constants, numbers = numbers_of(conv, operator, source, output)
-    outputs = padded(conv.out_channels, FOUR)
     fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
     if source.dtype is graph.DType.FLOAT32:
-        counts, state = conv_counts_f32.by_rows(fields, rows), outputs * SUM_BYTES
+        counts, state = conv_counts_f32.by_rows(fields, rows), padded(conv.out_channels, FOUR) * SUM_BYTES
         call = KernelCall("conv2d_f32_by_rows", fields | numbers, state_bytes=state, counts=counts)
         return _with_weights(call, constants)
-    arrays = constants.packed(runs=rows, block=FOUR)
-    numbers = {"padded_outputs": outputs} | numbers
-    vectors = tuple(by.by_rows(constants, numbers, fields, rows) for by in (conv_mve, conv_rvv))
-    state = outputs * SUM_BYTES
-    params = arrays | fields | numbers
     counts = conv_counts.by_rows(fields, rows)
+    if is_asymmetric(operator):
+        constants, offsets = in_bytes(constants)
+        params = constants.packed_fours(runs=rows) | {"offsets": offsets} | fields | numbers
+        state, counts = (conv.out_channels + 1) * SUM_BYTES, conv_counts.with_total(counts, fields)
+        return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, form="asymmetric", counts=counts)
+    vectors = tuple(by.by_rows(constants, numbers, fields, rows) for by in (conv_mve, conv_rvv))
+    state = conv.out_channels * SUM_BYTES
+    params = constants.packed_fours(runs=rows) | {"offsets": None} | fields | numbers
     return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=vectors)
 
 
@@ -222,9 +224,8 @@ def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, outpu
     if source.dtype is graph.DType.FLOAT32:
         call = KernelCall("conv2d_f32_to_rows", fields | numbers, counts=conv_counts_f32.to_rows(fields))
         return _with_weights(call, constants, conv.rows)
-    arrays = constants.packed(runs=1, block=FOUR, groups=conv.rows)
-    record_words = FOUR * (2 + -(-channels // GROUP))
-    fields["row_words"] = -(-conv.channels // FOUR) * record_words
+    arrays = constants.packed_fours(runs=1, groups=conv.rows)
+    fields["row_words"] = conv.channels * (2 + -(-channels // GROUP))
     return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers, counts=conv_counts.to_rows(fields))
 
 

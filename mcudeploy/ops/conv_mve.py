@@ -9,7 +9,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_mve
 from mcudeploy.ops.common import SUM_BYTES
-from mcudeploy.ops.conv_constants import ConvConstants, without
+from mcudeploy.ops.conv_constants import ConvConstants
 from mcudeploy.ops.conv_gathered import VectorKernel, columns_inside, gathered
 from mcudeploy.ops.packing import (
     VECTOR,
@@ -49,8 +49,7 @@ def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -
 def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_by_rows_mve; `fields` belong to conv2d_s8_by_rows, which reads `rows` rows."""
     outputs = padded(len(constants.weights), _PAIR)
-    known = fields | {"padded_outputs": outputs} | without(numbers, "padded_outputs")
-    params = _records(constants, rows) | known
+    params = _records(constants, rows) | fields | {"padded_outputs": outputs} | numbers
     state = outputs * SUM_BYTES
     counts = conv_counts_mve.by_rows(fields, rows)
     return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, isa=Isa.MVE, counts=counts)

@@ -9,7 +9,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_rvv
 from mcudeploy.ops.common import SUM_BYTES
-from mcudeploy.ops.conv_constants import ConvConstants, without
+from mcudeploy.ops.conv_constants import ConvConstants
 from mcudeploy.ops.conv_gathered import VectorKernel, columns_inside, gathered
 from mcudeploy.ops.packing import LANES, pack_lanes
 
@@ -40,7 +40,7 @@ def full(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCal
 
 def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_by_rows_rvv; `fields` belong to conv2d_s8_by_rows, which reads `rows` rows."""
-    params = {"packed_weights": _records(constants), **fields, **without(numbers, "padded_outputs")}
+    params = {"packed_weights": _records(constants), **fields, **numbers}
     state, counts = len(constants.weights) * SUM_BYTES, conv_counts_rvv.by_rows(fields, rows)
     return KernelCall("conv2d_s8_by_rows_rvv", params, state_bytes=state, isa=Isa.RVV, counts=counts)
 

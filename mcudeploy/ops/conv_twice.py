@@ -41,9 +41,9 @@ def twice_kernel(
     group_inputs = channels // conv.groups
     one_run = in_one_run(conv) and conv.pads[1] == conv.pads[3] == 0
     row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
-    arrays = constants.packed(runs=kernel_rows * row_runs, block=FOUR, groups=conv.groups) | {
+    arrays = constants.packed_fours(runs=kernel_rows * row_runs, groups=conv.groups) | {
         "exponents": constants.exponents,
-        "padding": np.full(run_values, zero_point, np.int8),
+        "padding": np.full(run_values, zero_point, np.int8) if any(conv.pads) else None,
     }
     fields |= group_fields(conv, source) | {"row_runs": row_runs, "run_values": run_values}
     counts = _counts(conv, fields)
@@ -56,7 +56,7 @@ def _counts(conv: Conv2d, fields: Mapping[str, Any]) -> CountsOf:
     whole = fields["row_runs"] == 1 and conv.kernel_shape[1] == fields["dims.input_cols"] and conv.groups == 1
     if whole and values % GROUP == 0 and conv.dilation[0] == 1 and not any(conv.pads):
         runs, values = 1, runs * values
-    fours = conv.groups * -(-fields["group_outputs"] // FOUR)
+    fours, ones = (conv.groups * count for count in divmod(fields["group_outputs"], FOUR))
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * fields["dims.output_cols"]
@@ -68,7 +68,10 @@ def _counts(conv: Conv2d, fields: Mapping[str, Any]) -> CountsOf:
             "fours": pixels * fours,
             "runs": pixels * fours * runs,
             "groups": pixels * fours * runs * (values // GROUP),
-            "tails": pixels * fours * runs * (values % GROUP > 0),
+            "tails": pixels * (fours + ones) * runs * (values % GROUP > 0),
+            "ones": pixels * ones,
+            "one_runs": pixels * ones * runs,
+            "one_groups": pixels * ones * runs * (values // GROUP),
             "results": pixels * conv.out_channels,
         }
 

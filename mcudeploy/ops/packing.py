@@ -53,6 +53,30 @@ def _by_block(values: NDArray[np.int32], groups: int, block: int) -> NDArray[np.
     return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, block)
 
 
+def pack_fours_and_ones(
+    bias: NDArray[np.int32],
+    weights: NDArray[np.int8],
+    multipliers: NDArray[np.int32],
+    groups: int,
+    runs: int,
+) -> NDArray[np.int32]:
+    """Records of four channels of each group, then of its last one to three; see mcud_dot_row_s8.h.
+
+    `weights` [K, ...] and `runs` as for `pack_blocks`. Every channel takes the same number of words.
+    """
+    whole = len(bias) // groups // GROUP * GROUP
+
+    def records(block: int, chosen: slice) -> NDArray[np.int32]:
+        some = [each.reshape(groups, -1, *each.shape[1:])[:, chosen] for each in (bias, weights, multipliers)]
+        if not some[0].size:
+            return np.empty((groups, 0), np.int32)
+        b, w, m = (each.reshape(-1, *each.shape[2:]) for each in some)
+        return pack_records(b, pack_blocks(w, groups, runs, block), m, groups, block).reshape(groups, -1)
+
+    parts = [records(GROUP, slice(whole)), records(1, slice(whole, None))]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
+
+
 def pack_blocks(
     weights: NDArray[np.int8], groups: int, runs: int, block: int, side_by_side: int = GROUP
 ) -> NDArray[np.int32]:

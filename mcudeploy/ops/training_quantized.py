@@ -12,7 +12,7 @@ from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOpe
 from mcudeploy.ops import conv_counts, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, is_int8
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_constants import FOUR, ConvConstants, fold_zero_point
+from mcudeploy.ops.conv_constants import ConvConstants, fold_zero_point
 from mcudeploy.ops.conv_counts_f32 import depthwise
 from mcudeploy.ops.packing import GROUP, by_tap, padded
 from mcudeploy.ops.windows import group_fields, window_fields
@@ -75,6 +75,6 @@ class BiasedConv2d(PlainOperator):
         patch = padded(conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs, GROUP)
         fields |= group_fields(conv, inputs[0]) | {"patch_groups": patch // GROUP}
         bits = scale.astype(np.float32).view(np.int32)  # in place of the multipliers
-        arrays = ConvConstants(weights, zeros, bits).packed(runs=1, block=FOUR, groups=conv.groups)
+        arrays = ConvConstants(weights, zeros, bits).packed_fours(runs=1, groups=conv.groups)
         counts = conv_counts.deep(fields)
         return KernelCall("conv2d_s8_biased", arrays | fields | last, offsets + patch, counts=counts)

@@ -147,10 +147,13 @@ def test_average(shape: Shape, dtype: DType, seed: int) -> None:
     channels=st.integers(1, 11),
     clipped=st.booleans(),
     dtype=DTYPES,
+    nine_bits=st.booleans(),
     seed=seeds,
 )
 @bounded
-def test_convolution(shape: Shape, channels: int, clipped: bool, dtype: DType, seed: int) -> None:
+def test_convolution(
+    shape: Shape, channels: int, clipped: bool, dtype: DType, nine_bits: bool, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     source, made = _tensors(dtype, shape, channels, rng)
     conv = Conv2d(channels, shape[:2], low=0.0 if clipped else -np.inf, high=6.0 if clipped else np.inf)
@@ -160,6 +163,8 @@ def test_convolution(shape: Shape, channels: int, clipped: bool, dtype: DType, s
         "bias": _values(dtype, (channels,), rng) if bias is None else bias,
         "weight_scale": rng.uniform(0.0005, 0.002, channels).astype(np.float32),
     }
+    if nine_bits and dtype is DType.INT8:  # uint8 less a zero point
+        constants["weights"] = constants["weights"].astype(np.int16) + int(rng.integers(-127, 128))
     _check(conv, source, made, constants, seed)
 
 

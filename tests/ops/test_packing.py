@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_records, pack_taps
+from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
+from mcudeploy.ir.parameter_table import table_bytes
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_fours_and_ones, pack_records, pack_taps
 from mcudeploy.ops.requantize import INT32_MAX, exact_bias, quantize_sums, settle_channels
 
 
@@ -51,6 +55,31 @@ def test_a_record_is_biases_weights_multipliers() -> None:
     bias, multipliers = np.array([1, 2, 3], np.int32), np.array([4, 5, 6], np.int32)
     records = pack_records(bias, weights, multipliers, groups=1, block=2)
     assert records.tolist() == [1, 2, 7, 8, 4, 5, 3, 0, 9, 10, 6, 0]
+
+
+def test_channels_after_the_fours_of_a_group_have_records_of_one_channel() -> None:
+    weights = np.arange(1, 11, dtype=np.int8).reshape(10, 1)
+    bias, multipliers = np.arange(100, 110, dtype=np.int32), np.arange(200, 210, dtype=np.int32)
+    records = pack_fours_and_ones(bias, weights, multipliers, groups=2, runs=1)
+    four = [100, 101, 102, 103, 1, 2, 3, 4, 200, 201, 202, 203]
+    assert records[:15].tolist() == [*four, 104, 5, 204]
+    assert records[15:].tolist() == [105, 106, 107, 108, 6, 7, 8, 9, 205, 206, 207, 208, 109, 10, 209]
+
+
+@pytest.mark.parametrize("outputs", range(1, 10))
+def test_a_dense_layer_takes_no_bytes_of_outputs_that_it_does_not_have(outputs: int) -> None:
+    depth = 4096
+    x = Tensor("x", (1, 1, depth), DType.INT8, Quantization(0.1, 0))
+    y = Tensor("y", (1, 1, outputs), DType.INT8, Quantization(0.1, 0))
+    constants = {
+        "weights": np.ones((outputs, 1, 1, depth), np.int8),
+        "bias": np.zeros(outputs, np.int32),
+        "weight_scale": np.full(outputs, 0.001, np.float32),
+    }
+    for rounding in ("once", "tflite"):
+        operator = Operator("dense", Conv2d(outputs, rounding=rounding), ("x",), "y", constants)
+        call = operator.op.kernel(operator, (x,), y)
+        assert table_bytes(call) <= outputs * (depth + 9) + 3  # bias, multiplier, exponent
 
 
 @given(st.lists(st.floats(1e-9, 1000.0), min_size=1, max_size=5), st.integers(1, 10_000))

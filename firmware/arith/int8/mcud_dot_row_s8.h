@@ -1,9 +1,11 @@
 /* One pixel times int8 weights, read where it is, row by row: for outputs of a single pixel. Four channels
  * are summed at a time, with records of mcud_records_1x4; the depth is that of all rows, each one filled up
- * to whole groups. */
+ * to whole groups. The last one to three channels have a record each: int32_t bias, weights [groups][4],
+ * multiplier. */
 #ifndef MCUD_DOT_ROW_S8_H
 #define MCUD_DOT_ROW_S8_H
 
+#include "mcud_compiler.h"
 #include "mcud_simd.h"
 
 /* Adds the products of x[values] and four channels' weights for it; returns the weights after them. */
@@ -29,13 +31,41 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
     return w;
 }
 
-/* Requantises the sums of up to four channels to y[count]. */
-static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *multipliers,
-                                      const mcud_finish_s8 *finish, int32_t count, int8_t *y)
+/* The same of one channel. */
+static inline const int32_t *mcud_dot_one_s8(const int8_t *x, int32_t values, const int32_t *w, int32_t *sum)
 {
-    for (int32_t i = 0; i < count && i < 4; i++) {
+    int32_t a = *sum;
+    for (const int8_t *const end = x + (values & ~3); x < end; x += 4) {
+        a = mcud_group_1x1(x, w++, a);
+    }
+    values &= 3;
+    if (values > 0) {
+        const int8_t tail[4] = {x[0], values > 1 ? x[1] : 0, values > 2 ? x[2] : 0, 0};
+        a = mcud_group_1x1(tail, w++, a);
+    }
+    *sum = a;
+    return w;
+}
+
+/* Requantises the sums of four channels to y[4]. */
+static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *multipliers,
+                                      const mcud_finish_s8 *finish, int8_t *y)
+{
+    for (int32_t i = 0; i < 4; i++) {
         y[i] = mcud_requantize_s8(sums[i], multipliers[i], finish);
     }
+}
+
+/* x[values] -> y[channels] by records of one channel; returns the record after those used. */
+MCUD_APART const int32_t *mcud_ones_s8(const mcud_finish_s8 *finish, const int32_t *record, int32_t channels,
+                                       const int8_t *x, int32_t values, int8_t *y)
+{
+    for (const int8_t *const last = y + channels; y < last; y++) {
+        int32_t sum = *record++;
+        record = mcud_dot_one_s8(x, values, record, &sum);
+        *y = mcud_requantize_s8(sum, *record++, finish);
+    }
+    return record;
 }
 
 /* x[values] -> y[channels]; fastest if values are a multiple of 4. Returns the record after those used. */
@@ -43,27 +73,22 @@ static inline const int32_t *mcud_pixel_s8(const mcud_finish_s8 *to, const int32
                                            const int8_t *x, int32_t values, int8_t *y)
 {
     const mcud_finish_s8 finish = *to;
+    int32_t left = channels;
     if (values % 4 == 0) {
         const int8_t *const ends[2] = {x + (values & 28), x + values};
-        int8_t last[4]; /* results of a record that the output has no room for */
-        for (int32_t left = channels; left > 0;) {
-            const int32_t fours = left < 4 ? 4 : left & ~3;
-            record = mcud_records_1x4(x, ends, record, &finish, left < 4 ? last : y, fours);
-            y += fours;
-            left -= fours;
+        if (left >= 4) {
+            record = mcud_records_1x4(x, ends, record, &finish, y, left & ~3);
+            y += left & ~3;
+            left &= 3;
         }
-        for (int32_t i = channels & 3; i > 0; i--) {
-            y[i - 5] = last[i - 1];
-        }
-        return record;
     }
-    for (int32_t left = channels; left > 0; left -= 4, y += 4) {
+    for (; left >= 4; left -= 4, y += 4) {
         int32_t sums[4] = {record[0], record[1], record[2], record[3]};
         record = mcud_dot_row_s8(x, values, record + 4, sums);
-        mcud_finish_row_s8(sums, record, &finish, left, y);
+        mcud_finish_row_s8(sums, record, &finish, y);
         record += 4;
     }
-    return record;
+    return left > 0 ? mcud_ones_s8(to, record, left, x, values, y) : record;
 }
 
 #endif

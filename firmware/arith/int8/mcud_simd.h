@@ -8,6 +8,7 @@
  *   mcud_records_3x2, _2x2, _1x2  3, 2 or 1 pixels by 2 channels a record; weights [groups][2][4]
  *   mcud_records_1x4              1 pixel by 4 channels a record; weights [groups][4][4]
  *   mcud_sum_1x4                  the same sums alone
+ *   mcud_group_1x1                a group of 1 pixel and 1 channel; weights [4]
  *   mcud_record_taps              4 channels of a depthwise window; weights [taps][4]
  *   mcud_sum_taps                 the same sums alone
  *

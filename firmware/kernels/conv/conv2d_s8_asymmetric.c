@@ -18,6 +18,26 @@ static int32_t sum_of(const int8_t *x, int32_t count)
     return sum;
 }
 
+/* Channels from `k` on, with a record each, of a window whose values are `total` together; returns what follows. */
+MCUD_APART const int32_t *multiply_ones(const mcud_conv2d_s8_asymmetric_params *params, const int32_t *record, int32_t k,
+                                        int32_t end, const int8_t *patch, int32_t total, int8_t *y)
+{
+    const mcud_finish_s8 once = {params->quant.zero_point, params->quant.left_shift, 0};
+    const mcud_twice_s8 twice = {params->quant.zero_point, params->act.min, params->act.max};
+    for (; k < end; k++, y++) {
+        int32_t sum = *record++;
+        record = mcud_dot_one_s8(patch, 4 * params->patch_groups, record, &sum);
+        sum += total * params->offsets[k];
+        if (params->exponents == NULL) {
+            *y = mcud_requantize_s8(sum, *record, &once);
+        } else {
+            mcud_finish_twice(&sum, record, params->exponents + k, 1, &twice, y);
+        }
+        record++;
+    }
+    return record;
+}
+
 /* The channels of a group, of which `first` is the first, of one gathered window; returns the record after them. */
 static const int32_t *multiply(const mcud_conv2d_s8_asymmetric_params *params, const int32_t *record, int32_t first,
                                const int8_t *patch, int8_t *y)
@@ -26,21 +46,21 @@ static const int32_t *multiply(const mcud_conv2d_s8_asymmetric_params *params, c
     const mcud_twice_s8 twice = {params->quant.zero_point, params->act.min, params->act.max};
     const int32_t total = sum_of(patch, params->window_values);
     const int32_t end = first + params->group_outputs;
-    for (int32_t k = first; k < end; k += 4, y += 4) {
-        const int32_t count = end - k < 4 ? end - k : 4;
+    int32_t k = first;
+    for (; k + 4 <= end; k += 4, y += 4) {
         int32_t sums[4] = {record[0], record[1], record[2], record[3]};
         record = mcud_dot_row_s8(patch, 4 * params->patch_groups, record + 4, sums);
-        for (int32_t i = 0; i < count; i++) {
+        for (int32_t i = 0; i < 4; i++) {
             sums[i] += total * params->offsets[k + i];
         }
         if (params->exponents == NULL) {
-            mcud_finish_row_s8(sums, record, &once, count, y);
+            mcud_finish_row_s8(sums, record, &once, y);
         } else {
-            mcud_finish_twice(sums, record, params->exponents + k, count, &twice, y);
+            mcud_finish_twice(sums, record, params->exponents + k, 4, &twice, y);
         }
         record += 4;
     }
-    return record;
+    return k < end ? multiply_ones(params, record, k, end, patch, total, y) : record;
 }
 
 void mcud_conv2d_s8_asymmetric(const mcud_op *op, int32_t first_row, int32_t end_row)

@@ -4,7 +4,8 @@
  *
  * in[0]    int8 [op->rows][row_values]
  * out      int8 [1][1][output_channels]
- * scratch  int32_t [padded_outputs], the sums, kept from the first call to the last
+ * scratch  int32_t [output_channels], the sums, and where there are offsets the sum of the input, kept from the first
+ *          call to the last
  */
 #ifndef MCUD_CONV2D_S8_BY_ROWS_H
 #define MCUD_CONV2D_S8_BY_ROWS_H
@@ -13,10 +14,10 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [padded_outputs / 4], see mcud_simd.h */
+    const int32_t *packed_weights; /* [fours of output channels, then single ones], see mcud_dot_row_s8.h */
+    const int16_t *offsets; /* [output_channels], what weights of nine bits are more than the packed ones; or NULL */
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
-    int32_t padded_outputs;    /* the next multiple of 4 */
     mcud_channel_quant quant;
     mcud_act_s8 act;
 } mcud_conv2d_s8_by_rows_params;

@@ -8,15 +8,23 @@ static void multiply_rows(const mcud_conv2d_s8_full_params *params, const mcud_t
 {
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t *at = params->packed_weights;
-    for (int32_t left = params->output_channels; left > 0; left -= 4) {
+    int32_t left = params->output_channels;
+    for (; left >= 4; left -= 4) {
         int32_t sums[4] = {at[0], at[1], at[2], at[3]};
         at += 4;
         for (int32_t r = 0; r < params->input_rows; r++) {
             at = mcud_dot_row_s8(mcud_row(in, r), params->row_values, at, sums);
         }
-        mcud_finish_row_s8(sums, at, &finish, left, y);
+        mcud_finish_row_s8(sums, at, &finish, y);
         at += 4;
         y += 4;
+    }
+    for (; left > 0; left--) {
+        int32_t sum = *at++;
+        for (int32_t r = 0; r < params->input_rows; r++) {
+            at = mcud_dot_one_s8(mcud_row(in, r), params->row_values, at, &sum);
+        }
+        *y++ = mcud_requantize_s8(sum, *at++, &finish);
     }
 }
 

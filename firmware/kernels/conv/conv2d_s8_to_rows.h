@@ -11,7 +11,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [op->rows][fours of row_channels], see mcud_simd.h */
+    const int32_t *packed_weights; /* [op->rows][fours of row_channels, then single ones], see mcud_dot_row_s8.h */
     int32_t input_channels;
     int32_t row_channels;
     int32_t row_words;         /* of a row's records */

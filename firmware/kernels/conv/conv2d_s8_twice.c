@@ -13,8 +13,8 @@ typedef struct {
     int32_t step;            /* in bytes, from a run to the next one */
 } windows;
 
-/* Adds the products of a window and four channels; returns what follows the weights. */
-static const int32_t *sum_window(const windows *from, const int32_t *w, int32_t sums[4])
+/* Adds the products of a window and four channels, or one; returns what follows the weights. */
+static inline const int32_t *sum_window(const windows *from, const int32_t *w, int32_t channels, int32_t *sums)
 {
     const mcud_conv2d_s8_twice_params *params = from->params;
     const mcud_window_place *place = &from->place;
@@ -26,7 +26,8 @@ static const int32_t *sum_window(const windows *from, const int32_t *w, int32_t 
             if (inside && (!by_tap || (s >= place->cols.first && s < place->cols.end))) {
                 x = (const int8_t *)place->memory + place->offsets[r] + (place->first_byte + s * from->step);
             }
-            w = mcud_dot_row_s8(x, params->run_values, w, sums);
+            w = channels == 4 ? mcud_dot_row_s8(x, params->run_values, w, sums)
+                              : mcud_dot_one_s8(x, params->run_values, w, sums);
         }
     }
     return w;
@@ -36,11 +37,18 @@ static const int32_t *sum_window(const windows *from, const int32_t *w, int32_t 
 static const int32_t *convolve(const windows *from, const int32_t *record, const int8_t *exponents,
                                const mcud_twice_s8 *finish, int8_t *y)
 {
-    for (int32_t left = from->params->group_outputs; left > 0; left -= 4, y += 4, exponents += 4) {
+    int32_t left = from->params->group_outputs;
+    for (; left >= 4; left -= 4, y += 4, exponents += 4) {
         int32_t sums[4] = {record[0], record[1], record[2], record[3]};
-        record = sum_window(from, record + 4, sums);
-        mcud_finish_twice(sums, record, exponents, left < 4 ? left : 4, finish, y);
+        record = sum_window(from, record + 4, 4, sums);
+        mcud_finish_twice(sums, record, exponents, 4, finish, y);
         record += 4;
+    }
+    for (; left > 0; left--, y++, exponents++) {
+        int32_t sum = *record;
+        record = sum_window(from, record + 1, 1, &sum);
+        mcud_finish_twice(&sum, record, exponents, 1, finish, y);
+        record++;
     }
     return record;
 }
@@ -51,12 +59,19 @@ static void convolve_piece(const windows *from, const int8_t *x, const mcud_twic
     const int8_t *const ends[2] = {x + (from->values & 28), x + from->values};
     const int32_t *record = from->params->packed_weights;
     const int8_t *exponents = from->params->exponents;
-    for (int32_t left = from->params->group_outputs; left > 0; left -= 4, y += 4, exponents += 4) {
+    int32_t left = from->params->group_outputs;
+    for (; left >= 4; left -= 4, y += 4, exponents += 4) {
         int32_t sums[4] = {record[0], record[1], record[2], record[3]};
         mcud_sum_1x4(x, ends, record + 4, sums);
         record += 4 + from->values;
-        mcud_finish_twice(sums, record, exponents, left < 4 ? left : 4, finish, y);
+        mcud_finish_twice(sums, record, exponents, 4, finish, y);
         record += 4;
+    }
+    for (; left > 0; left--, y++, exponents++) {
+        int32_t sum = *record;
+        record = mcud_dot_one_s8(x, from->values, record + 1, &sum);
+        mcud_finish_twice(&sum, record, exponents, 1, finish, y);
+        record++;
     }
 }
 

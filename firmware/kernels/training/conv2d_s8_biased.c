@@ -13,14 +13,19 @@ static const int32_t *one_group(const mcud_conv2d_s8_biased_params *params, cons
     const int32_t zero_point = params->zero_point;
     const int32_t low = params->act.min;
     const int32_t high = params->act.max;
-    for (int32_t k = 0; k < params->group_outputs; k += 4) {
-        const int32_t left = params->group_outputs - k;
-        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+    for (int32_t k = 0, count = 4; k < params->group_outputs; k += count) {
+        int32_t sums[4] = {record[0]};
         float units[4];
-        record = mcud_dot_row_s8(x, values, record + 4, sums);
-        memcpy(units, record, sizeof units);
-        record += 4;
-        for (int32_t i = 0; i < (left < 4 ? left : 4); i++) {
+        if (params->group_outputs - k < 4) {
+            count = 1;
+            record = mcud_dot_one_s8(x, values, record + 1, sums);
+        } else {
+            memcpy(sums, record, sizeof sums);
+            record = mcud_dot_row_s8(x, values, record + 4, sums);
+        }
+        memcpy(units, record, (size_t)count * sizeof *units);
+        record += count;
+        for (int32_t i = 0; i < count; i++) {
             const float value = (float)sums[i] * units[i] + bias[k + i];
             y[k + i] = (int8_t)mcud_quantized(value, scale, zero_point, low, high);
         }

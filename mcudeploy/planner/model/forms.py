@@ -11,7 +11,6 @@ from dataclasses import replace
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.depth_to_space import DepthToSpace
 from mcudeploy.ops.feed import StreamedInput
 from mcudeploy.ops.pool import AveragePool
@@ -85,7 +84,7 @@ def _accumulating(graph: Graph, operator: Operator) -> Operator:
     if isinstance(operator.op, Conv2dWeightUpdate):
         gradient, x, *_ = (graph.tensors[name].shape for name in operator.inputs)
         return replace(operator, op=operator.op.by_rows(gradient, x) or operator.op)
-    if not isinstance(operator.op, Conv2d | AveragePool) or is_asymmetric(operator):
+    if not isinstance(operator.op, Conv2d | AveragePool):
         return operator
     by_rows = operator.op.by_rows(graph.tensors[operator.inputs[0]].shape)
     return operator if by_rows is None else replace(operator, op=by_rows)

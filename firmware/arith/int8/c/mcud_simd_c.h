@@ -5,13 +5,6 @@
 #include "mcud_compiler.h"
 #include "mcud_quant.h"
 
-/* Apart from its caller a block keeps its sums in registers; a compiler that does not know how may inline it. */
-#if defined(__GNUC__)
-#define MCUD_APART __attribute__((noinline, unused)) static
-#else
-#define MCUD_APART static inline
-#endif
-
 /* A sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
@@ -170,6 +163,13 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t weights[4], i
     sums[1] += x[0] * w[4] + x[1] * w[5] + x[2] * w[6] + x[3] * w[7];
     sums[2] += x[0] * w[8] + x[1] * w[9] + x[2] * w[10] + x[3] * w[11];
     sums[3] += x[0] * w[12] + x[1] * w[13] + x[2] * w[14] + x[3] * w[15];
+}
+
+/* Adds one group of one pixel and one channel: x[4], w[4]. */
+static inline int32_t mcud_group_1x1(const int8_t x[4], const int32_t *weights, int32_t sum)
+{
+    const int8_t *w = (const int8_t *)weights;
+    return sum + x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
 }
 
 /* Adds the products of x[groups][4] and w[groups][4][4]. */

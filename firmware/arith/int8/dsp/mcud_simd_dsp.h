@@ -21,6 +21,13 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t
     sums[3] = mcud_add_products(odd, mcud_odd_bytes(w[3]), sums[3]);
 }
 
+static inline int32_t mcud_group_1x1(const int8_t x[4], const int32_t *w, int32_t sum)
+{
+    const int32_t word = mcud_load_word(x);
+    sum = mcud_add_products(mcud_even_bytes(word), mcud_even_bytes(*w), sum);
+    return mcud_add_products(mcud_odd_bytes(word), mcud_odd_bytes(*w), sum);
+}
+
 #if MCUD_BLOCKS
 
 #include "mcud_taps_dsp.h"
