@@ -104,7 +104,7 @@ RESTRICTIONS = {
     "Gather": "computed indices that are outside take the nearest row",
     "GRU": "constant weights; default activations; initial states also as inputs, kept with `--stateful`",
     "GridSample": "2-D images",
-    "If": "condition constant, or from shapes",
+    "If": "of a computed condition both branches run; their results have the same type and shape",
     "LSTM": "constant weights; default activations; initial states also as inputs, kept with `--stateful`",
     "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",
     "LpPool": "1-D and 2-D",

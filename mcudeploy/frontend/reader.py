@@ -58,7 +58,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
     require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
     own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
     kept = {name for state in parsed.states for name in (state.first, state.before, state.after)}
-    flat, unrolled = _flat(proto, kept)
+    flat, unrolled, chosen = _flat(proto, kept)
     require_windows_bounded(flat, _infos(flat))
     found = _typed(_modern(flat))
     proto, states = found.proto, Stateful(parsed.states)
@@ -69,7 +69,8 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
     wholes = {entry.whole for entry in plain.entries.values()}
     return replace(
         model_of(
-            plain.proto, (*parsed.notes, *(it.note for it in bounded), *notes, *found.notes, *states.notes)
+            plain.proto,
+            (*parsed.notes, *(it.note for it in bounded), *notes, *chosen, *found.notes, *states.notes),
         ),
         refusals={**parsed.refusals, **unrolled, **refusals},
         made=frozenset((_values(plain.proto.graph) | wholes) - own),
@@ -92,9 +93,9 @@ def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelPro
     parsed = parse(path, choices)
     _require_none(parsed.refusals, parsed.proto)
     proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
-    flat, refusals = _flat(proto)
+    flat, refusals, chosen = _flat(proto)
     _require_none(refusals, flat)
-    return _modern(flat), notes
+    return _modern(flat), (*notes, *chosen)
 
 
 def _require_none(refusals: Mapping[str, str], proto: ModelProto) -> None:
@@ -157,23 +158,25 @@ def _modern(proto: ModelProto) -> ModelProto:
         raise ModelError(f"{found}: {fault}") from fault
 
 
-def _flat(proto: ModelProto, kept: Collection[str] = ()) -> tuple[ModelProto, dict[str, str]]:
+def _flat(
+    proto: ModelProto, kept: Collection[str] = ()
+) -> tuple[ModelProto, dict[str, str], tuple[str, ...]]:
     """Inline the model's functions, remove control flow, and bring what was inside into plain forms; return
-    the reasons, by label, why nodes with graphs remain. The names `kept` stay.
+    the reasons, by label, why nodes with graphs remain, and notes. The names `kept` stay.
     """
     try:
         plain = inlined(proto)
         plain = plain if plain is proto else _checked(plain)
     except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    flat, refusals = plain, dict[str, str]()
+    flat, refusals, notes = plain, dict[str, str](), tuple[str, ...]()
     if any(map(is_control, plain.graph.node)):
-        flat, refusals = flattened(plain, Folder(model_of(plain, ())))
+        flat, refusals, notes = flattened(plain, Folder(model_of(plain, ())))
         flat = _checked(flat)
     if flat is not proto:  # the reference names states after the values that nodes write
         written = {it for node in flat.graph.node if node.op_type != "Identity" for it in node.output}
         in_plain_forms(flat, written.union(kept))
-    return flat, refusals
+    return flat, refusals, notes
 
 
 def _typed(proto: ModelProto) -> Typed:

@@ -81,10 +81,31 @@ def test_a_condition_may_follow_from_shapes(tmp_path: Path) -> None:
     assert kinds(assert_same(path, {"x": X})) == {"Unary": 1}
 
 
-def test_a_condition_of_values_is_refused(tmp_path: Path) -> None:
-    nodes = [node("ReduceMax", "x", "m", keepdims=0), node("Less", "m zero", "c"), branches()]
-    found = refusal(model(nodes, X, (1, 6), {"zero": np.float32(0)}), tmp_path)
-    assert found.startswith("If_y its condition is computed while the model runs; it must be constant")
+_COMPUTED = [node("ReduceMax", "x", "m", keepdims=1), node("Less", "m limit", "c")]
+
+
+def test_a_computed_condition_chooses_between_both_branches(tmp_path: Path) -> None:
+    made = model([*_COMPUTED, branches()], X, (1, 6), {"limit": np.float32(0)})
+    found = load(save(made, tmp_path))
+    assert kinds(found) == {"Reduce": 1, "Binary": 4, "Conv2d": 1, "Unary": 1}
+    assert any("both branches run" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("other", "opset", "reason"),
+    [
+        ("Squeeze", 17, "they are float32 [1, 6] and float32 [6] in opset 17"),
+        ("Relu", 8, "results of one type and shape and opset 9"),
+    ],
+)
+def test_a_computed_condition_is_refused_if_nothing_can_choose(
+    other: str, opset: int, reason: str, tmp_path: Path
+) -> None:
+    then = graph([node("Relu", "x", "t")], outputs=["t"])
+    different = graph([node(other, "x", "t")], outputs=["t"])
+    chosen = node("If", "c", "y", then_branch=then, else_branch=different)
+    made = model([*_COMPUTED, chosen], X, None, {"limit": np.float32(0)}, opset)
+    assert reason in refusal(made, tmp_path)
 
 
 def loop(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], made: str) -> onnx.NodeProto:

@@ -49,6 +49,32 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
         )
         for mode in ("SAME_UPPER", "SAME_LOWER", "VALID")
     ),
+    *(
+        (
+            f"{op}_of_a_constant",
+            [node(op, inputs, "k", **attributes), node("Mul", "x k", "y")],
+            {"x": floats(1, 3, 4, 3)},
+            {"c": X, "w": W} if op == "Conv" else {"c": X[:, :3]},
+            {"Binary": 1},
+            17,
+        )
+        for op, inputs, attributes in (
+            ("Conv", "c w", {}),
+            ("MaxPool", "c", {"kernel_shape": [3, 3]}),
+        )
+    ),
+    (
+        "first_state",
+        [
+            node("Conv", "h w", "k", pads=[1] * 4),
+            node("Conv", "x w", "c", pads=[1] * 4),
+            node("Add", "k c", "y"),
+        ],
+        {"x": X},
+        {"h": 0 * X, "w": W},
+        {"Conv2d": 1},
+        17,
+    ),
     (
         "conv_groups_clip",
         [node("Conv", "x w", "c", group=2), node("Clip", "c lo hi", "y")],

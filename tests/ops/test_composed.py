@@ -80,6 +80,21 @@ def test_logic() -> None:
     check_nodes(nodes, inputs, {})
 
 
+@pytest.mark.parametrize("limit", [-100, 100])
+def test_both_branches_of_a_computed_condition(limit: float) -> None:
+    then = helper.make_node("Relu", ["a"], ["t"], name="relu")
+    other = helper.make_node("Mul", ["a", "k"], ["t"], name="product")
+    value = helper.make_tensor_value_info("t", TensorProto.FLOAT, None)
+    taken, left = (helper.make_graph([each], "branch", [], [value]) for each in (then, other))
+    nodes = [
+        helper.make_node("ReduceMax", ["a"], ["most"], name="most", keepdims=1),
+        helper.make_node("Less", ["most", "limit"], ["low"], name="low"),
+        helper.make_node("If", ["low"], ["out"], name="if", then_branch=taken, else_branch=left),
+    ]
+    constants = {"limit": np.float32(limit), "k": np.float32(0.25)}
+    check_nodes(nodes, {"a": normal(np.random.default_rng(8), (1, 3, 4, 5))}, constants)
+
+
 def test_a_constant_mask() -> None:
     rng = np.random.default_rng(7)
     mask = np.tril(np.ones((4, 4), np.bool_))

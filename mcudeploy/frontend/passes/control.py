@@ -1,4 +1,4 @@
-"""Static control flow: branches of If are selected, loops are unrolled.
+"""Static control flow: branches of If are selected, or both computed; loops are unrolled.
 
 Nodes are processed in order, and the inputs of conditions are computed on the way: they may follow from
 shapes, and a loop may end by its own counter. Values and nodes inside get unique names.
@@ -33,6 +33,9 @@ _AXES_ARE_INPUTS = 13
 _SCAN_WITHOUT_BATCH = 9
 """First opset in which Scan has no batch axis."""
 
+_WHERE = 9
+"""First opset with Where."""
+
 _FAULTS = (ModelError, ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 """Exceptions for nodes with malformed attributes and subgraphs."""
 
@@ -42,9 +45,9 @@ def is_control(node: NodeProto) -> bool:
     return node.op_type in CONTROL and node.domain in ONNX_DOMAINS
 
 
-def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, str]]:
-    """Remove the control flow of a checked model; return the reasons, by label, why nodes remain. `folder`
-    belongs to the same model.
+def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, str], tuple[str, ...]]:
+    """Remove the control flow of a checked model; return the reasons, by label, why nodes remain, and notes.
+    `folder` belongs to the same model.
     """
     flat = _Flat(proto.graph, folder)
     refusals: dict[str, str] = {}
@@ -54,10 +57,11 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
             flat.take(node)
             continue
         made, call = len(flat.nodes), SubgraphCall(node, number, top, tuple(node.output))
+        noted = len(flat.notes)
         try:
             flat.replace(call)
         except Unsupported as verdict:
-            del flat.nodes[made:]
+            del flat.nodes[made:], flat.notes[noted:]
             flat.take(node)
             refusals[node.name] = str(verdict)
         except _FAULTS as fault:
@@ -65,7 +69,7 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
     result = copy_of(proto)
     refill(result.graph.node, flat.nodes)
     result.graph.initializer.extend(flat.constants)
-    return result, refusals
+    return result, refusals, tuple(flat.notes)
 
 
 class _Flat:
@@ -74,6 +78,7 @@ class _Flat:
     def __init__(self, graph: GraphProto, folder: Folder) -> None:
         self.nodes: list[NodeProto] = []
         self.constants: list[TensorProto] = []
+        self.notes: list[str] = []
         self._folder = folder
         self._makers: dict[str, NodeProto] = {}  # of what was not computed yet
         self._entered: set[str] = set()
@@ -114,16 +119,21 @@ class _Flat:
             if not self._folder.fold(item):
                 self._folder.complete(item)
 
-    def _known(self, name: str, what: str) -> int:
-        """A constant number. Raises Unsupported."""
+    def _number_of(self, name: str) -> int | None:
+        """A constant number; None if a run computes it."""
         self._learn(name)
         found = self._folder.constants.get(name)
-        if found is None or found.value.size != 1:
+        return int(found.value.reshape(-1)[0]) if found is not None and found.value.size == 1 else None
+
+    def _known(self, name: str, what: str) -> int:
+        """A constant number. Raises Unsupported."""
+        found = self._number_of(name)
+        if found is None:
             raise Unsupported(
                 f"{what} is computed while the model runs; it must be constant, or follow from shapes: "
                 "export the model with the branch, or the number of iterations, that is meant"
             )
-        return int(found.value.reshape(-1)[0])
+        return found
 
     # -- what is made ----------------------------------------------------------------------------
 
@@ -206,12 +216,41 @@ class _Flat:
         return [scope.of(value.name) for value in graph.output]
 
     def branch(self, call: SubgraphCall) -> None:
-        """Replace an If."""
-        name = "then_branch" if self._known(call.inputs[0], "its condition") else "else_branch"
-        made = self._graph(call.graph(name), call.inside(name), ())
-        for output, source in zip(call.outputs, made, strict=True):
+        """Replace an If by the branch that is known to run, else by both and a choice of their results."""
+        condition = self._number_of(call.inputs[0])
+        chosen = "then_branch" if condition else "else_branch"
+        names = ("then_branch", "else_branch") if condition is None else (chosen,)
+        made = [self._graph(call.graph(name), call.inside(name), ()) for name in names]
+        if condition is None:
+            self._choose(call, *made)
+            return
+        for output, source in zip(call.outputs, made[0], strict=True):
             if output:
                 self._make(call, "Identity", [source], output)
+
+    def _choose(self, call: SubgraphCall, ones: Sequence[str], others: Sequence[str]) -> None:
+        """Choose between the results of two branches. Raises Unsupported if their forms differ."""
+        no_axes = self._constant(np.zeros(0, np.int64), "", "no axes")
+        condition = self._make(call, "Reshape", [call.inputs[0], no_axes])
+        for output, one, other in zip(call.outputs, ones, others, strict=True):
+            forms = [self._form(name) for name in (one, other)]
+            if forms[0] != forms[1] or self._folder.model.opset < _WHERE:
+                raise Unsupported(
+                    "its condition is computed while the model runs, which needs results of one type and "
+                    f"shape and opset {_WHERE}; they are {' and '.join(forms)} in opset "
+                    f"{self._folder.model.opset}: export the model with the branch that is meant"
+                )
+            if output:
+                self._make(call, "Where", [condition, one, other], output)
+        self.notes.append(f"{call.label}: both branches run, and a choice between their results follows")
+
+    def _form(self, name: str) -> str:
+        """Type and shape of a value, as text."""
+        self._learn(name)
+        constant, info = self._folder.constants.get(name), self._folder.infos.get(name)
+        if constant is not None:
+            return f"{constant.value.dtype} {list(constant.shape)}"
+        return f"{info.dtype} {list(info.shape)}" if info and info.shape is not None else f"{name!r}, unknown"
 
     def loop(self, call: SubgraphCall) -> None:
         """Replace a Loop."""

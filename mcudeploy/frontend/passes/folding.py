@@ -18,29 +18,32 @@ from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import copy_of, element_type
 from mcudeploy.frontend.onnx.quantization import require_finite
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 
 _MOVEMENTS = frozenset(
     ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 )
 """Operators that only move elements: they also apply to the integer form of a constant."""
 
-_FOLDED = _MOVEMENTS | frozenset((
+_FOLDED = _MOVEMENTS | FUNCTIONS.keys() | frozenset((
     "Abs", "Add", "And", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape",
-    "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Floor", "Gather", "GatherElements", "GatherND",
-    "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "LeakyRelu", "Less", "LessOrEqual", "Log",
-    "Max", "Min", "Mod", "Mul", "Neg", "Not", "OneHot", "Or", "Pad", "Pow", "QuantizeLinear", "Range",
+    "ArgMax", "ArgMin", "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Floor", "Gather", "GatherElements",
+    "GatherND", "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
+    "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not",
+    "OneHot", "Or", "Pad", "Pow", "PRelu", "QuantizeLinear", "Range",
     "Reciprocal", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Round",
     "ScatterElements", "ScatterND", "Sigmoid", "Sign", "Sin", "Softmax", "Split", "Sqrt", "Sub", "Tanh",
     "Tile", "Trilu", "Where", "Xor",
 ))  # fmt: skip
 """Operators whose cost is about the size of their output."""
 
-_PRODUCTS = frozenset(("Gemm", "MatMul"))
-"""Operators that are folded only if they have few products, such as a loop's first step from zeros.
-Convolutions and similar operators could run for hours.
-"""
+_PRODUCTS = frozenset(("Conv", "Gemm", "MatMul"))
+_WINDOWS = frozenset(("AveragePool", "MaxPool", "Resize"))
+"""Operators that are folded only if all of them need little work, such as a loop's first step from zeros."""
 
-_MOST_PRODUCTS = 1 << 24
+_MOST_PRODUCTS = 1 << 28
+_WINDOW_WORK = 1 << 14
+"""Products that take as long as one element of a result of _WINDOWS."""
 
 _MAX_FOLDED_ELEMENTS = 1 << 26
 _SHAPE_LIKE_ELEMENTS = 1024
@@ -51,7 +54,7 @@ class Folder:
         self.model = model
         self.constants = dict(model.constants)
         self.infos = dict(model.infos)
-        self.elements = 0
+        self.elements = self.products = 0
         self.blocked = 0
 
     def fold(self, node: Node) -> bool:
@@ -68,7 +71,7 @@ class Folder:
             return False
         if node.op == "DequantizeLinear":
             return self._fold_dequantize(node)
-        return (node.op in _FOLDED or node.op in _PRODUCTS) and self._evaluate(node)
+        return node.op in _FOLDED | _PRODUCTS | _WINDOWS and self._evaluate(node)
 
     def complete(self, node: Node) -> None:
         """Infer the unknown shapes of a node's outputs, which may follow from constants by now."""
@@ -145,8 +148,10 @@ class Folder:
                 return False
             elements += prod(info.shape)
         self.elements += elements
-        if node.op in _PRODUCTS and elements * max(arrays[names[0]].shape, default=1) > _MOST_PRODUCTS:
+        work = elements * _work(node.op, [arrays[name].shape for name in names])
+        if work and self.products + work > _MOST_PRODUCTS:
             return False
+        self.products += work
         if elements > MAX_TENSOR_ELEMENTS or self.elements > _MAX_FOLDED_ELEMENTS:
             limit = f"the limit is {MAX_TENSOR_ELEMENTS}"
             raise Unsupported(f"its constant result has {elements} elements; {limit}")
@@ -165,6 +170,15 @@ class Folder:
         return True
 
 
+def _work(op: str, shapes: Sequence[tuple[int, ...]]) -> int:
+    """Products for each element of a result; 0 for operators whose cost is about the size of their output."""
+    if op in _WINDOWS:
+        return _WINDOW_WORK
+    if op == "Conv":
+        return prod(shapes[1][1:])
+    return max(shapes[0], default=1) if op in _PRODUCTS else 0
+
+
 def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
     """Remove constant nodes; return the model and, by node label, the reasons why nodes could not be folded.
 
@@ -181,13 +195,27 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
             reasons[node.label] = str(verdict)
         except Exception as fault:  # the reference evaluator raises anything on malformed attributes
             reasons[node.label] = f"its constant result cannot be computed: {fault}"
-        kept.append(node)
         folder.complete(node)
+        kept.append(_without_zeros(node, folder))
     infos = folder.infos
     for name, constant in folder.constants.items():
         infos[name] = Info(name, constant.shape, str(constant.value.dtype))
     notes = (*model.notes, _blocked_note(folder.blocked)) if folder.blocked else model.notes
     return replace(model, nodes=tuple(kept), constants=folder.constants, infos=infos, notes=notes), reasons
+
+
+def _without_zeros(node: Node, folder: Folder) -> Node:
+    """An Identity instead of a sum with zeros that a folded node made: a convolution of a first state."""
+    for zeros, other in (node.inputs, node.inputs[::-1]) if node.op == "Add" and not node.domain else ():
+        constant = folder.constants.get(zeros)
+        if constant is None or zeros in folder.model.constants or np.any(constant.value):
+            continue
+        if all(
+            name in folder.infos and folder.infos[name].shape == constant.shape
+            for name in (other, node.output)
+        ):
+            return replace(node, op="Identity", inputs=(other,))
+    return node
 
 
 def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
