@@ -12,14 +12,13 @@ from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, 
 from mcudeploy.frontend.lower.builder import Builder, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
+from mcudeploy.frontend.lower.gather import gather, real_gather
 from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
 from mcudeploy.frontend.lower.inputs import declare, placeholder
 from mcudeploy.frontend.lower.integers import (
     arg_extreme,
     cast,
-    gather,
     real_cast,
-    real_gather,
     scatter,
     top_k,
 )
