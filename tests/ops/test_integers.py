@@ -61,6 +61,54 @@ def test_an_embedding_is_quantised_as_its_result(shape: tuple[int, ...], seed: i
     assert {operator.op.kind for operator in made.operators} == {"Reshape", "GatherRows"}
 
 
+@pytest.mark.parametrize("first", ["Gather", "DequantizeLinear"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_an_embedding_of_8_bits_stays_so_under_floats(first: str, dtype: type) -> None:
+    """quantize_dynamic selects rows of integers, and converts these; others convert the table."""
+    rng = np.random.default_rng(3)
+    table, indices = Quantized.draw(rng, (9, 6), dtype), rng.integers(-9, 9, (2, 3))
+    nodes = [
+        helper.make_node("Gather", ["q", "i"], ["rows"]),
+        helper.make_node("DequantizeLinear", ["rows", "s", "z"], ["y"]),
+    ]
+    if first == "DequantizeLinear":
+        nodes = [
+            helper.make_node("DequantizeLinear", ["q", "s", "z"], ["table"]),
+            helper.make_node("Gather", ["table", "i"], ["y"]),
+        ]
+    parameters = {"q": table.values, "s": np.float32(table.scale), "z": dtype(table.zero_point)}
+    graph = helper.make_graph(
+        nodes,
+        "embedding",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, indices.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3, 6))],
+        [numpy_helper.from_array(np.asarray(it), name) for name, it in parameters.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=9)
+    made = check_against_onnx(model, {"i": indices})
+    (rows,) = (it for it in made.operators if it.op.kind == "GatherRows")
+    assert rows.constants["table"].dtype == np.int8
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.bool_])
+def test_rows_of_a_table_of_bytes_become_floats(dtype: type) -> None:
+    rng = np.random.default_rng(4)
+    table, indices = rng.integers(0, 200, (9, 6)).astype(dtype), rng.integers(0, 9, (2, 3))
+    nodes = [
+        helper.make_node("Gather", ["q", "i"], ["rows"]),
+        helper.make_node("Cast", ["rows"], ["y"], to=TensorProto.FLOAT),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "table",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, indices.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3, 6))],
+        [numpy_helper.from_array(table, "q")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=9)
+    check_against_onnx(model, {"i": indices})
+
+
 @given(shape=shapes, axis=st.integers(1, 3), last=st.booleans(), keep=st.booleans(), seed=seeds)
 @few
 def test_arg_max_and_arg_min(shape: tuple[int, ...], axis: int, last: bool, keep: bool, seed: int) -> None:

@@ -10,17 +10,22 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
+from mcudeploy.frontend.lower.inputs import meaning
 from mcudeploy.frontend.lower.slice import axis_of, pick, real_pick
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, positions
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.gather import GatherRows
-from mcudeploy.ops.requantize import quantize
+from mcudeploy.ops.requantize import dequantize_table, quantize
 
-_EXACT, _INT32_BYTES = 1 << 24, 4
-"""The largest integer up to which float32 has all integers; bytes of the shortest integers of a table."""
+_EXACT = 1 << 24
+"""The largest integer up to which float32 has all integers."""
+
+_BYTES, _AS_FLOATS = ("bool", "int8", "uint8"), ("int32", "int64")
+"""Integers of tables that are stored as they are, and as float32."""
 
 
 def gather(builder: Builder, node: Node) -> None:
@@ -57,49 +62,73 @@ def _placed(indices: OnnxValue, rest: tuple[int, ...], axis: int) -> IndexArray:
 
 
 def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
-    """Lower a Gather of rows of a constant table, which is quantised as the result is."""
-    integers = constant.value.dtype.kind == "i" and constant.value.itemsize >= _INT32_BYTES
-    if integers and np.abs(constant.value).max(initial=0) > _EXACT:
+    """Lower a Gather of rows of a constant table, which is stored in 8 bits if the file or the result is."""
+    values, kind = constant.value, str(constant.value.dtype)
+    if kind in _AS_FLOATS and np.abs(values).max(initial=0) > _EXACT:
         raise Unsupported(f"a table of integers beyond {_EXACT:,} is not supported")
-    if constant.value.dtype != np.float32 and not integers:
-        raise Unsupported(f"a table of {constant.value.dtype} is not supported; float32, int32 and int64 are")
+    if kind not in ("float32", *_AS_FLOATS, *_BYTES):
+        raise Unsupported(f"a table of {kind} is not supported; float32 and integers of 8 to 64 bits are")
     indices, vector = _indices(builder, node)
-    axis = axis_of(node, constant.value.ndim)
-    moved = np.moveaxis(constant.value, axis, 0)
-    rest = moved.shape[1:]
-    table = np.ascontiguousarray(moved.reshape(moved.shape[0], 1, prod(rest)), np.float32)
-    if integers:
-        builder.define(node.output, _integer_rows(builder, node, table, vector, _placed(indices, rest, axis)))
+    axis = axis_of(node, values.ndim)
+    place = _placed(indices, np.moveaxis(values, axis, 0).shape[1:], axis)
+    if kind in _AS_FLOATS:
+        builder.define(node.output, _integer_rows(builder, node, _table(values, axis), vector, place))
         return
     ending = follow(builder, node.output)
-    quantization = None if ending.clips else ending.quantization
-    quantized = quantization is not None
-    shape = (indices.index.size, 1, table.shape[2])
-    nodes = fused_nodes(node, ending, quantized=True) if quantized else (node,)
-    tensor = builder.emit(
-        GatherRows(table.shape[2]),
-        (vector,),
-        shape,
-        DType.INT8 if quantized else DType.FLOAT32,
-        quantization,
-        constants={"table": table if quantization is None else quantize(table, quantization)},
-        nodes=nodes,
-    )
-    rows = OnnxValue(tensor, _placed(indices, rest, axis), real=True)
-    if quantized:
-        finish(builder, ending, rows, quantized=True)
-    else:
-        builder.define(node.output, rows)
+    if kind == "float32" and ending.quantization is not None and not ending.clips:
+        nodes = fused_nodes(node, ending, quantized=True)
+        stored = quantize(_table(values, axis), ending.quantization)
+        tensor = _rows(builder, nodes, vector, stored, ending.quantization)
+        finish(builder, ending, OnnxValue(tensor, place, real=True), quantized=True)
+        return
+    real = kind == "float32"
+    own = _single(constant) if real else meaning(builder, node.output)
+    table: ConstantArray = _table(values, axis)
+    if own is not None:
+        unsigned = not constant.quantized.signed if constant.quantized else kind == "uint8"
+        integers = constant.quantized.integers if constant.quantized else values
+        table = (_table(integers, axis) - unsigned * UNSIGNED_OFFSET).astype(np.int8)
+    seen = dequantize_table(own) if real and own is not None else None
+    tensor = _rows(builder, (node,), vector, table, own)
+    builder.define(node.output, OnnxValue(tensor, place, real, seen, own))
+
+
+def _single(constant: Constant) -> Quantization | None:
+    """The quantisation of a table of 8 bits with one scale and zero point; None for others."""
+    stored = constant.quantized
+    if stored is None or stored.bits != 8 or stored.integers.size == 0:
+        return None
+    scale, zero = stored.scale.flat[0], stored.zero_point.flat[0]
+    if np.any(stored.scale != scale) or np.any(stored.zero_point != zero) or not scale > 0:
+        return None
+    return Quantization(float(scale), int(zero) - (not stored.signed) * UNSIGNED_OFFSET)
+
+
+def _table(values: NDArray[np.generic], axis: int) -> NDArray[np.float32]:
+    """The rows along an axis, in the form that GatherRows reads."""
+    rows = np.moveaxis(values, axis, 0)
+    return np.ascontiguousarray(rows.reshape(len(rows), 1, prod(rows.shape[1:])), np.float32)
+
+
+def _rows(
+    builder: Builder,
+    nodes: tuple[Node, ...],
+    vector: str,
+    table: ConstantArray,
+    quantization: Quantization | None,
+) -> str:
+    """Emit the selection of rows of a constant table; return the tensor."""
+    op, shape = GatherRows(table.shape[2]), (builder.shape_of(vector)[2], 1, table.shape[2])
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
+    return builder.emit(op, (vector,), shape, dtype, quantization, constants={"table": table}, nodes=nodes)
 
 
 def _integer_rows(
     builder: Builder, node: Node, table: NDArray[np.float32], vector: str, index: IndexArray
 ) -> OnnxValue:
     """Rows of a table of integers, which float32 holds exactly; `vector` has their numbers."""
-    shape = (builder.shape_of(vector)[2], 1, table.shape[2])
-    rows = builder.emit(
-        GatherRows(table.shape[2]), (vector,), shape, DType.FLOAT32, constants={"table": table}, nodes=(node,)
-    )
+    rows = _rows(builder, (node,), vector, table, None)
+    shape = builder.shape_of(rows)
     integers = builder.emit(Cast(), (rows,), shape, DType.INT32, nodes=(node,))
     return OnnxValue(integers, index, real=False)
 
