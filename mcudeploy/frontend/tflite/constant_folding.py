@@ -1,4 +1,6 @@
-"""Integers that follow from shapes: the SHAPE of a tensor, and values computed from it, are constants."""
+"""Values that follow from shapes and constants: the SHAPE of a tensor, what integers are computed from it, and
+weights stored as float16.
+"""
 
 from __future__ import annotations
 
@@ -87,6 +89,8 @@ def folded(
         return _constant(result, np.zeros(sources[0].shape, np.int64)) if result.scales is None else None
     if operator.op == "DENSIFY" and sources[0].data is not None:  # its zeros were written when it was read
         return replace(result, data=sources[0].data)
+    if operator.op == "DEQUANTIZE" and sources[0].kind == "FLOAT16" and sources[0].data is not None:
+        return _constant(result, sources[0].array())
     fold = FOLDS.get(operator.op)
     if fold is None or any(it.kind not in _INTEGERS for it in (*sources, result)):
         return None
@@ -95,6 +99,6 @@ def folded(
     return _constant(result, fold(operator, [it.array().astype(np.int64) for it in sources]))
 
 
-def _constant(tensor: TfliteTensor, value: NDArray[np.int64] | NDArray[np.bool_]) -> TfliteTensor:
+def _constant(tensor: TfliteTensor, value: NDArray[np.generic]) -> TfliteTensor:
     data = memoryview(np.asarray(value).astype(np.dtype(tensor.dtype).newbyteorder("<")).tobytes())
     return replace(tensor, shape=np.shape(value), data=data)

@@ -209,9 +209,9 @@ class FileDraft:
         return number
 
     def operator(self, op: str, inputs: Sequence[int], output: int | Sequence[int], **options: Option) -> int:
-        """Add an operator, custom if its name is that of a signal operator; return its first output."""
+        """Add an operator, custom if its name has small letters; return its first output."""
         outputs = (output,) if isinstance(output, int) else tuple(output)
-        custom = op.startswith("Signal")
+        custom = not op.isupper()
         self.operators.append(
             TfliteOperator(len(self.operators), op, custom, tuple(inputs), outputs, options)
         )

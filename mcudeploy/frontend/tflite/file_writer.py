@@ -11,7 +11,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.common.text import printable
 from mcudeploy.frontend.tflite.contents import Contents, Option, Scales, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER
-from mcudeploy.frontend.tflite.operator_options import OPTIONS
+from mcudeploy.frontend.tflite.operator_options import OPTIONS, STRUCTS
 
 try:
     import flatbuffers
@@ -149,7 +149,7 @@ class _File:
         intermediates = self._integers(between) if between else None
         custom = table = None
         if operator.custom:
-            custom = b.CreateByteVector(bytes(flexbuffers.Dumps(dict(operator.options))))
+            custom = b.CreateByteVector(_custom_options(operator))
         elif operator.op in OPTIONS and operator.options:
             table = self._options(OPTIONS[operator.op][0], operator.options)
         tflite.OperatorStart(b)
@@ -173,3 +173,9 @@ class _File:
         for name, value in made.items():
             getattr(tflite, f"{kind}Add{name}")(b, value)
         return int(getattr(tflite, f"{kind}End")(b))
+
+
+def _custom_options(operator: TfliteOperator) -> bytes:
+    if operator.op in STRUCTS:
+        return np.array([operator.integer(name) for name in STRUCTS[operator.op]], "<i4").tobytes()
+    return bytes(flexbuffers.Dumps(dict(operator.options)))

@@ -18,7 +18,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Option, Scales, TfliteOperator, TfliteTensor
-from mcudeploy.frontend.tflite.operator_options import CALLS, OPTIONS
+from mcudeploy.frontend.tflite.operator_options import CALLS, OPTIONS, STRUCTS
 from mcudeploy.frontend.tflite.sparse_constants import Sparsity, TreeLevel
 
 try:
@@ -299,7 +299,7 @@ class _TfliteFile:
         inputs, outputs = self._integers(table, "Inputs"), self._integers(table, "Outputs")
         if op == "STABLEHLO_COMPOSITE":
             return TfliteOperator(index, "CALL", custom, inputs, outputs, self._decomposition(table))
-        options = self._custom_options(table) if custom else self._options(op, table)
+        options = self._custom_options(op, table) if custom else self._options(op, table)
         numbers = self._integers(table, "Intermediates")
         strange = [it for it in numbers if not 0 <= it < len(tensors)]
         if strange:
@@ -343,14 +343,20 @@ class _TfliteFile:
         options.Init(found.Bytes, found.Pos)
         return {name: self._option(getattr(options, name)()) for name in names}
 
-    def _custom_options(self, table: Any) -> dict[str, Option]:
-        """The numbers of a custom operator's options, which are a flexbuffer; empty for any other content."""
+    def _custom_options(self, op: str, table: Any) -> dict[str, Option]:
+        """The numbers of a custom operator's options, which are a flexbuffer or those of STRUCTS; empty for
+        any other content.
+        """
         count = table.CustomOptionsLength()
         if not count:
             return {}
         self._spend(count)
         try:
-            return flexbuffer_numbers(bytes(table.CustomOptionsAsNumpy()))
+            content = bytes(table.CustomOptionsAsNumpy())
+            if op in STRUCTS:
+                numbers = np.frombuffer(content[: 4 * len(STRUCTS[op])], "<i4").tolist()
+                return dict(zip(STRUCTS[op], numbers, strict=True))
+            return flexbuffer_numbers(content)
         except Exception:
             return {}
 

@@ -69,6 +69,9 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Options by operator. Operators that are not listed have no relevant options."""
 
+STRUCTS = {"Convolution2DTransposeBias": ("TfLitePadding", "StrideW", "StrideH")}
+"""Custom operators whose options are int32 numbers, in this order, instead of a flexbuffer."""
+
 CALLS = {"CALL": "Subgraph", "CALL_ONCE": "InitSubgraphIndex"}
 """Operators that run another subgraph, in every run or before the first one, and the option with its number.
 """

@@ -127,6 +127,7 @@ TRANSLATIONS: dict[str, Translation] = {
 
 CUSTOM: dict[str, Translation] = {
     **signal_operators.SIGNAL,
+    "Convolution2DTransposeBias": upsampling.transpose_conv_with_bias,
     "TFLite_Detection_PostProcess": detection.detection,
 }
 """Translation of each custom operator."""

@@ -6,7 +6,7 @@ block form a smaller filter, padded with zeros if the filter's size is no multip
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,15 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     made = writer.channels_last(writer.node("Conv", inputs, kernel_shape=[rows.taps, cols.taps], pads=pads))
     stored = writer.as_stored(made, result, fused(operator))
     writer.finish(result, placed(writer, stored, result, rows, cols))
+
+
+def transpose_conv_with_bias(writer: Writer, operator: TfliteOperator) -> None:
+    """MediaPipe's Convolution2DTransposeBias: image, filter, bias. Its size and padding are those of
+    TRANSPOSE_CONV.
+    """
+    image, kernel, bias = operator.inputs
+    options = {**operator.options, "Padding": operator.integer("TfLitePadding") - 1}
+    transpose_conv(writer, replace(operator, inputs=(-1, kernel, image, bias), options=options))
 
 
 def upsampling_axes(

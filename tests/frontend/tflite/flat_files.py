@@ -238,7 +238,7 @@ def _operator(
     between = _int32(b, options.pop("intermediates")) if options.get("intermediates") else None
     options.pop("intermediates", None)
     custom = None
-    if op.startswith(("Signal", "TFLite_")):
+    if op.startswith(("Convolution2D", "Signal", "TFLite_")):
         custom = b.CreateByteVector(_flexbuffer(options))
     elif kind is not None:
         texts = {name: b.CreateString(value) for name, value in options.items() if isinstance(value, str)}
