@@ -1,5 +1,5 @@
-"""Values that follow from shapes and constants: the SHAPE of a tensor, what integers are computed from it, and
-weights stored as float16.
+"""Values that follow from shapes and constants: the SHAPE of a tensor, integers computed from it, and weights
+stored as float16.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contents rewritten before translation: wide integers at the borders, and dilated convolutions."""
+"""Contents rewritten before translation: wide integers at the borders, zeros, and dilated convolutions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mcudeploy.ir.graph import Declared, Quantization
 _CONVERSIONS = frozenset(("DEQUANTIZE", "QUANTIZE"))
 _MAKERS = frozenset((*_CONVERSIONS, "SOFTMAX"))
 _WIDE = ("INT16", "INT32")
+_ACTIVATIONS = ("INT8", "INT16", "UINT8")
 
 
 def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
@@ -188,3 +189,46 @@ def _replacement(tensors: list[TfliteTensor], dilated: _Dilated) -> dict[int, Tf
     options = {**dilated.conv.options, "DilationHFactor": rows, "DilationWFactor": cols, "Padding": _VALID}
     conv = replace(dilated.conv, outputs=dilated.after.outputs, options=options)
     return {pad.index: pad, conv.index: conv, dilated.after.index: None}
+
+
+_SUMS = ("ADD", "SUB")
+_OF_ONE_SCALE = ("CONCATENATION", "MAXIMUM", "MINIMUM", "PACK")
+
+
+def with_scaled_zeros(contents: Contents) -> Contents:
+    """Give constants of zeros whose scale is 0, as converters write first states, the scale of what they are
+    added to or joined with; products with them are such constants.
+    """
+    tensors, operators = list(contents.tensors), list[TfliteOperator]()
+    for operator in contents.operators:
+        zeros = [number for number in operator.inputs if number >= 0 and _is_unscaled_zero(tensors[number])]
+        result = tensors[operator.outputs[0]] if operator.outputs else None
+        if not zeros or result is None or result.scales is None:
+            operators.append(operator)
+            continue
+        if operator.op == "MUL" and result.index not in contents.outputs:
+            tensors[result.index] = _zeros(result)
+            continue
+        others = [number for number in operator.inputs if number not in zeros]
+        source = tensors[others[0]] if operator.op in _SUMS and others else result
+        numbers = dict[int, int]()
+        for number in zeros if operator.op in (*_SUMS, *_OF_ONE_SCALE) else ():
+            numbers[number] = len(tensors)
+            tensors.append(_zeros(replace(tensors[number], index=len(tensors), scales=source.scales)))
+        inputs = tuple(numbers.get(number, number) for number in operator.inputs)
+        operators.append(replace(operator, inputs=inputs))
+    return replace(contents, tensors=tuple(tensors), operators=tuple(operators))
+
+
+def _is_unscaled_zero(tensor: TfliteTensor) -> bool:
+    scales = tensor.scales
+    if tensor.data is None or scales is None or not scales.single or tensor.kind not in _ACTIVATIONS:
+        return False
+    tiny = scales.scale[0] < float(np.finfo(np.float32).tiny)
+    return tiny and bool(np.all(tensor.array() == scales.zero_point[0]))
+
+
+def _zeros(tensor: TfliteTensor) -> TfliteTensor:
+    """The tensor as a constant of real zeros."""
+    zero = 0 if tensor.scales is None else tensor.scales.zero_point[0]
+    return replace(tensor, data=memoryview(np.full(tensor.shape, zero, tensor.dtype).tobytes()))

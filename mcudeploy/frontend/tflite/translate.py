@@ -27,7 +27,13 @@ from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_o
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
 from mcudeploy.frontend.tflite.reshaping import with_shapes
-from mcudeploy.frontend.tflite.rewriting import border_notes, int16_notes, with_dilations, with_real_borders
+from mcudeploy.frontend.tflite.rewriting import (
+    border_notes,
+    int16_notes,
+    with_dilations,
+    with_real_borders,
+    with_scaled_zeros,
+)
 from mcudeploy.frontend.tflite.scales import is_int16
 from mcudeploy.frontend.tflite.subgraphs import flattened, written_out
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
@@ -174,7 +180,7 @@ def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Parsed:
     Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
     that cannot be read.
     """
-    contents = with_dilations(flattened(contents_of(content, where, shapes)))
+    contents = with_scaled_zeros(with_dilations(flattened(contents_of(content, where, shapes))))
     made = _translated(contents, shapes)
     if shapes or not contents.is_open or (not made.refusals and _is_consistent(made.proto)):
         return made

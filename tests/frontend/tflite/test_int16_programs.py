@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from against_litert import rounding
 from flat_cases import CASES, window
-from flat_files import RELU, RELU6, SAME, VALID, FlatFile, drawn
+from flat_files import RELU, RELU6, SAME, VALID, FlatFile, drawn, litert, translated
 from flat_int16_cases import bias, int16
 from harness import check_graph
 from programs import HOST, QUICK
@@ -239,3 +239,19 @@ def test_no_result_may_be_a_step_off(tmp_path: Path) -> None:
     graph = load(f.save(tmp_path, [x], [y]))
     (operator,) = graph.operators
     assert least_tolerance(graph.references[operator.output], DType.INT16) < 1
+
+
+@pytest.mark.parametrize("kind", ["INT8", "INT16"])
+def test_zeros_of_scale_0_are_zeros_of_any_scale(kind: str, tmp_path: Path) -> None:
+    """The first step of an unrolled LSTM multiplies its state by a gate, and adds the product."""
+    f = FlatFile()
+    facts = {"kind": kind, "zero_point": (0,)}
+    x, gate = (f.add(1, 8, scale=(scale,), **facts) for scale in (0.01, 0.003))
+    zeros = f.constant(np.zeros((1, 8)), kind.lower(), scale=(0.0,), zero_point=(0,))
+    f.operator("MUL", [gate, zeros], kept := f.add(1, 8, scale=(3.6e-43,), **facts))
+    f.operator("ADD", [kept, x], y := f.add(1, 8, scale=(0.012,), **facts), PotScaleInt16=False)
+    path = f.save(tmp_path, [x, gate], [y])
+    values = [drawn(f, number) for number in (x, gate)]
+    (found,) = translated(path, ["t0", "t1"], [f.tensors[y].name], values)
+    (wanted,) = litert(path, values)
+    assert np.abs(found.astype(int) - wanted).max() <= (kind == "INT8")  # TFLite rounds an int8 sum twice
