@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.frontend.tflite.constant_folding import folded
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor, readers_of
 from mcudeploy.ir.graph import Declared, Quantization
 
@@ -116,6 +119,20 @@ class _Dilated:
     after: TfliteOperator
     block: tuple[int, int]
     pads: tuple[tuple[int, int], tuple[int, int]]
+
+
+def with_constants(contents: Contents) -> Contents:
+    """The contents with results that follow from the file's shapes and constants as constants, such as the
+    padding of a dilated convolution. Their operators stay.
+    """
+    tensors = list(contents.tensors)
+    for operator in contents.operators:
+        sources = [tensors[number] for number in operator.inputs if number >= 0]
+        if len(operator.outputs) == 1 and operator.outputs[0] not in contents.outputs:
+            with suppress(ArithmeticError, LookupError, TypeError, ValueError, Unsupported):
+                result = folded(operator, sources, tensors[operator.outputs[0]])
+                tensors[operator.outputs[0]] = result or tensors[operator.outputs[0]]
+    return replace(contents, tensors=tuple(tensors))
 
 
 def with_dilations(contents: Contents) -> Contents:

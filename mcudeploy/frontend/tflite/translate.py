@@ -30,6 +30,7 @@ from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.rewriting import (
     border_notes,
     int16_notes,
+    with_constants,
     with_dilations,
     with_real_borders,
     with_scaled_zeros,
@@ -180,8 +181,8 @@ def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Parsed:
     Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
     that cannot be read.
     """
-    contents = with_scaled_zeros(with_dilations(flattened(contents_of(content, where, shapes))))
-    made = _translated(contents, shapes)
+    contents = flattened(contents_of(content, where, shapes))
+    made = _translated(contents if shapes else with_constants(contents), shapes)
     if shapes or not contents.is_open or (not made.refusals and _is_consistent(made.proto)):
         return made
     names = names_of(contents)
@@ -200,6 +201,7 @@ def _is_consistent(proto: ModelProto) -> bool:
 
 
 def _translated(contents: Contents, shapes: Shapes) -> Parsed:
+    contents = with_scaled_zeros(with_dilations(contents))
     contents, declared = with_real_borders(written_out(contents))
     file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)

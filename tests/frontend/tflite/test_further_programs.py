@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import flat_further_cases
+import numpy as np
 import pytest
-from flat_cases import CASES
-from flat_files import FlatFile
+from flat_cases import CASES, window
+from flat_files import VALID, FlatFile, drawn, litert, translated
 from programs import HOST, QUICK
 
 from mcudeploy.frontend import load
@@ -37,3 +38,27 @@ def test_an_output_that_stands_twice_is_there_once(tmp_path: Path) -> None:
     report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert report["litert"]["runs"] == 1
+
+
+def test_a_dilated_convolution_may_compute_its_padding_from_the_shape(tmp_path: Path) -> None:
+    """As TensorFlow writes `dilation_rate` if a size is open: it becomes one convolution."""
+    f = FlatFile()
+    integers = {"kind": "INT32"}
+    masks = dict.fromkeys(("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask"), 0)
+    x, block, base = f.add(1, 11, 12, 4), f.constant([2, 2]), f.constant([2, 2])
+    f.operator("SHAPE", [x], sizes := f.add(4, **integers), OutType=2)
+    limits = [f.constant([at]) for at in (1, 3, 1)]
+    f.operator("STRIDED_SLICE", [sizes, *limits], image := f.add(2, **integers), **masks)
+    f.operator("FLOOR_MOD", [image, block], odd := f.add(2, **integers))
+    f.operator("ADD", [base, odd], end := f.add(2, **integers))
+    f.operator("PACK", [base, end], pads := f.add(2, 2, **integers), Axis=1, ValuesCount=2)
+    f.operator("PACK", [f.constant([0, 0]), odd], crops := f.add(2, 2, **integers), Axis=1, ValuesCount=2)
+    f.operator("SPACE_TO_BATCH_ND", [x, block, pads], batch := f.add(4, 8, 8, 4))
+    kernel = [f.constant(f.random.normal(0, 1, shape), np.float32) for shape in ((5, 3, 3, 4), 5)]
+    f.operator("CONV_2D", [batch, *kernel], parts := f.add(4, 6, 6, 5), **window(VALID, 1))
+    f.operator("BATCH_TO_SPACE_ND", [parts, block, crops], y := f.add(1, 11, 12, 5))
+    path = f.save(tmp_path, [x], [y])
+    assert [operator.op.kind for operator in load(path).operators] == ["Conv2d"]
+    value = drawn(f, x)
+    (found,), (wanted,) = translated(path, ["t0"], [f.tensors[y].name], [value]), litert(path, [value])
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
