@@ -6,13 +6,21 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import pairwise
+from math import lcm
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from mcudeploy.boards.consistency import check_links, check_own_sources, check_units, check_vectors
+from mcudeploy.boards.consistency import (
+    check_controllers,
+    check_links,
+    check_own_sources,
+    check_units,
+    check_vectors,
+)
 from mcudeploy.boards.facts import (
+    Alignment,
     BoardName,
     ChainPort,
     ChipId,
@@ -66,6 +74,8 @@ CORE_STACK_BYTES = 2048
 """The stack of each further core that runs a program, and the minimum for other units."""
 MOST_LINKS = 4
 """The number of engines in hal/dma_soft.c."""
+CACHE_LINES = {"cortex-m7": 32, "cortex-m55": 32, "cortex-m85": 32}
+"""Bytes of a line of the data cache of cores that may have one, where the board's units do not state it."""
 _MOST_FILE_BYTES = 2**20
 _DSP_CORES = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
 
@@ -105,6 +115,8 @@ class Board(Facts):
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
     links: Annotated[tuple[Link, ...], Field(alias="link", max_length=MOST_LINKS)] = ()
     uart: Uart | None = None
+    io_dma: tuple[Identifier, ...] = ()
+    io_align: Alignment = 1
     ports: Annotated[tuple[ChainPort, ...], Field(alias="port", max_length=2)] = ()
     port_hal: tuple[HalSource, ...] = ()
     timer: Timers = Timers()
@@ -132,6 +144,7 @@ class Board(Facts):
                 if other.lo < one.hi:
                     raise ValueError(f"memories overlap at {other.lo:#010x}")
         check_units(self.units, set(names))
+        check_controllers(self.io_dma, self.memories)
         check_links(self.links, [unit.name for unit in self.units], set(names))
         timers = (self.timer.emulated, self.timer.hardware)
         single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
@@ -225,6 +238,18 @@ class Board(Facts):
         )
 
     @property
+    def cache_line(self) -> int:
+        """Bytes of a line of the data cache of the unit that runs the application; 1 if it has no cache."""
+        first = self.units[0]
+        stated = first.cached or "cache_line" in first.model_fields_set
+        return first.cache_line if stated else CACHE_LINES.get(self.core, 1)
+
+    @property
+    def io_alignment(self) -> int:
+        """Bytes that inputs, outputs and states begin at a multiple of: they share no line of the cache."""
+        return lcm(self.cache_line, self.io_align)
+
+    @property
     def offset_unit(self) -> int:
         """Bytes that every offset in an arena is a multiple of, in any memory."""
         return min(memory.alignment for memory in self.memories)
@@ -235,9 +260,10 @@ class Board(Facts):
         return max(0, memory.bytes - reserved)
 
     def room(self, memory: Memory) -> int:
-        """Return the maximum size in bytes of an arena in a memory."""
+        """Return the maximum size in bytes of an arena in a memory, which ends with a line of the cache."""
         free = self.free_bytes(memory)
-        return free if memory.arena_limit is None else min(free, memory.arena_limit)
+        size = free if memory.arena_limit is None else min(free, memory.arena_limit)
+        return size // self.io_alignment * self.io_alignment
 
     def reserving(self, parameter_bytes: int) -> Board:
         """Return the board whose first memory has room for parameters of this size beside the arena."""
@@ -265,15 +291,15 @@ class Board(Facts):
 
     @property
     def border_memories(self) -> frozenset[str]:
-        """Memories for graph inputs and outputs: those that a DMA engine reaches; all if none of them has
-        room.
+        """Memories for graph inputs and outputs: those that DMA controllers reach, each of `io_dma` if the
+        board states them; all if none of them has room.
         """
-        reached = [it for it in self.memories if it.dma]
+        reached = [it for it in self.memories if it.dma is None or (it.dma and {*self.io_dma} <= {*it.dma})]
         return frozenset(it.name for it in (reached if any(map(self.room, reached)) else self.memories))
 
     def with_dma_everywhere(self) -> Board:
         """Return the board as if DMA engines reached all its memories: inputs and outputs may lie in any."""
-        memories = tuple(it.model_copy(update={"dma": True}) for it in self.memories)
+        memories = tuple(it.model_copy(update={"dma": None}) for it in self.memories)
         return self.model_copy(update={"memories": memories})
 
     def shared_by_cores(self) -> Board:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from mcudeploy.boards.facts import Link, Unit
+from mcudeploy.boards.facts import Link, Memory, Unit
 from mcudeploy.common.text import first_repeated
 from mcudeploy.ir.engine import CPU
 
@@ -19,6 +19,14 @@ def check_units(units: Sequence[Unit], memories: Collection[str]) -> None:
         unknown = {*unit.memories, *unit.cached}.difference(memories)
         if unknown:
             raise ValueError(f"unit {unit.name} names memories that the board lacks: {sorted(unknown)}")
+
+
+def check_controllers(common: Collection[str], memories: Sequence[Memory]) -> None:
+    """Check that each of the common DMA controllers is known to reach a memory."""
+    known = {name for memory in memories for name in memory.dma or ()}
+    lost = [name for name in common if name not in known]
+    if lost:
+        raise ValueError(f"io_dma names {', '.join(lost)}, which the dma of no memory names")
 
 
 def check_links(links: Sequence[Link], units: Sequence[str], memories: Collection[str]) -> None:

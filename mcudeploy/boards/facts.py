@@ -6,7 +6,15 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 
 from mcudeploy.boards.platformio import PIO_ID
 from mcudeploy.ir.interval import Interval
@@ -139,14 +147,23 @@ class Flash(BoardRegion):
 Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
 
 
+def _controllers(value: object) -> object:
+    """Return what `true` and `false` stand for: all controllers, whatever they are, and none."""
+    return (None if value else ()) if isinstance(value, bool) else value
+
+
+Controllers = Annotated[tuple[Identifier, ...] | None, BeforeValidator(_controllers)]
+"""Names of DMA controllers; None: all of the chip."""
+
+
 class Memory(BoardRegion):
     """Memory for arenas; the first one of a board also contains .data, .bss and the stack.
 
     `read_rate` and `write_rate` are bytes per clock of the first unit; None: as fast as the core asks.
     `latency_cycles` come before the first byte of a transfer. `emulated_origin` is its address in an emulator
     that lacks the chip's own address. `arena_limit`: the maximum size of an arena there, 0 for none; all free
-    bytes if None. `started`: the board's firmware starts a memory that does not start by itself. `dma`: some
-    DMA controller reaches it.
+    bytes if None. `started`: the board's firmware starts a memory that does not start by itself. `dma`: the
+    controllers that reach it.
     """
 
     name: Identifier
@@ -157,7 +174,7 @@ class Memory(BoardRegion):
     emulated_origin: Address | None = None
     arena_limit: Annotated[int, Field(ge=0)] | None = None
     started: bool = True
-    dma: bool = True
+    dma: Controllers = None
 
     @property
     def is_fast(self) -> bool:

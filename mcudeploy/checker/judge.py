@@ -33,6 +33,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     - An arena is larger than its memory has room for, or the first one with the parameters beside it.
     - Parameters overlap, are misaligned or outside of their table, or belong to an operator without a step.
     - A graph input or output is not contiguous, or an output is not whole at the end.
+    - An input, an output or a state does not begin at a line of the application's cache.
     - The next run does not find a state where this one leaves it.
     - A step runs before its input is computed, or its input resides nowhere at that time.
     - A block or a state that a step reads was overwritten.
@@ -65,6 +66,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     _require_movable(plan, board, shapes, users)
     _require_kept(plan, shapes)
     _require_places(plan, shapes, _alignments(plan, board, users, unit_of))
+    _require_lines(plan, board, shapes)
     _replay(plan, shapes)
     if plan.lanes:
         _require_cores(plan, board)
@@ -264,6 +266,14 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
                 raise PlanFaultError(
                     f"block {number + 1} of {kind} {name} is at {high[1]}, apart from the others"
                 )
+
+
+def _require_lines(plan: Plan, board: Board, shapes: Shapes) -> None:
+    """Raises PlanFaultError if an input, an output or a state does not begin at a line of the cache."""
+    for border in (*plan.graph.resident_inputs(), *plan.graph.outputs):
+        offset = plan.layout.blocks[shapes.roots[border.tensor]][0][0].offset
+        if offset % board.io_alignment:
+            raise PlanFaultError(f"{border.name} at {offset} is not aligned to {board.io_alignment}")
 
 
 def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mcudeploy.boards.board import Board
 from mcudeploy.codegen.comments import shape_text
 from mcudeploy.codegen.ctext import c_elements, c_float, comment_text
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import agree, count_text
 from mcudeploy.ir.graph import DType, GraphIO, Tensor
 from mcudeploy.ir.plan import Plan, Residences, Run, memories_of
 from mcudeploy.ops.host_io import is_channels_last, stored_axes
@@ -63,6 +64,18 @@ class BorderText:
     layout: str
     shape: tuple[int, ...]
     streamed: bool
+    reach: str = ""
+    """The DMA controllers that reach it, as a sentence; empty if the board does not state them."""
+
+    def on(self, board: Board) -> BorderText:
+        """Return the text with the controllers of a board that reach it."""
+        controllers = board.memory(self.memory).dma
+        if controllers is None:
+            return self
+        *others, last = controllers or ("no DMA controller",)
+        names = f"{', '.join(others)} and {last}" if others else last
+        verb = agree(len(others) + 1, "reaches", "reach")
+        return replace(self, reach=f"In {self.memory}, which {names} {verb}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.operator_facts import facts_hash, operator_facts
 from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, handed_over, integer_bits
@@ -113,6 +114,8 @@ class Program:
     outputs: list[BorderText]
     states: list[StateText]
     streamed: bool
+    cache_line: int
+    """Bytes of a line of the data cache through which the application may see the arenas; 1 without one."""
     weights_bytes: int
     stack_bytes: int | None = None
     """Maximum stack of a header function beyond its caller's, compiled by GCC for the board."""
@@ -256,8 +259,9 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
         map_lines=arena_map(plan, work_bytes(calls, max(1, len(plan.lanes)))),
-        inputs=borders_text(plan, plan.graph.own_inputs(), "input"),
-        outputs=borders_text(plan, plan.graph.own_outputs(), "output"),
+        inputs=[it.on(board) for it in borders_text(plan, plan.graph.own_inputs(), "input")],
+        outputs=[it.on(board) for it in borders_text(plan, plan.graph.own_outputs(), "output")],
+        cache_line=board.cache_line,
         states=states_text(plan),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
@@ -311,7 +315,7 @@ def _step_kinds(plan: Plan) -> str:
 
 
 def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
-    """Return the arenas by name: the order in which the host numbers them."""
+    """Return the arenas by name, as the host numbers them. They end with a line of the cache."""
     texts = []
     for memory, alignment in sorted(base_alignments(plan, board).items()):
         further = memory != board.memories[0].name
@@ -319,7 +323,8 @@ def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
         if alignment > ARENA_GRAIN_BYTES:
             attributes += f" MCUD_ALIGNED({alignment})"
         section = f".arena.{memory}" if further else ""
-        texts.append(ArenaText(memory, plan.layout.arenas[memory], attributes, section, alignment))
+        size = align_up(plan.layout.arenas[memory], board.io_alignment)
+        texts.append(ArenaText(memory, size, attributes, section, alignment))
     return texts
 
 

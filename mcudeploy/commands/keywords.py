@@ -53,6 +53,7 @@ class Choices(Reading, total=False):
     flash_limit: PositiveInt | str
     memory: Mapping[str, NonNegativeInt | str]
     dma_io: bool
+    io_align: PositiveInt
     split: bool
     stream_input: bool
     assign: tuple[str, ...]

@@ -7,6 +7,8 @@ import re
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
+_ALIGNMENTS = ("1", "2", "4", "8", "16", "32", "64")
+
 
 def parse_size(text: str | int) -> int:
     """Return the bytes of a size such as `49152`, `96k`, `64KiB` or `1M` (of 1024). Raises ValueError."""
@@ -26,6 +28,14 @@ def parse_cores(value: object) -> int:
         return 0
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
         raise ValueError(f"{text!r} is neither a number of cores nor auto")
+    return int(text)
+
+
+def parse_alignment(value: object) -> int:
+    """Return a power of two of at most 64. Raises ValueError."""
+    text = str(value)
+    if text not in _ALIGNMENTS:
+        raise ValueError(f"{text!r} is not an alignment: {', '.join(_ALIGNMENTS)}")
     return int(text)
 
 

@@ -44,7 +44,7 @@ class Deployment:
         """Return the deployment of one of the plans found."""
         model = planned.model_of(plan)
         prefix = model_name(options.name, model.path.stem)
-        return cls(model, board, plan, prefix, planned, options.flash_limit)
+        return cls(model, options.aligned(board), plan, prefix, planned, options.flash_limit)
 
     @cached_property
     def program(self) -> Program:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcudeploy.common.sizes import (
+    parse_alignment,
     parse_constant,
     parse_cores,
     parse_limit,
@@ -71,6 +73,7 @@ class Options:
     flash_limit: int | None = None
     memory_limits: tuple[tuple[str, int], ...] = ()
     dma_io: bool = True
+    io_align: int = 1
     split: bool = True
     stream_input: bool = False
     whole_inputs: tuple[str, ...] = ()
@@ -95,8 +98,12 @@ class Options:
 
     def limited(self, board: Board) -> Board:
         """Return the board with the memories that arenas, inputs and outputs may use."""
-        board = board if self.dma_io else board.with_dma_everywhere()
+        board = self.aligned(board if self.dma_io else board.with_dma_everywhere())
         return board.limited(dict(self.memory_limits), self.flash_limit)
+
+    def aligned(self, board: Board) -> Board:
+        """Return the board with the alignment that inputs and outputs shall have at least."""
+        return board.model_copy(update={"io_align": lcm(board.io_align, self.io_align)})
 
     def unit_on(self, board: Board, cores: int | None = None) -> Unit:
         """Return the unit of times on a board; `cores`: those of a stored plan.
@@ -155,7 +162,14 @@ OPTIONS = (
         metavar="NAME=SIZE",
         named="memory",
     ),
-    OptionSpec("dma_io", bool, "Keep inputs and outputs out of memories that no DMA engine reaches."),
+    OptionSpec("dma_io", bool, "Keep inputs and outputs in memories that the common DMA controllers reach."),
+    OptionSpec(
+        "io_align",
+        parse_alignment,
+        "Begin inputs, outputs and states at multiples of this many bytes; with a data cache, of its lines "
+        "in any case.",
+        metavar="BYTES",
+    ),
     OptionSpec("split", bool, "Cut operators into rows."),
     OptionSpec(
         "stream_input",

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
-from models import quantised_convolutions
+from models import fully_connected, quantised_convolutions
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.render import render_model
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.device.target import Target
@@ -192,6 +193,32 @@ def test_inputs_and_outputs_stay_out_of_memory_that_no_dma_reaches(model: Path) 
     largest = max(graph.tensors[it.tensor].size_bytes for it in (*graph.inputs, *graph.own_outputs()))
     plan = api.plan_model(model, board, Options(split=False, memory_limits=(("sram", largest),))).plan
     assert plan.layout.arenas["ccm"] and homes(plan) == {"sram"}
+
+
+@pytest.mark.parametrize(
+    ("name", "controllers"),
+    [
+        ("stm32h743", "dma1, dma2 and mdma reach"),
+        ("stm32h747", "dma1, dma2 and mdma reach"),
+        ("teensy41", "edma reaches"),
+    ],
+)
+def test_the_common_dma_controllers_reach_inputs_and_outputs_in_lines_of_their_own(
+    name: str, controllers: str, model: Path, tmp_path: Path
+) -> None:
+    board = load_board(name)
+    small = [fully_connected(tmp_path / f"{at}.onnx", (13, 7, 3), quantised=bool(at)) for at in (0, 1)]
+    for path in (model, *small):
+        made = api.plan_model(path, board, UNSPLIT)
+        graph, layout = made.plan.graph, made.plan.layout
+        files = render_model(made.program, made.plan, made.source)
+        header, source = (files[f"{made.program.prefix}.{kind}"] for kind in "hc")
+        for border in (*graph.own_inputs(), *graph.own_outputs()):
+            (home,) = layout.blocks[border.tensor][0]
+            assert home.offset % 32 == 0 and f"In {home.memory}, which {controllers}." in header
+        arenas = [it for it in made.program.arenas if it.memory in homes(made.plan)]
+        assert arenas and all(it.size_bytes % 32 == 0 and it.alignment == 32 for it in arenas)
+        assert "SCB_CleanDCache_by_Addr((void *)" in header and "MCUD_ALIGNED(32)" in source
 
 
 def test_a_plan_that_fits_only_without_dma_names_the_way_out(model: Path) -> None:

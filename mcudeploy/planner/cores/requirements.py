@@ -18,11 +18,12 @@ from mcudeploy.tiling.dataflow import Dataflow
 class Need:
     """The requirement on each block: an offset that is a multiple of `alignment` bytes, in one of `memories`.
 
-    `memories` is never empty.
+    `memories` is never empty. The first block begins at a multiple of `start`.
     """
 
     alignment: int
     memories: tuple[str, ...]
+    start: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def users(graph: Graph, names: Mapping[str, str], first: str) -> dict[str, tuple
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Requirements:
     """Return the requirements of each tensor: those of all its `users`.
 
-    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. The
+    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. They and
+    states begin at a line of the application's cache: no line has bytes of two of them between runs. The
     application's code writes streamed inputs. If several units use a memory and one accesses it through a
     cache, everything in it begins at a cache line: no two blocks share a line, so cleaning or invalidating
     one never affects another. Raises FitError if the units of a tensor reach no memory in common, so that a
@@ -79,6 +81,8 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Req
     borders = {roots[border.tensor] for border in (*graph.resident_inputs(), *graph.own_outputs())}
     tensors = {tensor: _need(board, tensor, units, lines) for tensor, units in touched.items()}
     tensors |= {name: _within(tensors[name], board.border_memories) for name in borders}
+    kept = {roots[border.tensor] for border in (*graph.resident_inputs(), *graph.outputs)}
+    tensors |= {name: replace(tensors[name], start=board.io_alignment) for name in kept}
     work = {name: _need(board, f"the scratch of {name}", [unit], lines) for name, unit in names.items()}
     return Requirements(tensors, work, memories, touched)
 

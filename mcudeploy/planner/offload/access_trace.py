@@ -12,7 +12,7 @@ from mcudeploy.ir.trace import Item, ItemAccess, Trace, TraceStep
 from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.residences import Draft
-from mcudeploy.planner.place.solve import pinned
+from mcudeploy.planner.place.solve import pinned, start_alignments
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers
 from mcudeploy.tiling.traffic import step_loads
@@ -75,19 +75,21 @@ def _is_state(draft: Draft, item: Buffer) -> bool:
 
 
 def draft_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> Draft:
-    """Return the schedule of a plan with its buffers; all have one alignment."""
+    """Return the schedule of a plan with its buffers; all have one alignment, some a further one."""
     wanted = needs(tiled.graph, board, plan.functions)
     items = buffers(tiled, plan.schedule.steps, work)
     alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
     alignment = lcm(alignment, *(it.alignment for it in board.memories))
     fixed = pinned(tiled, items, wanted, board, plan.functions)
-    return Draft(tiled, plan.schedule.steps, items, work, alignment, fixed)
+    starts = start_alignments(items, wanted)
+    return Draft(tiled, plan.schedule.steps, items, work, alignment, fixed, starts)
 
 
-def io_placements(draft: Draft, fast_bytes: int) -> Iterator[IoPlacement]:
+def io_placements(draft: Draft, fast_bytes: int, *, takes_borders: bool = True) -> Iterator[IoPlacement]:
     """Yield each placement of graph inputs and outputs in the fast or the slow memory.
 
-    The first has no large one in the fast memories of `fast_bytes`. Rows of an input that break the alignment
+    The first has no large one in the fast memories of `fast_bytes`. If the fast memory does not take borders,
+    there is one placement. Rows of an input that break the alignment
     stay.
     """
     graph, roots = draft.tiled.graph, draft.tiled.flow.roots
@@ -110,6 +112,8 @@ def io_placements(draft: Draft, fast_bytes: int) -> Iterator[IoPlacement]:
     slow = [(bool(inputs_only) and is_large(inputs), bool(all_outputs) and is_large(outputs))]
     slow += [(not slow[0][0], slow[0][1])] * bool(inputs_only)
     slow += [(slow_inputs, False) for slow_inputs, _ in slow] * (bool(all_outputs) and slow[0][1])
+    if not takes_borders:
+        slow = [(bool(inputs_only), bool(all_outputs))]
     for slow_inputs, slow_outputs in slow:
         yield IoPlacement(
             fixed=[*never, *([] if slow_inputs else inputs_only), *([] if slow_outputs else all_outputs)],

@@ -43,7 +43,7 @@ class Iterations(Offloading):
         if pair is None:
             return None
         draft = draft_of(tiled, plan, work, board)
-        return cls.of(draft, _io_placement(plan, draft, pair.slow.name), pair, budget, SLACK)
+        return cls.of(draft, _io_placement(plan, draft, pair), pair, budget, SLACK)
 
     def passive(self, budget: Budget) -> tuple[Residency, Layout] | None:
         """Return the first iteration, which evicts on demand; None if that is impossible."""
@@ -78,16 +78,16 @@ class Iterations(Offloading):
         return None
 
 
-def _io_placement(plan: Plan, draft: Draft, slow: str) -> IoPlacement:
+def _io_placement(plan: Plan, draft: Draft, pair: MemoryPair) -> IoPlacement:
     """Return where a plan places graph inputs and outputs."""
     blocks, roots = plan.layout.blocks, draft.tiled.flow.roots
 
     def is_slow(names: Sequence[str]) -> bool:
-        return any(slow in memories_of(blocks[roots[name]]) for name in names)
+        return any(pair.slow.name in memories_of(blocks[roots[name]]) for name in names)
 
     slow_inputs = is_slow([border.tensor for border in plan.graph.resident_inputs()])
     slow_outputs = is_slow([border.tensor for border in plan.graph.outputs])
-    placements = list(io_placements(draft, 0))
+    placements = list(io_placements(draft, 0, takes_borders=pair.takes_borders))
 
     def fits(io: IoPlacement) -> bool:
         return bool(io.away) == slow_outputs and slow_inputs != bool(set(io.given) & set(io.fixed))

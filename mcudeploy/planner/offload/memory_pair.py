@@ -10,6 +10,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.ir.trace import MemoryLink
 from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
+from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class MemoryPair:
     """A fast and a slow memory, and the link between them; without a link the core copies.
 
     `room`: the bytes for an arena in the fast memory. `fast_bytes`: in all fast memories of the board.
+    `takes_borders`: inputs and outputs may lie in the fast memory.
     """
 
     fast: Memory
@@ -24,31 +26,46 @@ class MemoryPair:
     link: Link | None
     room: int
     fast_bytes: int
+    takes_borders: bool = True
 
     @classmethod
     def of(cls, board: Board) -> MemoryPair | None:
-        """Return the board's first memory without waits that may contain inputs, and the best one with waits.
+        """Return the board's first memory without waits, if possible for inputs, and the best one with waits.
 
-        None if the board does not have both.
+        At least one of them is for inputs. None if the board does not have both.
         """
+        borders = board.border_memories
         fast = [it for it in board.memories if it.is_fast]
-        first = next((it for it in fast if it.name in board.border_memories), None)
+        first = next((it for it in fast if it.name in borders), next(iter(fast), None))
         slow = [it for it in board.memories if not it.is_fast and board.room(it)]
+        if first is not None and first.name not in borders:
+            slow = [it for it in slow if it.name in borders]
         if first is None or not slow:
             return None
         best = min(slow, key=lambda it: it.read_cost + it.write_cost)
         link = next((it for it in board.links if {first.name, best.name} <= set(it.memories)), None)
         room = board.room(first) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
-        return cls(first, best, link, room, sum(map(board.room, fast)))
+        return cls(first, best, link, room, sum(map(board.room, fast)), first.name in borders)
 
     @classmethod
     def serving(cls, plan: Plan, board: Board) -> MemoryPair | None:
-        """Return the pair of a board if everything of a plan may lie in either memory; else None."""
+        """Return the pair of a board if everything of a plan may lie in either memory; else None.
+
+        Only inputs and outputs may be restricted to the slow one.
+        """
         pair, wanted = cls.of(board), needs(plan.graph, board, plan.functions)
-        every = (*wanted.tensors.values(), *wanted.work.values())
-        if pair is None or not all({pair.fast.name, pair.slow.name} <= set(need.memories) for need in every):
+        if pair is None:
             return None
-        return pair
+        roots = Dataflow.of(plan.graph).roots
+        borders = {roots[it.tensor] for it in (*plan.graph.resident_inputs(), *plan.graph.own_outputs())}
+        if pair.takes_borders:
+            borders = set()
+        either = {pair.fast.name, pair.slow.name}
+        needed = [
+            ({pair.slow.name} if name in borders else either, it) for name, it in wanted.tensors.items()
+        ]
+        needed += [(either, it) for it in wanted.work.values()]
+        return pair if all(names <= set(need.memories) for names, need in needed) else None
 
     def engine(self, budget: Budget) -> MemoryLink:
         """Return the times of transfers."""

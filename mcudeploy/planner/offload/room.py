@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import lcm
 from typing import Self
 
 from mcudeploy.common.errors import FitError
@@ -49,7 +50,7 @@ def over_time(draft: Draft, pair: MemoryPair, budget: Budget, cycles: Sequence[f
     The steps take `cycles` each, and exposed time is minimised. There is at most one layout for each way to
     place graph inputs and outputs.
     """
-    for io in io_placements(draft, pair.fast_bytes):
+    for io in io_placements(draft, pair.fast_bytes, takes_borders=pair.takes_borders):
         task = Offloading.of(draft, io, pair, budget).after(cycles)
 
         def residency(capacity: int, task: Offloading = task) -> Residency | None:
@@ -214,7 +215,8 @@ class Offloading:
         rectangles, index_of = [], dict[BlockId, int]()
         for index, (at, life) in enumerate(there):
             item = self.draft.items[at]
-            rectangles.append(Rectangle(item.size_bytes, life, self.draft.alignment))
+            alignment = lcm(self.draft.alignment, self.draft.starts.get(at, 1))
+            rectangles.append(Rectangle(item.size_bytes, life, alignment))
             if item.members and life.lo == 0:
                 index_of.setdefault(item.members[0], index)
         return PlacementProblem(tuple(rectangles), input_stacks(self.draft.tiled, index_of))

@@ -35,9 +35,8 @@ _FAR = 1 << 60
 
 
 def applies(problem: PlacementProblem) -> bool:
-    """Return True for rectangles of one alignment, up to the maximum number."""
-    same = len({item.alignment for item in problem.rectangles}) == 1
-    return same and len(problem.rectangles) <= _MOST_RECTANGLES
+    """Return True for up to the maximum number of rectangles."""
+    return len(problem.rectangles) <= _MOST_RECTANGLES
 
 
 def pack(
@@ -88,7 +87,7 @@ def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) ->
     lid = np.array(lids, np.int64)
     fixed = (
         sections.size, sections.lo, sections.hi, sections.near_at, sections.near,
-        sections.room, lid, sections.twins(order),
+        sections.room, lid, sections.twins(order), sections.multiple,
     )  # fmt: skip
     offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
     floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -99,7 +98,7 @@ def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) ->
 
 _INTS = "int64[::1]"
 _RANKING = "Tuple((float64[:, ::1], int64))"
-_FIXED = f"UniTuple({_INTS}, 8)"
+_FIXED = f"UniTuple({_INTS}, 9)"
 _STATE = f"UniTuple({_INTS}, 7)"
 
 
@@ -126,7 +125,7 @@ def _ranked(items: Ints, ranking: tuple[Floats, int], spans: tuple[Ints, Ints, I
 @njit(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})", cache=True)
 def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
     """Return True if the remaining bytes above rectangle u, in total or singly, exceed the room."""
-    size, lo, hi, near_at, near, room, lid, _ = fixed
+    size, lo, hi, near_at, near, room, lid, _, _ = fixed
     for s in range(lo[u], hi[u]):
         if top + left[s] - size[u] > room[s]:
             return True
@@ -145,9 +144,9 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     """Place `items`, in the order of their rank and none below an offset and rank.
 
     `floor` and `left` are by section: the skyline, and the sum of unplaced bytes. `least` is the skyline
-    under each rectangle, `lid` the least room above it. All are restored on failure.
+    under each rectangle, up to its alignment, `lid` the least room above it. All are restored on failure.
     """
-    size, lo, hi, near_at, near, room, lid, twin = fixed
+    size, lo, hi, near_at, near, room, lid, twin, multiple = fixed
     rank, floor, left, least, offset, done, used = state
     last, last_rank = below
     count = len(items)
@@ -243,7 +242,7 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             other = near[near_at[u] + k]
             old_least[k] = least[other]
             if done[other] == 0:
-                least[other] = max(least[other], top)
+                least[other] = max(least[other], -(-top // multiple[other]) * multiple[other])
         offset[u], done[u] = at, 1
         outcome = _search(rest, (at, rank[u]), fixed, ranking, state)
         if outcome != 0:

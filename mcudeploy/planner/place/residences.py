@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
@@ -22,7 +22,7 @@ Move = tuple[int, BufferResidence, int]
 class Draft:
     """A schedule with its buffers, and the scratch and state of its operators. `alignment`: of offsets.
 
-    `fixed` buffers, by index, do not move.
+    `fixed` buffers, by index, do not move. `starts`: further alignments of buffers, by index.
     """
 
     tiled: TiledGraph
@@ -31,6 +31,7 @@ class Draft:
     work: WorkBytes
     alignment: int = 1
     fixed: Collection[int] = ()
+    starts: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

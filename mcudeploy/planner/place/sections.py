@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,11 @@ _NOISE = 0.7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sections:
-    """The problem as arrays. Rectangle u lives in sections [lo[u], hi[u])."""
+    """The problem as arrays. Rectangle u lives in sections [lo[u], hi[u]), at a multiple of multiple[u]."""
 
     grain: int
     size: Ints
+    multiple: Ints
     lo: Ints
     hi: Ints
     near_at: Ints
@@ -55,11 +57,14 @@ class Sections:
         times = np.unique([time for it in problem.rectangles for time in (it.life.lo, it.life.hi)])
         lo = np.searchsorted(times, np.array([item.life.lo for item in items], np.int64)).astype(np.int64)
         hi = np.searchsorted(times, np.array([item.life.hi for item in items], np.int64)).astype(np.int64)
-        alignment = problem.rectangles[0].alignment
+        alignments = [item.alignment for item in problem.rectangles]
+        alignment = gcd(*alignments)
         sizes = np.array([align_up(item.size_bytes, alignment) for item in items], np.int64)
-        # Offsets are sums of sizes; there are none if everything is anchored.
-        grain = int(np.gcd.reduce(sizes)) or 1
+        # Offsets are sums of sizes, and of padding if alignments differ; none if everything is anchored.
+        uneven = [] if len(set(alignments)) == 1 else alignments
+        grain = gcd(int(np.gcd.reduce(sizes)), *uneven) or 1
         size = sizes // grain
+        multiple = np.array([item.alignment // grain if uneven else 1 for item in items], np.int64)
         load = np.zeros(len(times), np.int64)
         for a, b, height in zip(lo, hi, size, strict=True):
             load[a:b] += height
@@ -74,13 +79,13 @@ class Sections:
         near = np.array([other for others in nears for other in others], np.int64)
         near_at = np.cumsum([0, *map(len, nears)], dtype=np.int64)
         steps = np.array([len(item.life) for item in items], np.int64)
-        return cls(grain, size, lo, hi, near_at, near, load, room, steps)
+        return cls(grain, size, multiple, lo, hi, near_at, near, load, room, steps)
 
     def twins(self, order: Ints) -> Ints:
         """Return, for each rectangle, the previous one in order that equals it, or -1."""
-        twins, last = np.full(len(order), -1, np.int64), dict[tuple[int, int, int], int]()
+        twins, last = np.full(len(order), -1, np.int64), dict[tuple[int, ...], int]()
         for u in order.tolist():
-            key = int(self.size[u]), int(self.lo[u]), int(self.hi[u])
+            key = tuple(int(each[u]) for each in (self.size, self.multiple, self.lo, self.hi))
             twins[u] = last.get(key, -1)
             last[key] = u
         return twins

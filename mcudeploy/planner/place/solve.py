@@ -47,7 +47,7 @@ def spread(  # noqa: PLR0917
     wanted = needs(tiled.graph, board, functions)
     items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, tags))
     again = _again(items) if tags is None else share(items, tags)
-    problem = _problem(tiled, items, _alignments(items, wanted), again)
+    problem = _problem(tiled, items, _alignments(items, wanted, again), again)
     groups = _groups(items, again, wanted, traffic(tiled, schedule.steps, work))
     fixed = pinned(tiled, items, wanted, board, functions)
     assigned = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), relocation)
@@ -103,7 +103,8 @@ def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
     for residences, of in placed:
         for name, need in of.items():
             for memory in memories_of(residences.get(name, ())):
-                alignments[memory] = lcm(alignments[memory], need.alignment, board.memory(memory).alignment)
+                memory_alignment = board.memory(memory).alignment
+                alignments[memory] = lcm(alignments[memory], need.alignment, need.start, memory_alignment)
     return alignments
 
 
@@ -147,10 +148,26 @@ def _banks(board: Board) -> list[ArenaMemory]:
     ]
 
 
-def _alignments(items: Sequence[Buffer], wanted: Requirements) -> list[int]:
+def _alignments(items: Sequence[Buffer], wanted: Requirements, again: Sequence[Indices]) -> list[int]:
     """Return the alignment of each buffer's offset, in addition to that of its memory."""
-    each = ([_need(wanted, owner) for owner in _owners(item)] for item in items)
-    return [lcm(*(need.alignment for need in needed)) for needed in each]
+    each = ([_need(wanted, owner).alignment for owner in _owners(item)] for item in items)
+    starts = start_alignments(items, wanted)
+    alignments = [lcm(*needed, starts.get(at, 1)) for at, needed in enumerate(each)]
+    for group in again:
+        joint = lcm(*(alignments[at] for at in group))
+        for at in group:
+            alignments[at] = joint
+    return alignments
+
+
+def start_alignments(items: Sequence[Buffer], wanted: Requirements) -> dict[int, int]:
+    """Return the alignment of buffers, by index, with the first block of an input, an output or a state."""
+    starts = {name: need.start for name, need in wanted.tensors.items() if need.start > 1}
+    return {
+        at: lcm(*(starts[name] for name, block in item.members if block == 0 and name in starts))
+        for at, item in enumerate(items)
+        if any(block == 0 and name in starts for name, block in item.members)
+    }
 
 
 class _UnionFind:

@@ -177,9 +177,8 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     barred = [name for name in rooms if rooms[name] and name not in board.border_memories]
     if barred:
         names = ", ".join(barred)
-        sentences.append(
-            f"Inputs and outputs stay out of {names}, which no DMA reaches; --no-dma-io lets them in."
-        )
+        missed = f"not all of {', '.join(board.io_dma)} reach" if board.io_dma else "no DMA reaches"
+        sentences.append(f"Inputs and outputs stay out of {names}, which {missed}; --no-dma-io lets them in.")
     if parameters:
         sentences.append(f"Parameters take {parameters:,} bytes of {first.name} (--replaceable).")
     others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
