@@ -214,7 +214,7 @@ def test_the_common_dma_controllers_reach_inputs_and_outputs_in_lines_of_their_o
         files = render_model(made.program, made.plan, made.source)
         header, source = (files[f"{made.program.prefix}.{kind}"] for kind in "hc")
         for border in (*graph.own_inputs(), *graph.own_outputs()):
-            (home,) = layout.blocks[border.tensor][0]
+            home = layout.blocks[border.tensor][0][0]
             assert home.offset % 32 == 0 and f"In {home.memory}, which {controllers}." in header
         arenas = [it for it in made.program.arenas if it.memory in homes(made.plan)]
         assert arenas and all(it.size_bytes % 32 == 0 and it.alignment == 32 for it in arenas)
