@@ -13,7 +13,7 @@
 
 /* The rounding of float kernels is that of IEEE single precision: the x87, for example, keeps wider values. */
 #if defined(__FAST_MATH__)
-#error "compile these kernels without -ffast-math"
+#error "compile these files with -fno-fast-math: the option for these files alone, after the project's -ffast-math"
 #elif FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2
 #error "compile these kernels for float arithmetic of single precision, such as -mfpmath=sse"
 #endif

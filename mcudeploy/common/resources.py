@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -18,3 +19,12 @@ def cache_dir() -> Path:
     """Return MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy, as an absolute path. It may not exist yet."""
     chosen = os.environ.get("MCUDEPLOY_CACHE_DIR")
     return Path(chosen).absolute() if chosen else Path("~/.cache/mcudeploy").expanduser()
+
+
+def cache_fault(error: OSError, path: Path) -> str:
+    """Return the error of a cache that cannot be written, with the way out that fits it."""
+    where = Path(error.filename or path)
+    why = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write {where}: {why}. Free some space, or set MCUDEPLOY_CACHE_DIR to another folder."
+    return f"cannot write {where}: {why}. Set MCUDEPLOY_CACHE_DIR to a folder that can be written."

@@ -235,6 +235,9 @@ def open_device(
                 reason = emulator.why_dead()
                 if reason is None or reason in str(error):
                     raise
+                if "ended by SIG" in reason:  # the lost connection is its consequence
+                    again = "Run the command again; where memory is short, the kernel ends processes"
+                    raise ProtocolError(f"{reason} while it ran {board.name}. {again}") from error
                 raise ProtocolError(f"{reason}\n{error}") from error
     else:
         with leased(port), open_board(target, port, firmware, patience_s) as device:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcudeploy.common.errors import BuildError
 from mcudeploy.common.files import write_file
-from mcudeploy.common.resources import cache_dir
+from mcudeploy.common.resources import cache_dir, cache_fault
 
 KEPT_ENTRIES = 200
 _ABANDONED_SECONDS = 24 * 3600.0
@@ -43,11 +43,7 @@ def workshop() -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix="tmp-", dir=parent)).resolve()
         yield folder
     except OSError as error:
-        where = error.filename or cache_dir()
-        raise BuildError(
-            f"cannot build in {where}: {error.strerror or error}. "
-            "Free some space, or set MCUDEPLOY_CACHE_DIR to a folder that can be written."
-        ) from error
+        raise BuildError(cache_fault(error, cache_dir())) from error
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -84,6 +84,7 @@ def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolcha
     Raises BuildError for recursion, for an indirect call outside the tape, and for a function without source
     whose frame cannot be read.
     """
+    _require_calls(compiled, "stack_paint")
     depths = Depths(compiled, others)
     painted = depths.above("stack_paint") + compiled["stack_paint"].frame_bytes + _UNPAINTED_BYTES
     return StackBound(
@@ -100,12 +101,22 @@ def library_bytes(firmware: Firmware) -> int | None:
         return None
     try:
         compiled = read_calls(listing.read_text("utf-8"))
+        _require_calls(compiled, "main")
         depths = Depths(compiled, LibraryFunctions(firmware.elf, firmware.board.toolchain))
         main = compiled["main"].source
         return max(depths.of(it) for it in _library(compiled) if compiled[it].source != main)
     except BuildError as error:
         _LOG.warning("warning: %s", error)
         return None
+
+
+def _require_calls(compiled: Mapping[str, Compiled], name: str) -> None:
+    """Raise BuildError if the compiler left no call graph of the program that has this function."""
+    if name not in compiled or not any(_library(compiled)):
+        raise BuildError(
+            "no bound for the stack: the call graphs (.ci) of the compiler are missing, though it was called "
+            "with -fcallgraph-info=su. Does a wrapper of it, such as a compiler cache, drop them?"
+        )
 
 
 def _library(compiled: Mapping[str, Compiled]) -> Iterator[str]:

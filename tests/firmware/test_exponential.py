@@ -83,9 +83,22 @@ def test_the_ends_of_the_range(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("flags", [["-ffast-math"], ["-mfpmath=387"]])
-def test_wider_or_looser_floats_are_refused(flags: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flags", "way"), [(["-ffast-math"], "-fno-fast-math"), (["-mfpmath=387"], "-mfpmath=sse")]
+)
+def test_wider_or_looser_floats_are_refused_with_the_option(flags: list[str], way: str) -> None:
     header = resource_dir("firmware") / "include" / "mcud_compiler.h"
     command = ["gcc", "-std=c99", *flags, "-fsyntax-only", "-xc", header]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode != 0 and "#error" in done.stderr
+    assert done.returncode != 0 and "#error" in done.stderr and way in done.stderr
+
+
+def test_packed_structs_are_refused_with_the_option(tmp_path: Path) -> None:
+    (tmp_path / "mcud_config.h").write_text(
+        "#define MCUD_ALIGN 4\ntypedef unsigned mcud_offset, mcud_code;\n", "utf-8"
+    )
+    folder = resource_dir("firmware") / "include"
+    command = ["gcc", "-std=c11", f"-I{tmp_path}", f"-I{folder}", "-fsyntax-only", "-xc", folder / "mcud.h"]
+    packed = subprocess.run([*command, "-fpack-struct"], capture_output=True, text=True, check=False)
+    assert packed.returncode != 0 and "compile these files with -fno-pack-struct" in packed.stderr
+    assert subprocess.run([*command, "-fpack-struct", "-fno-pack-struct"], check=False).returncode == 0

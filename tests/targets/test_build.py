@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import errno
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files, source_index
 from mcudeploy.common.errors import BuildError, FitError, UsageError
-from mcudeploy.common.resources import resource_dir
+from mcudeploy.common.resources import cache_fault, resource_dir
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain import firmware_build as build
 from mcudeploy.toolchain.project import assemble, environments
@@ -112,12 +113,25 @@ def test_entry_without_its_mark_is_built_anew(tmp_path: Path, monkeypatch: pytes
     assert build_firmware(board, FILES, [], emulate=True, measurer=False) == first
 
 
-def test_unwritable_cache_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("", encoding="utf-8")
+@pytest.mark.parametrize(("kind", "why"), [("file", "Not a directory"), ("loop", "levels of symbolic links")])
+def test_unwritable_cache_names_the_way_out(
+    kind: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / kind
+    if kind == "file":
+        blocked.write_text("", encoding="utf-8")
+    else:
+        blocked.symlink_to(blocked)
     monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(blocked))
-    with pytest.raises(BuildError, match=r"cannot build in .*file.*MCUDEPLOY_CACHE_DIR"):
+    with pytest.raises(
+        BuildError, match=rf"cannot write .*{kind}.*{why}. Set MCUDEPLOY_CACHE_DIR to a folder"
+    ):
         build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
+
+
+def test_a_full_disk_asks_for_space() -> None:
+    said = cache_fault(OSError(errno.ENOSPC, "No space left on device"), Path("/cache"))
+    assert said.startswith("cannot write /cache: No space left on device. Free some space, or set")
 
 
 def test_compiler_errors_are_shown_with_the_log(cache: Path) -> None:

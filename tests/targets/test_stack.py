@@ -167,6 +167,13 @@ def test_a_library_function_that_recurses_is_refused(firmware: Firmware) -> None
         bound_of(functions, library, firmware.board.toolchain)
 
 
+@pytest.mark.parametrize("text", ["", 'node: { title: "f" label: "f\\nf.c:1:1\\n8 bytes (static)" }\n'])
+def test_a_wrapper_that_drops_call_graphs_is_named(text: str, firmware: Firmware) -> None:
+    library = LibraryFunctions(firmware.elf, firmware.board.toolchain)
+    with pytest.raises(BuildError, match=r"call graphs \(\.ci\) of the compiler are missing.*wrapper"):
+        bound_of(read_calls(text), library, firmware.board.toolchain)
+
+
 def test_the_host_has_none(cache: Path) -> None:
     kernels = KERNELS[:1]
     assert (

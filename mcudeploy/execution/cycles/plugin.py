@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from mcudeploy.common.errors import BuildError, ProtocolError
-from mcudeploy.common.resources import cache_dir
+from mcudeploy.common.resources import cache_dir, cache_fault
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain.emulator import qemu_version
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
@@ -97,10 +97,7 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
                 raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
             made.rename(path)  # whole or not at all, even with concurrent compilers
     except OSError as error:
-        raise BuildError(
-            f"cannot write {error.filename or path}: {error.strerror or error}. "
-            "Free some space, or set MCUDEPLOY_CACHE_DIR to a folder that can be written."
-        ) from error
+        raise BuildError(cache_fault(error, path)) from error
     return path
 
 
