@@ -10,7 +10,7 @@ from rich.text import Text
 
 from mcudeploy.cli.bounds_table import bounds_facts, bounds_table
 from mcudeploy.cli.hop_tables import hop_curve, hop_facts
-from mcudeploy.cli.latencies import latency_facts, latency_of, less_flash, milliseconds_text
+from mcudeploy.cli.latencies import latency_facts, latency_of, less_flash, less_ram, milliseconds_text
 from mcudeploy.cli.output import Values, cell, is_verbose, lines
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.cli.table_grids import facts, table_of
@@ -106,8 +106,13 @@ def plan(console: Console, report: Values) -> None:
     """Print the `plan` report."""
     if "explanation" in report:
         console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
-    facts(console, [*_plan_facts(report), *latency_facts(report)])
+    facts(console, [*_plan_facts(report), *latency_facts(report), *_smaller_facts(report)])
     hop_curve(console, report)
+
+
+def _smaller_facts(report: Values) -> list[tuple[str, str]]:
+    """Return the time that less RAM or flash would cost, by other kernels."""
+    return [("less RAM", less_ram(report)), ("less flash", less_flash(report))]
 
 
 def plans(console: Console, report: Values) -> None:
@@ -140,7 +145,7 @@ def tune(console: Console, report: Values) -> None:
         [
             *_plan_facts(report),
             *latency_facts(report),
-            ("less flash", less_flash(report)),
+            *_smaller_facts(report),
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{count_text(search['candidates'], 'candidate')}, "
                        f"{count_text(search['duplicates'], 'duplicate')}, "
@@ -230,6 +235,7 @@ def measure(console: Console, report: Values) -> None:
             ("stack", _painted(report)),
             ("RAM in total", _bytes(report, "total_ram_bytes")),
             *latency_facts(report),
+            *_smaller_facts(report),
             *_model_facts(report.get("cycles_model")),
             *stall_facts(report),
         ],

@@ -1,4 +1,4 @@
-"""Flash against latency: a plan with ever smaller constants of its kernels."""
+"""Flash and RAM against latency: a plan with ever smaller constants, or scratch, of its kernels."""
 
 from __future__ import annotations
 
@@ -46,3 +46,19 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
             points.pop()
         points.append(point)
     return FlashCurve(tuple(points), (flash, latency.ticks), latency)
+
+
+def ram_curve(plan: Plan, model: Model, board: Board) -> tuple[Point, ...]:
+    """Return peaks of a plan in bytes by kernels with ever less scratch, and its latency; () on the host.
+
+    The first point is the plan's own arena. The schedule is the same, so a search may find a smaller one.
+    """
+    latency = estimated_latency(plan, model, board)
+    if latency is None:
+        return ()
+    time = estimated(best_costs(board.core))(plan.graph, ())
+    points = [(plan.layout.arena_bytes, latency.ticks)]
+    for peak, more_ticks in kernels.smaller_scratch(model, TiledGraph.of(plan), plan.schedule.steps, time):
+        if peak < points[-1][0] and latency.ticks + more_ticks > points[-1][1]:
+            points.append((peak, latency.ticks + more_ticks))
+    return tuple(points)

@@ -27,7 +27,7 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_cache import PlanCache, StoredSearch
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.search.kernels import alternatives, fastest
+from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.planner.search.splitting import split_plans
 from mcudeploy.planner.search.task import SearchTask
@@ -357,7 +357,10 @@ def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
     candidates = tuple(plan for plan in planned.candidates if not missing(plan))
     offers_baseline = planned.offers_baseline and not missing(planned.baseline)
     if not candidates and not offers_baseline:
-        raise FitError(" ".join(missing(planned.choices[0])))
+        plan = planned.choices[0]
+        model = planned.model_of(plan)
+        short = footprint.missing(plan, model.calls, board, ram_limit, least_constants(model))
+        raise FitError(" ".join(short))
     return replace(planned, candidates=candidates, offers_baseline=offers_baseline)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
-from mcudeploy.common.errors import ConfigError, ModelError
+from mcudeploy.common.errors import ConfigError, FitError, ModelError
 from mcudeploy.ir.graph import KeptRows
 from mcudeploy.ir.plan import Plan, Run, WorkSlice
 from mcudeploy.planner import planfile
 from mcudeploy.planner.cores.functions import Assignment, assign
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.search.kernels import least_constants
 from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.dataflow import Dataflow
 
@@ -26,7 +27,9 @@ def stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
     """
     model, made, plan = joined_plan(model, board, path, rules)
-    footprint.require_fit(plan, made.calls, board)
+    if footprint.missing(plan, made.calls, board, None):
+        short = footprint.missing(plan, made.calls, board, None, least_constants(made))
+        raise FitError(" ".join(short))
     require_sound(plan, made, board, path)
     return model, made, plan
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.help import leaves
-from mcudeploy.cli.latencies import less_flash
+from mcudeploy.cli.latencies import less_flash, less_ram
 from mcudeploy.cli.main import cli
 from mcudeploy.verify.preprocessing import Preprocessing
 from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, OUTPUT, PLAN, RUN, TINY, Deploy
@@ -318,6 +318,15 @@ def test_tune_says_what_less_flash_costs() -> None:
     shown = "7,000 B +1.0 %, 5,000 B +20.0 %, 3,000 B +50.0 %, estimated (--flash-limit)"
     assert less_flash(own | {"flash_curve": curve}) == shown
     assert less_flash(own | {"flash_curve": curve[:1]}) == less_flash({}) == ""
+
+
+def test_a_plan_says_what_less_ram_costs() -> None:
+    curve = [
+        {"arena_bytes": 6528, "latency": {"value": 100}},
+        {"arena_bytes": 784, "latency": {"value": 174}},
+    ]
+    shown = "784 B +74.0 %, estimated (--ram-limit)"
+    assert less_ram({"estimated_latency": {"value": 100}, "ram_curve": curve}) == shown
 
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:

@@ -22,7 +22,7 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner import planfile
-from mcudeploy.planner.flash_curve import flash_curve
+from mcudeploy.planner.flash_curve import flash_curve, ram_curve
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
@@ -32,11 +32,12 @@ from mcudeploy.planner.search.kernels import (
     choose_kernels,
     constant_bytes,
     fastest,
+    least_constants,
     smaller_constants,
 )
 from mcudeploy.planner.search.placing import unsplit_schedule
-from mcudeploy.planner.tape.footprint import weights_bytes
-from mcudeploy.tiling.blocks import whole
+from mcudeploy.planner.tape.footprint import missing, weights_bytes
+from mcudeploy.tiling.blocks import TiledGraph, whole
 from mcudeploy.tiling.live import live_peak
 from tests import reports
 
@@ -187,6 +188,30 @@ def test_a_limit_of_flash_gives_the_plan_of_the_curve(path: Path) -> None:
         limit = size - tables + CODE_BYTES
         limited = api.plan_model(path, board, Options(split=False, flash_limit=limit))
         assert limited.plan.estimate.ticks == pytest.approx(ticks)
+
+
+def test_less_ram_takes_kernels_with_less_scratch_and_more_time(path: Path) -> None:
+    board = load_board("mps2-an386")
+    made = api.plan_model(path, board, Options(split=False))
+    arenas, times = zip(*ram_curve(made.plan, made.model, board), strict=True)
+    assert arenas[0] == made.plan.layout.arena_bytes and len(arenas) > 1
+    assert list(arenas) == sorted(set(arenas), reverse=True) and list(times) == sorted(set(times))
+    lean = made.model.min_scratch.work
+    assert arenas[-1] == live_peak(TiledGraph.of(made.plan), made.plan.schedule.steps, lean)[0]
+
+
+def test_a_plan_with_large_constants_is_made_again_where_smaller_ones_fit(path: Path) -> None:
+    board = load_board("mps2-an386")
+    made = api.plan_model(path, board, Options(split=False))
+    weights, least = weights_bytes(made.model.calls), int(least_constants(made.model))
+    assert least < weights
+
+    def text(flash_limit: int) -> str:
+        limited = Options(flash_limit=flash_limit).limited(board)
+        return " ".join(missing(made.plan, made.model.calls, limited, None, least))
+
+    assert f"Other kernels need {least:,}: plan again" in text(weights - 1)
+    assert "No plan helps: take a smaller model or a higher --flash-limit." in text(least - 1)
 
 
 def test_equal_constants_are_counted_once(model: Model) -> None:

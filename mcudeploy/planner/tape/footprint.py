@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import FitError
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
@@ -112,19 +111,17 @@ def _offsets_bytes(tape: Tape, alignment: int) -> int:
     return len(stored) * integer_bits(max(stored, default=0) // alignment) // 8
 
 
-def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> None:
-    """Raises FitError if arena or constants exceed the board, with the missing bytes."""
-    short = missing(plan, calls, board, None)
-    if short:
-        raise FitError(" ".join(short))
-
-
 def missing(
-    plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
-) -> list[str]:  # fmt: skip
+    plan: Plan,
+    calls: Mapping[str, KernelCall],
+    board: Board,
+    ram_limit: int | None,
+    least_weights: float | None = None,
+) -> list[str]:
     """Describe each limit of the board or the user that a plan exceeds, and by how much; empty if it fits.
 
-    If the weights alone exceed the flash, the arena is omitted: no other plan helps.
+    If the weights alone exceed the flash, the arena is omitted. No other plan helps, unless
+    `least_weights`, the bytes by the kernels with the smallest constants, fit.
     """
     weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
     flash = board.flash_room
@@ -132,10 +129,10 @@ def missing(
     if flash < board.flash_bytes:
         limit, way_out = "the limit is", "take a smaller model or a higher --flash-limit"
     if weights > flash:
-        return [
-            f"weights need {weights:,} bytes, {limit} {flash:,}: {weights - flash:,} too many. "
-            f"No plan helps: {way_out}."
-        ]
+        helps = f"No plan helps: {way_out}."
+        if least_weights is not None and least_weights <= flash:
+            helps = f"Other kernels need {least_weights:,.0f}: plan again, under this limit."
+        return [f"weights need {weights:,} bytes, {limit} {flash:,}: {weights - flash:,} too many. {helps}"]
     arena = plan.layout.arena_bytes
     short = shortages(plan, work_bytes(calls, max(1, len(plan.lanes))), board)
     if ram_limit is not None and arena > ram_limit:
