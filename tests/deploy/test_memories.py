@@ -14,6 +14,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.render import render_model
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.common.sizes import parse_alignment
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.plan_options import Options
@@ -219,6 +220,18 @@ def test_the_common_dma_controllers_reach_inputs_and_outputs_in_lines_of_their_o
         arenas = [it for it in made.program.arenas if it.memory in homes(made.plan)]
         assert arenas and all(it.size_bytes % 32 == 0 and it.alignment == 32 for it in arenas)
         assert "SCB_CleanDCache_by_Addr((void *)" in header and "MCUD_ALIGNED(32)" in source
+
+
+def test_inputs_and_outputs_begin_where_io_align_says(tmp_path: Path) -> None:
+    path = fully_connected(tmp_path / "small.onnx", (13, 7, 3), quantised=True)
+    made = api.plan_model(path, load_board("mps2-an386"), replace(UNSPLIT, io_align=64))
+    graph, layout = made.plan.graph, made.plan.layout
+    borders = (*graph.own_inputs(), *graph.own_outputs())
+    assert all(layout.blocks[border.tensor][0][0].offset % 64 == 0 for border in borders)
+    (arena,) = made.program.arenas
+    assert (arena.alignment, arena.size_bytes % 64) == (64, 0)
+    with pytest.raises(ValueError, match="'48' is not an alignment: 1, 2, 4, 8, 16, 32, 64"):
+        parse_alignment("48")
 
 
 def test_a_plan_that_fits_only_without_dma_names_the_way_out(model: Path) -> None:

@@ -42,9 +42,7 @@ def test_an_opset_that_was_not_tested_is_read(tmp_path: Path, monkeypatch: pytes
     [("Unknown", 6, "converter does not convert it"), ("Relu", OPSETS.stop, "torch.onnx.export")],
 )
 def test_opsets_that_are_not_read(op: str, opset: int, why: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelError, match=rf"opset {opset}; opsets 7 to {OPSETS.stop - 1} are read.*{why}"
-    ):
+    with pytest.raises(ModelError, match=rf"opset {opset}; opsets 7 to {OPSETS.stop - 1} are read.*{why}"):
         load(save(model_of(node(op, "x", "y"), opset=opset), tmp_path))
 
 

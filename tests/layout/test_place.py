@@ -13,7 +13,7 @@ from mcudeploy.checker.offsets import check_offsets
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.rectangles import PlacementProblem
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.place import canonical, greedy_loops
 from mcudeploy.planner.place.greedy import Clusters, fixed_orders, short_lived_at_the_top, used_bytes
 from mcudeploy.planner.place.place import place
@@ -208,12 +208,14 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 @QUICK
 @given(
-    st.lists(st.sampled_from([1, 1, 2, 4]).flatmap(rectangles), min_size=1, max_size=6).map(
-        lambda items: PlacementProblem(tuple(items))
-    ),
+    st.lists(st.sampled_from([1, 1, 2, 4]).flatmap(rectangles), max_size=5),
+    rectangles(),
     st.integers(0, 9),
 )
-def test_canonical_search_agrees_with_all_orders(problem: PlacementProblem, seed: int) -> None:
+def test_canonical_search_agrees_with_all_orders(
+    items: list[Rectangle], unaligned: Rectangle, seed: int
+) -> None:
+    problem = PlacementProblem((*items, unaligned))
     least, units = by_permutations(problem), Clusters.of(problem)
     limits = {"work": 10**9, "seed": seed}
     outcome = canonical.pack(problem, units.neighbours, least, endless(), **limits)
