@@ -11,6 +11,7 @@ from typing import Any
 
 import rich_click as click
 
+from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.formats import way_in
 
 
@@ -49,11 +50,13 @@ class InputModel(InputFile):
     """A model file."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path; for a folder of another format fail with a usage error that names the way in."""
+        """Return the path, of a C file that of its array; for a folder of another format fail with a usage
+        error that names the way in.
+        """
         path = Path(os.fsdecode(value))
         if path.is_dir():
             self.fail(f"{path} is a folder, not a model file{way_in(path)}", param, ctx)
-        return super().convert(value, param, ctx)
+        return model_file(super().convert(value, param, ctx))
 
 
 class InputData(InputFile):

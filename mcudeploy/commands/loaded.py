@@ -17,6 +17,7 @@ from mcudeploy.commands.keywords import (
     options_of,
     with_keywords,
 )
+from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.planner.model.model import Model, read_model
@@ -119,7 +120,7 @@ def load(model: str | Path | bytes | Serializable, **reading: Unpack[Reading]) -
 def _file(model: str | Path | bytes | Serializable) -> tuple[Path, TemporaryDirectory[str] | None]:
     """The file of a model, and the folder that was made for it."""
     if isinstance(model, str | Path):
-        return Path(model), None
+        return model_file(Path(model)), None
     if not isinstance(model, bytes) and not hasattr(model, "SerializeToString"):
         raise UsageError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
     content = model if isinstance(model, bytes) else model.SerializeToString()

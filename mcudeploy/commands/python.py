@@ -21,6 +21,7 @@ from mcudeploy.commands import build as building
 from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
 from mcudeploy.commands.keywords import Choices, Named, board_of, checked, options_of, with_keywords
+from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target
@@ -176,7 +177,7 @@ class PlanResult:
 def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choices]) -> Report:
     """Which operators are unsupported, and why, and the model's sizes; with a board, whether it fits."""
     named = None if board is None else board_of(board)
-    return as_json(checking.check_model(Path(model), named, options_of(choices)))
+    return as_json(checking.check_model(model_file(Path(model)), named, options_of(choices)))
 
 
 @with_keywords
@@ -185,13 +186,13 @@ def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) 
     if isinstance(boards, Named):
         raise UsageError(f"boards is a list, such as [{boards!r}]")
     known = [board_of(board) for board in boards]
-    return as_json(checking.fit_model(Path(model), known, options_of(choices)))
+    return as_json(checking.fit_model(model_file(Path(model)), known, options_of(choices)))
 
 
 @with_keywords
 def plan(model: str | Path, board: Named, **choices: Unpack[Choices]) -> PlanResult:
     """Order and place all tensors of a model on a board. Raises FitError if there is no room."""
-    made = api.plan_model(Path(model), board_of(board), options_of(choices))
+    made = api.plan_model(model_file(Path(model)), board_of(board), options_of(choices))
     report = as_json(made)
     return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, made, choices)
 
@@ -215,7 +216,7 @@ def build(
     """
     kind = checked("kind", kind, Kind | None)
     result = building.build_models(
-        [Path(model)],
+        [model_file(Path(model))],
         board_of(board),
         options_of(choices),
         Path(folder),
@@ -245,7 +246,7 @@ def run(
     sample. Without any, one sample is drawn.
     """
     result = api.run_model(
-        Path(model),
+        model_file(Path(model)),
         Target(board_of(board), port, emulate),
         options_of(choices),
         inputs=[_source(value, f"inputs[{number}]") for number, value in enumerate(inputs)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _PYTORCH = "It is a PyTorch file: torch.onnx.export(model, (example,), 'model.onnx') makes an ONNX file of it"
@@ -13,16 +14,49 @@ _TENSORFLOW = (
     "It is a model of TensorFlow: tf.lite.TFLiteConverter.from_saved_model(FOLDER) makes a .tflite file of "
     "it, python -m tf2onnx.convert --saved-model FOLDER --output model.onnx an ONNX file"
 )
+_PICKLED = (
+    "It is a pickled Python object: skl2onnx.to_onnx(model, X[:1]) makes an ONNX file of a model of "
+    "scikit-learn, onnxmltools of other libraries"
+)
+_RUNTIME = "It is in ONNX Runtime's own format: give the .onnx file that it was made of"
+_EXECUTORCH = (
+    "It is a program for ExecuTorch: torch.onnx.export(model, (example,), 'model.onnx') makes an ONNX file "
+    "of the PyTorch model"
+)
+_ESP_DL = "It is a model for ESP-DL: give the .onnx file that it was made of"
+_BROWSER = (
+    "It is a model of TensorFlow.js: tensorflowjs_converter --input_format tfjs_layers_model "
+    "--output_format keras model.json model.h5 makes a Keras file of it; then convert that to .tflite"
+)
+_POINTER = "It is a pointer of Git LFS, not the file itself: git lfs pull fetches the file"
+_PAGE = "It is a web page, not the file itself: download the raw file"
 _ENDINGS = {
     **dict.fromkeys((".ckpt", ".pt", ".pt2", ".pth", ".safetensors"), _PYTORCH),
     **dict.fromkeys((".h5", ".hdf5", ".keras"), _KERAS),
+    **dict.fromkeys((".joblib", ".pickle", ".pkl"), _PICKLED),
+    ".espdl": _ESP_DL,
+    ".ort": _RUNTIME,
     ".pb": _TENSORFLOW,
+    ".pte": _EXECUTORCH,
 }
+_CONTENTS = (
+    (re.compile(rb"version https://git-lfs\."), _POINTER),
+    (re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE), _PAGE),
+    (re.compile(rb'\s*\{[^\0]*"(modelTopology|weightsManifest)"'), _BROWSER),
+    (re.compile(rb"\x89HDF"), _KERAS),
+    (re.compile(rb".{4}ORTM", re.DOTALL), _RUNTIME),
+    (re.compile(rb".{4}ET\d\d", re.DOTALL), _EXECUTORCH),
+    (re.compile(rb"[EP]DL\d"), _ESP_DL),
+)
+_HEAD_BYTES = 4096
 
 
 def way_in(path: Path) -> str:
     """Return the conversion of a model in another format, with a leading separator; "" if it is unknown."""
     if path.is_dir():
         return f". {_TENSORFLOW}" if (path / "saved_model.pb").is_file() else ""
-    found = _ENDINGS.get(path.suffix.lower(), "")
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+    by_content = next((way for pattern, way in _CONTENTS if pattern.match(head)), "")
+    found = by_content or _ENDINGS.get(path.suffix.lower(), "")
     return f". {found}" if found else ""

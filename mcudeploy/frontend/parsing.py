@@ -42,9 +42,11 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
     try:
         proto.ParseFromString(content)
     except (DecodeError, RuntimeError, ValueError) as fault:
-        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}{way_in(path)}") from fault
+        why = way_in(path) or f", or it is truncated: {fault}"
+        raise ModelError(f"{path} is not an ONNX file{why}") from fault
     if not proto.graph.node and not proto.graph.output:
-        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
+        why = way_in(path) or ", or it is damaged"
+        raise ModelError(f"{path} holds no graph: it is not an ONNX file{why}")
     try:
         proto, notes = _plain(proto)
     except UnicodeDecodeError as fault:
@@ -88,9 +90,11 @@ def is_tflite(path: Path) -> bool:
 
 
 def _require_identifier(path: Path, content: bytes) -> None:
-    """Raise ModelError for an ONNX file with the suffix .tflite."""
+    """Raise ModelError for a file in another format with the suffix .tflite."""
     if content[4:8] == _TFLITE_IDENTIFIER:
         return
+    if way := way_in(path):
+        raise ModelError(f"{path} is not a TFLite file{way}")
     proto = ModelProto()
     with suppress(DecodeError, RuntimeError, ValueError):
         proto.ParseFromString(content)
