@@ -18,7 +18,7 @@ OTHER = bytes(range(40))
 
 
 def xxd(content: bytes, name: str = "g_model", number: str = "0x{:02x}") -> str:
-    """What `xxd -i` writes."""
+    """The output of `xxd -i`."""
     rows = [content[at : at + 12] for at in range(0, len(content), 12)]
     body = ",\n".join("  " + ", ".join(map(number.format, row)) for row in rows)
     return f"unsigned char {name}[] = {{\n{body}\n}};\nunsigned int {name}_len = {len(content)};\n"

@@ -204,3 +204,13 @@ def test_a_conversion_that_would_change_the_meaning_is_refused(tmp_path: Path) -
         read_proto(save(model, tmp_path))
     (problem,) = caught.value.problems
     assert (problem.op, problem.reason) == ("LayerNormalization", "ONNX has no such operator in opset 12")
+
+
+def test_the_mask_of_a_dropout_may_not_be_read(tmp_path: Path) -> None:
+    model, _ = model_of("Dropout", (7, X, (), {}))
+    model.graph.node[0].output.append("mask")
+    model.graph.output.append(helper.make_tensor_value_info("mask", onnx.TensorProto.FLOAT, X.shape))
+    with pytest.raises(ModelError) as caught:
+        read_proto(save(model, tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.reason.startswith("its mask is read")

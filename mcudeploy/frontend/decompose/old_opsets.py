@@ -16,13 +16,14 @@ from mcudeploy.frontend.decompose.decompose import Rule, expand
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.norm_rules import normalize_by
 from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted
+from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.plain_forms import INITIALIZERS_ALONE
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, opset_of, refill
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, opset_of
 
 LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
 
-_CHANGED_IN = {"BatchNormalization": 9, "Hardmax": 13, "Pad": 11, "Resize": 11, "Upsample": 10}
+_CHANGED_IN = {"BatchNormalization": 9, "Dropout": 10, "Hardmax": 13, "Pad": 11, "Resize": 11, "Upsample": 10}
 """The opset in which an operator got another meaning or form, or ended, and onnx does not convert it."""
 
 _CONVERTED = {"BatchNormalization": ("spatial", 1), "Pad": ("mode", b"constant")}
@@ -44,7 +45,6 @@ def modern(proto: ModelProto) -> ModelProto:
         ) from fault
     result, refusals = expand(result, LOWERED_FROM, {}, _rule)
     _require_none(result, refusals)
-    _drop_masks(result)
     result.ir_version = max(result.ir_version, INITIALIZERS_ALONE)
     return result
 
@@ -107,22 +107,18 @@ def _pad(make: Maker) -> None:
     make.add("Pad", make.inputs[0], pads, out=make.outputs[0], **make.only("mode"))
 
 
+def _dropout(make: Maker) -> None:
+    """Pass the values on. The mask was of floats, and is of truth values now."""
+    if make.is_read(make.output(1)):
+        raise Unsupported("its mask is read, which only training needs: export the model for inference")
+    make.add("Identity", make.inputs[0], out=make.outputs[0])
+
+
 _RULES: dict[str, Rule] = {
     "BatchNormalization": _batch_normalization,
+    "Dropout": _dropout,
     "Hardmax": _hardmax,
     "Pad": _pad,
     "Resize": _resize,
     "Upsample": _resize,
 }
-
-
-def _drop_masks(proto: ModelProto) -> None:
-    """Remove the masks of Dropout that nothing reads: the file has floats, and newer versions bool."""
-    graph = proto.graph
-    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
-    dropped = set[str]()
-    for node in graph.node:
-        if node.op_type == "Dropout" and node.domain in ONNX_DOMAINS and read.isdisjoint(node.output[1:]):
-            dropped.update(node.output[1:])
-            del node.output[1:]
-    refill(graph.value_info, [value for value in graph.value_info if value.name not in dropped])
