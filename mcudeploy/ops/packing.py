@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mcudeploy.ir.opdef import ConstantArray
 
 _Number = TypeVar("_Number", np.int8, np.float32)
+_Integer = TypeVar("_Integer", np.int8, np.int32)
 
 GROUP = 4
 """Values in a group."""
@@ -67,14 +68,20 @@ def pack_fours_and_ones(
     whole = len(bias) // groups // GROUP * GROUP
 
     def records(block: int, chosen: slice) -> NDArray[np.int32]:
-        some = [each.reshape(groups, -1, *each.shape[1:])[:, chosen] for each in (bias, weights, multipliers)]
-        if not some[0].size:
+        b, m = _of_groups(bias, groups, chosen), _of_groups(multipliers, groups, chosen)
+        if not b.size:
             return np.empty((groups, 0), np.int32)
-        b, w, m = (each.reshape(-1, *each.shape[2:]) for each in some)
-        return pack_records(b, pack_blocks(w, groups, runs, block), m, groups, block).reshape(groups, -1)
+        blocks = pack_blocks(_of_groups(weights, groups, chosen), groups, runs, block)
+        return pack_records(b, blocks, m, groups, block).reshape(groups, -1)
 
     parts = [records(GROUP, slice(whole)), records(1, slice(whole, None))]
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
+
+
+def _of_groups(values: NDArray[_Integer], groups: int, chosen: slice) -> NDArray[_Integer]:
+    """The chosen channels of each group of [K, ...]."""
+    by_group = values.reshape(groups, -1, *values.shape[1:])
+    return by_group[:, chosen].reshape(-1, *values.shape[1:])
 
 
 def pack_blocks(
