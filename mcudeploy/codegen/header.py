@@ -60,6 +60,8 @@ class BorderText:
     zero_point: int
     least_steps: str
     most_steps: str
+    least_clipped: str
+    most_clipped: str
     meaning: str
     layout: str
     shape: tuple[int, ...]
@@ -171,6 +173,8 @@ def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[Bo
                 zero_point=quantization.zero_point if quantization else 0,
                 least_steps=c_float(-128 - quantization.zero_point) if quantization else "",
                 most_steps=c_float(127 - quantization.zero_point) if quantization else "",
+                least_clipped=c_float(-128.5 - quantization.zero_point) if quantization else "",
+                most_clipped=c_float(127.5 - quantization.zero_point) if quantization else "",
                 meaning=f"real = {quantization.scale:.9g} * (q - ({quantization.zero_point}))"
                 if quantization
                 else "",

@@ -17,6 +17,23 @@ from mcudeploy.codegen.render import render_model
 from mcudeploy.ir.graph import DType, GraphIO, Quantization, Tensor
 from mcudeploy.ops.host_io import to_device
 
+COUNTING = """#include <stdio.h>
+#include "residual.h"
+static float real[4096];
+static int8_t values[4096];
+int main(void)
+{
+    const uint32_t count = (uint32_t)fread(real, sizeof *real, 4096, stdin);
+    printf("%u", (unsigned)residual_quantize_input_values(real, values, count));
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i] != residual_quantize_input(real[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+"""
+
 MAIN = """#include <stdio.h>
 #include "residual.h"
 int main(void)
@@ -46,6 +63,13 @@ def test_ties_where_the_compiler_may_reorder(tmp_path: Path) -> None:
     assert np.array_equal(found, _wanted(meaning, values))
 
 
+def test_values_are_clipped_from_half_a_step_outside_of_the_range(tmp_path: Path) -> None:
+    meaning = Quantization(0.5, -3)
+    steps = np.array([-125.5, -125.0, 0.0, 130.0, 130.5, -125.75, 130.75, 1e30, -np.inf, np.nan], np.float32)
+    run = _run(meaning, 0.5 * steps, ["-O1"], tmp_path, main=COUNTING)
+    assert int(run) == 5
+
+
 def _ties(meaning: Quantization) -> NDArray[np.float32]:
     ties = (np.arange(-600, 600) / 2 * meaning.scale).astype(np.float32)
     below, above = (np.nextafter(ties, np.float32(end)) for end in (-1e30, 1e30))
@@ -60,6 +84,13 @@ def _wanted(meaning: Quantization, values: NDArray[np.float32]) -> NDArray[np.ge
 def _generated(
     meaning: Quantization, values: NDArray[np.float32], flags: list[str], folder: Path
 ) -> NDArray[np.int8]:
+    output = _run(meaning, values, flags, folder)
+    return (np.frombuffer(output, np.uint8).astype(np.int16) - 128).astype(np.int8)
+
+
+def _run(
+    meaning: Quantization, values: NDArray[np.float32], flags: list[str], folder: Path, main: str = MAIN
+) -> bytes:
     program, plan = planned(8)
     graph = plan.graph
     name = graph.inputs[0].tensor
@@ -70,8 +101,7 @@ def _generated(
         "residual.h"
     ]
     (folder / "residual.h").write_text(header, "utf-8")
-    (folder / "main.c").write_text(MAIN, "utf-8")
+    (folder / "main.c").write_text(main, "utf-8")
     binary = folder / "main"
     subprocess.run(["gcc", *STRICT, *flags, "-I", folder, folder / "main.c", "-o", binary], check=True)
-    result = subprocess.run([binary], input=values.tobytes(), capture_output=True, check=True)
-    return (np.frombuffer(result.stdout, np.uint8).astype(np.int16) - 128).astype(np.int8)
+    return subprocess.run([binary], input=values.tobytes(), capture_output=True, check=True).stdout

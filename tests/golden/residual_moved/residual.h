@@ -88,6 +88,19 @@ static inline int8_t residual_quantize_input(float real)
     return (int8_t)(whole + (whole % 2 == 0 ? beyond : reached) + (3));
 }
 
+/* Quantises `count` real numbers of input, and returns how many were clipped: those more than half a step outside of
+ * the range. More than 1 % of them means that they are not prepared as in training. */
+static inline uint32_t residual_quantize_input_values(const float *real, int8_t *values, uint32_t count)
+{
+    uint32_t clipped = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const float steps = real[i] / 0.05f;
+        clipped += steps >= -131.5f && steps <= 124.5f ? 0u : 1u;
+        values[i] = residual_quantize_input(real[i]);
+    }
+    return clipped;
+}
+
 /* Converts an output value to a real number. */
 static inline float residual_dequantize_output(int8_t q)
 {
