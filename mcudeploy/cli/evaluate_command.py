@@ -155,7 +155,7 @@ def evaluate(
     if report is not None:
         write_file(report, evaluation.page(result, figures, typed_arguments()))
     output.result(figures, evaluation_table.evaluate)
-    if not figures["passed"]:
+    if figures["passed"] is False:
         context.exit(OutputsDifferError.exit_code)
 
 

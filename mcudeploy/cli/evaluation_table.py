@@ -5,9 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 
 from mcudeploy.cli.output import Values, cell
+from mcudeploy.cli.result_tables import warnings
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.text import count_text
-from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts
+from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts, verdict_text
 
 _CLASSES, _WORST = 20, 8
 
@@ -40,7 +41,8 @@ def evaluate(console: Console, report: Values) -> None:
     )
     for failure in report["failures"]:
         console.print(cell(failure, "red"), soft_wrap=True)
-    console.print(cell("passed" if report["passed"] else "NOT passed", "bold"))
+    warnings(console, report)
+    console.print(cell(verdict_text(report), "bold"))
 
 
 def _models(console: Console, report: Values) -> None:

@@ -250,6 +250,13 @@ def run(console: Console, report: Values) -> None:
     outputs(console, report)
     _operator_checks(console, report)
     verdict(console, report)
+    warnings(console, report)
+
+
+def warnings(console: Console, report: Values) -> None:
+    """Print the faults of the data."""
+    for warning in report["warnings"]:
+        console.print(cell(f"warning: {warning}", "yellow"), soft_wrap=True)
 
 
 def verdict(console: Console, report: Values) -> None:

@@ -52,6 +52,7 @@ from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.flashing import flash as write_program
 from mcudeploy.toolchain.ports import attached_by, find_port
+from mcudeploy.verify.data_faults import InputTally, run_warnings
 from mcudeploy.verify.litert import compare_with_litert
 from mcudeploy.verify.micro import micro_reasons, require_micro
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
@@ -376,10 +377,12 @@ def run_model(
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
     timing = _timing(timing, target, made)
+    tally = InputTally(made.model.graph)
     if steps is not None and not inputs:
         samples = drawn_samples(made.model.graph, options.seed, steps)
     else:
-        samples = _first(load_samples(made.model.graph, inputs, expected, options.seed, reading), steps)
+        counted = replace(reading, on_real=tally.add)
+        samples = _first(load_samples(made.model.graph, inputs, expected, options.seed, counted), steps)
     ran = _run_within_limit(made, target, samples, options, progress)
     verdict = verdict_on_host(ran.made, samples, progress)
     results: Sequence[Outputs] = ran.observed.outputs
@@ -392,10 +395,14 @@ def run_model(
         reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
     measured = _measured(ran, timing, target, samples[0], progress)
+    facts = tally.facts()
+    stored = [sample.stored for sample in samples]
+    warnings = run_warnings(made.model.graph, facts, stored, results) if inputs else []
+    run = VerifiedRun(measured, verdict, names, inputs=facts, warnings=warnings)
     if not bounds:
-        return VerifiedRun(measured, verdict, names)
+        return run
     progress.stage("counting instructions for all inputs")
-    return VerifiedRun(measured, verdict, names, bounds_of(ran.made, samples[0]))
+    return replace(run, bounds=bounds_of(ran.made, samples[0]))
 
 
 def model_outputs(result: VerifiedRun) -> list[dict[str, Any]]:

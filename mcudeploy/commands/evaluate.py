@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,21 @@ from mcudeploy.evaluation.layers import Layer, layers_by_loss
 from mcudeploy.evaluation.on_devices import outputs_on
 from mcudeploy.evaluation.output_task import Task, TaskChoice, choose_task
 from mcudeploy.execution.results import VerifiedRun
-from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
+from mcudeploy.ops.requantize import quantize
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.data_faults import (
+    InputTally,
+    are_shares,
+    at_ends,
+    clipping_warnings,
+    one_class,
+    same_arrays,
+    unchanged,
+    with_cause,
+)
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import NamedArray
 
@@ -83,14 +94,18 @@ def evaluate_model(
     first = data.sample(0, model.graph)
     values = [NamedArray(data.name(0), first.inputs[it.name]) for it in model.graph.own_inputs()]
     run = run_model(path, targets[0], options, inputs=values, expected=[], progress=progress)
+    tally = InputTally(model.graph)
     results = [
         _on_devices(Fleet(targets), run, task, data, progress),
-        _by_reference("reference", model, task, data, progress),
+        _by_reference("reference", model, task, replace(data, on_real=tally.add), progress),
     ]
     if float_model is not None:
         tell_notes(float_model)
         results.append(_by_reference("float", float_model, task, data, progress))
     layers = _lossy_layers(model, asked, data, results)
+    facts = tally.facts()
+    fault = _fault_of_outputs(model.graph, task, data, results[0])
+    limited = asked.min_accuracy is not None or asked.max_drop is not None
     return Evaluated(
         run=run,
         task=task,
@@ -101,6 +116,9 @@ def evaluate_model(
         layers=layers,
         failures=_failures(run, results, layers, asked),
         devices=len(targets),
+        inputs=facts,
+        warnings=[*clipping_warnings(facts), *([] if fault is None else [with_cause(fault, facts)])],
+        undecided=fault is not None and not limited,
     )
 
 
@@ -203,6 +221,29 @@ def _failures(
                 f"limit is {asked.max_drop:g}{most}"
             )
     return failures
+
+
+def _fault_of_outputs(graph: Graph, task: Task, data: Dataset, device: ModelResults) -> str | None:
+    """Nearly all samples have one class or equal outputs, and that is unlikely."""
+    computed, values = task.class_of(device.values), device.values
+    if computed is not None and (task.labels is not None or are_shares(values)):
+        fault = one_class(computed, task.labels)
+        if fault is not None or task.labels is not None:
+            return fault
+    border = _judged(graph, task).border
+    if at_ends(graph, [border], {border.tensor: _codes(graph, border, values[0])}):
+        return None
+
+    def same(one: int, other: int) -> bool:
+        return same_arrays(data.sample(one, graph).stored, data.sample(other, graph).stored)
+
+    return unchanged([row.tobytes() for row in values], same)
+
+
+def _codes(graph: Graph, border: GraphIO, values: Array) -> Array:
+    """Real values of an output as they are stored."""
+    quantization = graph.tensors[border.tensor].quantization
+    return values if quantization is None else quantize(values.astype(np.float32), quantization)
 
 
 def _percent(results: Sequence[ModelResults], which: Which) -> float | None:

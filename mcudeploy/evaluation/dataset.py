@@ -23,7 +23,7 @@ from mcudeploy.common.text import count_text, printable
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.ir.graph import Graph
 from mcudeploy.quantization.data import LABELS, open_samples, read_labels_file, require_labels
-from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, as_stated, read_values
+from mcudeploy.verify.preprocessing import AS_USUAL, OnReal, Preprocessing, Wanted, as_stated, read_values
 from mcudeploy.verify.samples import Sample, fitted_value, require_indices, sample_of, wanted_of
 
 Array = NDArray[Any]
@@ -49,6 +49,7 @@ class Dataset:
     classes: tuple[str, ...] = ()
     files: Sequence[Path] = ()
     numbers: Sequence[int] | None = None
+    on_real: OnReal = AS_USUAL.on_real
 
     def name(self, number: int) -> str:
         """The name of a sample in reports: the last two parts of its file's path, or its number."""
@@ -59,12 +60,15 @@ class Dataset:
     def sample(self, number: int, graph: Graph) -> Sample:
         """Return a sample for a model. Raises UsageError that names it if its values do not fit."""
         borders = graph.own_inputs()
-        wanted = [wanted_of(graph, border) for border in borders]
+        wanted = [wanted_of(graph, border, self.on_real) for border in borders]
         values = {
             it.border.name: _converted(value, it, self.name(number))
             for it, value in zip(wanted, self.value(number, wanted), strict=True)
         }
         require_indices(graph, values)
+        for border in borders:
+            if border.dtype.startswith("float"):
+                self.on_real(border, values[border.name])
         return sample_of(graph, values, {})
 
 

@@ -18,6 +18,7 @@ from mcudeploy.ir.graph import Graph, GraphIO
 if TYPE_CHECKING:
     from mcudeploy.execution.results import VerifiedRun
     from mcudeploy.quantization.agreement import Layer
+    from mcudeploy.verify.data_faults import InputFacts
 
 Array = NDArray[Any]
 
@@ -95,7 +96,9 @@ class WrongSample:
 class Evaluated:
     """An evaluation. `results`: of the device, the reference, and the float model if there is one; `worst`:
     the samples that the device gets wrong most; `layers`: of a quantised model that lost too much accuracy,
-    the layers that lose most; `failures`: limits of the user that were missed.
+    the layers that lose most; `failures`: limits of the user that were missed; `inputs`: the values of the
+    inputs; `warnings`: faults of the data; `undecided`: outputs do not change with inputs, and there is no
+    limit.
     """
 
     run: VerifiedRun
@@ -107,6 +110,14 @@ class Evaluated:
     layers: Sequence[Layer]
     failures: Sequence[str]
     devices: int
+    inputs: Sequence[InputFacts]
+    warnings: Sequence[str]
+    undecided: bool
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether all limits were kept; None if nothing says whether outputs that never change are right."""
+        return None if self.undecided and not self.failures else not self.failures
 
 
 def compare(results: Sequence[ModelResults], task: Task) -> list[Compared]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcudeploy.planner.fit import Fit
     from mcudeploy.planner.model.model import Model
     from mcudeploy.toolchain import Firmware
+    from mcudeploy.verify.data_faults import InputFacts
     from mcudeploy.verify.verdict import Verdict
 
 
@@ -128,9 +129,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerifiedRun:
-    """A run whose outputs were compared with the reference. `classes`: their names; `bounds`: if wanted."""
+    """A run whose outputs were compared with the reference. `classes`: their names; `bounds`: if wanted.
+
+    `inputs`: the values of the inputs that were given; `warnings`: faults of the data.
+    """
 
     measured: Measured
     verdict: Verdict
     classes: tuple[str, ...] = ()
     bounds: ProgramBounds | None = None
+    inputs: Sequence[InputFacts] = ()
+    warnings: Sequence[str] = ()

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcudeploy.evaluation.evaluated import Compared, Evaluated, ModelResults
 from mcudeploy.report.objects import report_of
+from mcudeploy.report.outputs import inputs
 
 JsonObject = dict[str, Any]
 
@@ -22,8 +23,10 @@ def evaluated(result: Evaluated) -> JsonObject:
     """
     names = result.data.classes
     return {
-        "passed": not result.failures,
+        "passed": result.passed,
         "failures": list(result.failures),
+        "warnings": list(result.warnings),
+        "inputs": inputs(result.inputs),
         "samples": result.data.count,
         "labelled": result.task.labels is not None,
         "task": result.task.kind,

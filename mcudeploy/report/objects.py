@@ -33,7 +33,7 @@ from mcudeploy.report import fits, moving
 from mcudeploy.report.bounds_report import bounds_report
 from mcudeploy.report.counted_report import counted_report
 from mcudeploy.report.hops import moving_window
-from mcudeploy.report.outputs import outputs
+from mcudeploy.report.outputs import inputs, outputs
 from mcudeploy.report.support import removed_channels
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
@@ -321,7 +321,8 @@ def _(result: VerifiedRun) -> JsonObject:
     judged = ran.observed.outputs[-len(result.verdict.host) :]  # without those before the window was full
     listed = outputs(ran.made.plan.graph, judged, result.classes)
     judgement = verdict(ran.made, result.verdict)
-    return report_of(result.measured) | judgement | {"outputs": listed} | _bounds(result.bounds)
+    data = {"inputs": inputs(result.inputs), "outputs": listed, "warnings": list(result.warnings)}
+    return report_of(result.measured) | judgement | data | _bounds(result.bounds)
 
 
 def measurement(ran: Ran) -> JsonObject:

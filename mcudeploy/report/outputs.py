@@ -15,6 +15,7 @@ from mcudeploy.common.text import count_text, printable
 from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.ops.requantize import dequantize
+from mcudeploy.verify.data_faults import InputFacts
 
 ClassNames = tuple[str, ...]
 _MOST_BYTES = 2**20
@@ -54,6 +55,21 @@ def require_classes(graph: Graph, classes: ClassNames) -> None:
         raise UsageError(
             f"--classes has {count_text(len(classes), 'name')}; the model has the outputs {sizes}"
         )
+
+
+def inputs(facts: Sequence[InputFacts]) -> list[dict[str, Any]]:
+    """Report the values of every input against the range of its integers; null if it has none."""
+    return [
+        {
+            "name": it.name,
+            "values": it.values,
+            "least": it.least,
+            "most": it.most,
+            "clipped": it.clipped,
+            "range": it.levels and [it.levels.least, it.levels.most],
+        }
+        for it in facts
+    ]
 
 
 def outputs(

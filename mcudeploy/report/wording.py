@@ -13,6 +13,13 @@ EVALUATED = {"device": "on the device", "reference": "reference", "float": "floa
 """The models of an evaluation."""
 
 
+def verdict_text(report: Values) -> str:
+    """Return the verdict of an evaluation."""
+    if report["passed"] is None:
+        return "not judged: see the warning. --min-accuracy sets a limit that decides"
+    return "passed" if report["passed"] else "NOT passed"
+
+
 def percent(share: float | None) -> str:
     """Return a share in percent; "" if there is none."""
     return "" if share is None else f"{100 * share:.2f} %"

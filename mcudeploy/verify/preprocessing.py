@@ -23,6 +23,7 @@ from mcudeploy.ops.requantize import quantize
 
 Array = NDArray[Any]
 Resize = Literal["stretch", "crop", "none"]
+OnReal = Callable[[GraphIO, Array], object]
 _MOST_BYTES = 512 * 2**20
 """Limit in bytes of the values; no tensor of a deployable model is larger."""
 _HEADING_BYTES, _NUMBER_BYTES = 2**16, 64
@@ -41,7 +42,7 @@ class Preprocessing:
     It states the values of pixels 0 and 255 (None: 0 and 1, or 0 and 255 for an integer input without a
     scale), the mean to subtract and `std` to divide by, each one number or one per channel; and the way a
     picture gets the input's size. Sound for an input of int16 has `rate` samples a second. `on_note` receives
-    notes.
+    notes, `on_real` the real numbers of an input before they become integers.
     """
 
     pixels: tuple[float, float] | None = None
@@ -50,6 +51,7 @@ class Preprocessing:
     resize: Resize = "stretch"
     on_note: Callable[[str], object] = lambda _: None
     rate: int = 16_000
+    on_real: OnReal = lambda *_: None
 
 
 AS_USUAL = Preprocessing()
@@ -59,12 +61,14 @@ AS_USUAL = Preprocessing()
 class Wanted:
     """The target of a file: an input or output of the model, and the meaning of its int8 values, if any.
 
-    `sequence`: it is an input of runs that follow each other, so sound may last for several runs.
+    `sequence`: it is an input of runs that follow each other, so sound may last for several runs. `on_real`
+    receives the real numbers that its scale quantises.
     """
 
     border: GraphIO
     quantization: Quantization | None
     sequence: bool = False
+    on_real: OnReal = lambda *_: None
 
     @property
     def counts(self) -> bool:
@@ -315,6 +319,8 @@ def as_stated(where: str, real: NDArray[np.float64], wanted: Wanted) -> Array:
     `where` names the values in errors. Raises UsageError for integers without a scale that the type lacks.
     """
     border = wanted.border
+    if wanted.quantization is not None and not border.dtype.startswith("float"):
+        wanted.on_real(border, real)
     if wanted.quantization is not None and border.dtype == "int16":
         steps = np.rint(real / wanted.quantization.scale)
         return np.asarray(np.clip(steps, -(2**15), 2**15 - 1), np.int16)

@@ -17,7 +17,7 @@ from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.ops.requantize import dequantize
-from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, read_values
+from mcudeploy.verify.preprocessing import AS_USUAL, OnReal, Preprocessing, Wanted, read_values
 
 Array = NDArray[Any]
 _MOST_INTEGERS = 128
@@ -115,10 +115,16 @@ def _groups(
             border.name: _each(border, source)
             if isinstance(source, NamedArray)
             else _each(
-                border, NamedArray(str(source), read_values(source, wanted_of(graph, border), reading))
+                border,
+                NamedArray(
+                    str(source), read_values(source, wanted_of(graph, border, reading.on_real), reading)
+                ),
             )
             for border, source in zip(borders, files[first:], strict=False)
         }
+        for border in borders:
+            if border.dtype.startswith("float"):
+                reading.on_real(border, np.stack(several[border.name]))
         counts = {name: len(values) for name, values in several.items()}
         if len(set(counts.values())) > 1:
             texts = (f"{count} for {printable(name)!r}" for name, count in counts.items())
@@ -135,10 +141,11 @@ def _each(border: GraphIO, source: NamedArray) -> list[Array]:
     return [fitted_value(border, values, source.name)]
 
 
-def wanted_of(graph: Graph, border: GraphIO) -> Wanted:
+def wanted_of(graph: Graph, border: GraphIO, on_real: OnReal = AS_USUAL.on_real) -> Wanted:
     """The target of a file for an input or an output."""
     meaning = None if border.dtype == "bool" else graph.tensors[border.tensor].quantization
-    return Wanted(border, meaning, sequence=bool(graph.states) and border in graph.own_inputs())
+    sequence = bool(graph.states) and border in graph.own_inputs()
+    return Wanted(border, meaning, sequence, on_real)
 
 
 def fitted_value(border: GraphIO, value: Array, name: str) -> Array:

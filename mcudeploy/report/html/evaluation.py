@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mcudeploy.codegen.html_template import render_page
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.evaluation.evaluated import Evaluated
-from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts
+from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts, verdict_text
 from mcudeploy.verify.preprocessing import image_shape
 
 Report = Mapping[str, Any]
@@ -35,7 +35,8 @@ def page(result: Evaluated, report: Report, command: Sequence[str]) -> str:
         board=plain(board),
         samples=count_text(report["samples"], "sample"),
         passed=report["passed"],
-        failures=[plain(failure) for failure in report["failures"]],
+        verdict=verdict_text(report),
+        failures=[plain(failure) for failure in (*report["failures"], *report["warnings"])],
         models=[
             (EVALUATED[one["model"]], [it for it in quality_texts(report, one).items() if it[1]])
             for one in report["models"]

@@ -1,0 +1,140 @@
+"""Inputs outside of the quantised range and outputs that never change are reported, and good data are not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from evaluated_models import CLASSES, SIDE, Recogniser, recogniser
+
+from mcudeploy import frontend
+from mcudeploy.cli.main import cli
+from mcudeploy.verify.data_faults import (
+    InputFacts,
+    InputTally,
+    Levels,
+    are_shares,
+    clipping_warnings,
+    levels_of,
+    likely_cause,
+    one_class,
+    unchanged,
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Recogniser:
+    return recogniser(tmp_path_factory.mktemp("faults"))
+
+
+def call(command: str, made: Recogniser, *options: str, code: int = 0) -> dict[str, Any]:
+    arguments = [command, str(made.int8), "--board", "host", "--no-split", "--quiet", "--json", *options]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == code, result.output
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
+
+
+def test_inputs_that_clip_and_outputs_that_never_change(made: Recogniser, tmp_path: Path) -> None:
+    np.savez(tmp_path / "bright.npz", x=made.x + 1000, y=made.y)
+    report = call("evaluate", made, "--data", str(tmp_path / "bright.npz"))
+    assert report["passed"] is None and report["run"]["verified"]
+    (facts,) = report["inputs"]
+    assert facts["clipped"] == facts["values"] == made.x.size and facts["range"][1] < 100
+    clipped, fault = report["warnings"]
+    assert clipped.startswith("input 'x': 100.0%") and "the mean is not subtracted" in clipped
+    assert f"is computed for 60 of {len(made.y)} samples" in fault
+    bright = ["--data", str(tmp_path / "bright.npz")]
+    assert call("evaluate", made, *bright, "--min-accuracy", "0")["passed"] is True
+    assert call("evaluate", made, *bright, "--min-accuracy", "90", code=11)["passed"] is False
+    text = (
+        CliRunner().invoke(cli, ["evaluate", str(made.int8), "--board", "host", "--no-split", *bright]).stdout
+    )
+    assert "warning: input 'x'" in text and "\npassed" not in text and "not judged" in text
+
+
+def test_run_reports_values_that_clip(made: Recogniser, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", made.x[:3, None] + 1000)
+    report = call("run", made, "--input", str(tmp_path / "x.npy"))
+    assert report["verified"] and report["inputs"][0]["clipped"] == 3 * SIDE * SIDE
+    assert report["warnings"][0].startswith("input 'x': 100.0% of 108 values are clipped")
+
+
+def test_good_data_and_drawn_data_give_no_warning(made: Recogniser, tmp_path: Path) -> None:
+    report = call("evaluate", made, "--data", str(made.data))
+    assert report["passed"] is True and report["warnings"] == []
+    drawn = call("run", made)
+    assert drawn["warnings"] == [] and drawn["inputs"] == []
+    one = made.y == made.y[0]  # a test set of one class
+    np.savez(tmp_path / "one.npz", x=made.x[one], y=made.y[one])
+    assert call("evaluate", made, "--data", str(tmp_path / "one.npz"))["warnings"] == []
+
+
+@pytest.mark.parametrize("float_io", [False, True])
+def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, made: Recogniser) -> None:
+    graph = frontend.load(made.int8, float_io)
+    (border,) = graph.own_inputs()
+    levels = levels_of(graph, border)
+    assert levels is not None and levels.most - levels.least == pytest.approx(255 * levels.step)
+    tally, real = InputTally(graph), np.zeros((1, 1, SIDE, SIDE))
+    real.flat[:4] = levels.most + levels.step * np.array([0, 0.49, 0.51, 9])
+    real.flat[4:8] = levels.least - levels.step * np.array([0, 0.49, 0.51, 9])
+    tally.add(border, real)
+    (facts,) = tally.facts()
+    assert (facts.clipped, facts.values) == (4, SIDE * SIDE)
+    assert levels_of(frontend.load(made.float_model), border) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "levels", "said"),
+    [
+        ((0, 255), (0, 1), "divide them by 255, as in training"),
+        ((0, 254), (-2.1, 2.6), "divide them by 255, then subtract the mean"),
+        ((0, 255), (-128, 127), "the mean is not subtracted"),
+        ((-32768, 32767), (-1, 1), "3.28e+04 times the largest"),
+        ((0, 1), (0, 255), "0.39 % of the model's range"),
+        ((0, 255), None, "pixels from 0 to 255"),
+    ],
+)
+def test_the_likely_cause(data: tuple[float, float], levels: Any, said: str) -> None:
+    known = None if levels is None else Levels(*levels, (levels[1] - levels[0]) / 255)
+    facts = InputFacts("x", 100, *data, 0 if data[1] == 1 else 50, known, reordered=False)
+    assert said in likely_cause(facts)
+    assert (known is not None and facts.clipped > 0) == bool(clipping_warnings([facts]))
+
+
+def test_images_with_their_axes_in_the_other_order(made: Recogniser) -> None:
+    rows, columns = np.mgrid[:24, :24] / 24
+    image = np.stack([rows, 1 - columns, rows * columns], -1)
+    graph = frontend.load(made.int8)
+    (border,) = graph.own_inputs()
+    planes = np.moveaxis(image, -1, 0)
+    for shape, right, wrong in (((1, 3, 24, 24), planes, image), ((1, 24, 24, 3), image, planes)):
+        wide = replace(border, shape=shape)
+        for value, expected in ((right, False), (wrong, True)):
+            tally = InputTally(replace(graph, inputs=(wide,)))
+            tally.add(wide, value.reshape(shape))
+            assert tally.facts()[0].reordered == expected
+
+
+def test_one_class_is_remarkable_if_the_labels_say_so() -> None:
+    labels = np.repeat(np.arange(CLASSES), 10)
+    assert "class 2 is computed for 40 of 40 samples" in str(one_class(np.full(40, 2), labels))
+    assert one_class(labels, labels) is None
+    assert one_class(np.zeros(40, int), np.zeros(40, int)) is None
+    unbalanced = np.array([0] * 38 + [1] * 2)
+    assert one_class(np.zeros(40, int), unbalanced) is None
+    assert one_class(np.zeros(19, int), None) is None and one_class(np.zeros(20, int), None) is not None
+    assert are_shares(np.array([[0.2, 0.3, 0.5]])) and not are_shares(np.array([[2.0, 0.3, 0.5]]))
+
+
+def test_outputs_may_be_equal_if_the_inputs_are() -> None:
+    assert unchanged([b"a"] * 3, lambda *_: True) is None
+    assert unchanged([b"a", b"b", b"a"], lambda *_: False) is None
+    assert unchanged([b"a"], lambda *_: False) is None
+    assert "3 of 3 samples" in str(unchanged([b"a"] * 3, lambda *_: False))
