@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import onnx
 from onnx import ModelProto
 
+from mcudeploy.common.errors import ModelError
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.quantization.data import Array, Sample
 from mcudeploy.verify.reference import Reference
@@ -30,6 +33,16 @@ _MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Trans
 """Operators that compute no new value: their results are as accurate as their inputs."""
 
 
+class NamedSamples(Protocol):
+    """Samples, and the name of each by its place."""
+
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    def name(self, number: int) -> str:
+        """Return the name in messages."""
+        ...
+
+
 @dataclass(slots=True)
 class Noise:
     """Powers of a signal and of its noise, and the largest difference."""
@@ -37,6 +50,10 @@ class Noise:
     signal: float = 0.0
     noise: float = 0.0
     worst: float = 0.0
+
+    def joined(self, other: Noise) -> Noise:
+        """The powers over these samples and others."""
+        return Noise(self.signal + other.signal, self.noise + other.noise, max(self.worst, other.worst))
 
     def add(self, wanted: Array, found: Array) -> None:
         """Add one value of each, of the same shape."""
@@ -87,6 +104,10 @@ class Agreement:
         """Sort key: greater is better."""
         return (self.telling or 0.0, self.decibels)
 
+    def decibels_with(self, other: Agreement) -> float:
+        """The signal to noise ratio of the worst output, over these samples and others."""
+        return min(noise.joined(other.outputs[name]).decibels for name, noise in self.outputs.items())
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
@@ -124,11 +145,18 @@ class Floats:
     class_name: str | None
     values: list[Mapping[str, Array]] = field(default_factory=list)
 
-    def run(self, samples: Iterable[Sample], told: Told) -> Array | None:
-        """Run all samples and return their classes."""
+    def run(self, samples: NamedSamples, told: Told) -> Array | None:
+        """Run all samples and return their classes. Raises ModelError for outputs that are not finite."""
         reference = Reference(self.path, self.names)
         for done, sample in enumerate(samples, 1):
-            self.values.append(reference.run(sample))
+            values = reference.run(sample)
+            for name, value in values.items():
+                if not np.isfinite(value).all():
+                    raise ModelError(
+                        f"output {printable(name)!r} of the float model has values that are not finite for "
+                        f"{samples.name(done - 1)}: int8 has no such values"
+                    )
+            self.values.append(values)
             told(done)
         return _classes(self.values, self.class_name)
 

@@ -54,6 +54,10 @@ class Samples:
     labels: Array | None = None
     files: Sequence[Path] = ()
 
+    def name(self, number: int) -> str:
+        """The name of a sample in reports: that of its file, or its number."""
+        return self.files[number].name if self.files else f"sample {number}"
+
 
 def open_samples(path: Path, inputs: Sequence[Info], fit: Fit | None = None) -> Samples:
     """Open the samples in a folder or file, for the inputs of a model (static shapes).
@@ -280,8 +284,8 @@ def _fit(value: Array, info: Info, where: str) -> Array:
         bad = int(np.count_nonzero(~np.isfinite(fitted)))
         if bad:
             raise UsageError(
-                f"{where} has {count_text(bad, 'value')} that {agree(bad, 'is', 'are')} not finite: NaN and "
-                "infinity have no place among int8"
+                f"{where} has {count_text(bad, 'value')} for {name!r} that {agree(bad, 'is', 'are')} not "
+                "finite: NaN and infinity have no place among int8"
             )
     return np.ascontiguousarray(fitted)
 

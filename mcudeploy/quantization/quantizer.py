@@ -4,9 +4,11 @@ lost.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -36,12 +38,16 @@ from mcudeploy.quantization.float_model import (
     read_float,
 )
 from mcudeploy.quantization.ort_quantizer import METHODS, Activations, Calibration, Method
+from mcudeploy.quantization.sample_faults import SampleFaults, find_faults, input_facts, output_fault
+from mcudeploy.verify.data_faults import InputFacts
 
 _FEWEST = 8
 """Number of samples below which none are held out."""
 
 _HELD_OUT = 0.25
 _LAYER_SAMPLES = 32
+_NEAR, _CLEARLY = 1.0, 3.0
+"""Decibels between methods that the calibration samples are to decide, and that an outlier costs at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +77,21 @@ class _SamplePart:
         return len(self.indices)
 
     def __iter__(self) -> Iterator[Sample]:
-        return (self.samples.load(int(index)) for index in self.indices)
+        return map(self.load, range(len(self)))
+
+    def load(self, number: int) -> Sample:
+        """Read a sample of the part."""
+        return self.samples.load(int(self.indices[number]))
+
+    def name(self, number: int) -> str:
+        """Return the name of a sample of the part."""
+        return self.samples.name(int(self.indices[number]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodResult:
     """An int8 model by one calibration method, and its agreement with the float model. `dead`: nodes that are
-    0 for all samples.
+    0 for all samples. `all_decibels`: the signal to noise ratio with the calibration samples, if needed.
     """
 
     method: Method
@@ -85,6 +99,7 @@ class MethodResult:
     path: Path
     agreement: Agreement
     dead: Sequence[DeadClip] = ()
+    all_decibels: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +142,10 @@ class QuantizedModel:
     float_bytes: int
     int8_bytes: int
     model_notes: tuple[str, ...]
+    faults: SampleFaults
+    without_far: float | None
+    inputs: Sequence[InputFacts]
+    output_fault: str | None
 
 
 def quantize_model(
@@ -146,17 +165,24 @@ def quantize_model(
     if labels is not None:
         _require_classes(model, name, labels, asked)
     calibration, comparison = _split(samples, asked)
-    _read_once(samples, calibration, comparison, progress)
+    progress.stage("reading samples")
+    indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
+    faults = find_faults(samples, indices, str(asked.data), progress.advance)
     with tempfile.TemporaryDirectory(prefix="mcudeploy-quantize-") as folder:
         work = _Work(Path(folder), model, calibration, comparison, progress)
         prepared = library.prepare(model.proto, work.folder)
-        made, left = work.all_made(prepared, asked, Floats(prepared, [it.name for it in model.outputs], name))
-        best = max(made, key=lambda one: one.agreement.rank)
+        floats = Floats(prepared, [it.name for it in model.outputs], name)
+        made, left = work.all_made(prepared, asked, floats)
+        made = work.ties_compared(made, floats)
+        best = max(made, key=_preference)
+        without = work.without(prepared, asked, best, faults)
         progress.stage("comparing layers")
         shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
         layers = compare.layers(prepared, best.proto, best.path, shown)
         content = best.path.read_bytes()
         wide = weights.outliers(onnx.load(prepared))
+        right = None if labels is None else labels[comparison.indices]
+        facts = input_facts(best.path, chain(calibration, comparison))
     write_file(destination, content)
     return QuantizedModel(
         destination,
@@ -170,6 +196,10 @@ def quantize_model(
         len(model.proto.SerializeToString()),
         len(content),
         tuple(model.notes),
+        faults,
+        without,
+        facts,
+        output_fault(floats, work.classes, comparison.load, right),
     )
 
 
@@ -226,6 +256,50 @@ class _Work:
             made.append(MethodResult(method, proto, path, agreement, dead))
         return made, left
 
+    def ties_compared(self, made: list[MethodResult], floats: Floats) -> list[MethodResult]:
+        """Run those that the samples of the comparison hardly tell apart on the calibration samples too."""
+        share, decibels = max(one.agreement.rank for one in made)
+        near = [it for it in made if it.agreement.rank >= (share, decibels - _NEAR)]
+        if len(near) < 2 or math.isinf(decibels) or not self._others():
+            return made
+        others = replace(self.calibration, indices=np.array(self._others(), np.int64))
+        more = Floats(floats.path, floats.names, floats.class_name)
+        self.progress.stage("comparing methods on all samples")
+        more.run(others, lambda _: None)
+        found = {
+            it.method: it.agreement.decibels_with(more.against(it.path, others, lambda _: None))
+            for it in near
+        }
+        return [replace(it, all_decibels=found.get(it.method)) for it in made]
+
+    def _others(self) -> list[int]:
+        """The calibration samples that are not compared."""
+        compared = set(self.comparison.indices.tolist())
+        return [int(index) for index in self.calibration.indices if int(index) not in compared]
+
+    def without(
+        self, prepared: Path, asked: QuantizeRequest, best: MethodResult, faults: SampleFaults
+    ) -> float | None:
+        """The signal to noise ratio without the samples far beyond the others, if it is clearly better."""
+        far = [it.number for it in faults.far]
+        parts = [
+            replace(part, indices=part.indices[~np.isin(part.indices, far)])
+            for part in (self.calibration, self.comparison)
+        ]
+        if not far or not all(map(len, parts)):
+            return None
+        self.progress.stage("comparing without outliers")
+        calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
+        for method in dict.fromkeys(("minmax", best.method)):
+            ranges = calibration.ranges(method, parts[0])
+        onnx.save(
+            library.insert(prepared, ranges, excluded(prepared, asked.keep_float), asked.activations), path
+        )
+        floats = Floats(prepared, [it.name for it in self.model.outputs], None)
+        floats.run(parts[1], lambda _: None)
+        decibels = floats.against(path, parts[1], lambda _: None).decibels
+        return decibels if decibels > best.agreement.decibels + _CLEARLY else None
+
     def _advance(self, done: int) -> None:
         self.progress.advance(done, len(self.comparison))
 
@@ -261,15 +335,10 @@ def _split(samples: Samples, asked: QuantizeRequest) -> tuple[_SamplePart, _Samp
     return _SamplePart(samples, calibration), _SamplePart(samples, order[:held_out])
 
 
-def _read_once(
-    samples: Samples, calibration: _SamplePart, comparison: _SamplePart, progress: Progress
-) -> None:
-    """Check all files before any computation."""
-    progress.stage("reading samples")
-    indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
-    for done, index in enumerate(indices, 1):
-        samples.load(index)
-        progress.advance(done, len(indices))
+def _preference(made: MethodResult) -> tuple[float, float, float]:
+    """Sort key, the best last: by the class, then the noise over all samples if that was needed."""
+    share, decibels = made.agreement.rank
+    return (share, -math.inf if made.all_decibels is None else made.all_decibels, decibels)
 
 
 def _accuracy(

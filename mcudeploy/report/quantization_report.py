@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.quantization.agreement import Agreement, Layer
 from mcudeploy.quantization.float_model import left_float
 from mcudeploy.quantization.quantizer import QuantizedModel
+from mcudeploy.quantization.sample_faults import fault_notes
+from mcudeploy.report.outputs import inputs
+from mcudeploy.verify.data_faults import clipping_warnings, with_cause
 
 JsonObject = dict[str, Any]
 
@@ -22,7 +26,10 @@ def quantized(result: QuantizedModel) -> JsonObject:
     best, samples, accuracy = result.best, result.samples, result.accuracy
     return {
         "method": best.method,
-        "methods": [{"method": one.method} | _figures(one.agreement) for one in result.results],
+        "methods": [
+            {"method": one.method} | _figures(one.agreement) | {"all_samples_sqnr_db": one.all_decibels}
+            for one in result.results
+        ],
         "outputs": [
             {"name": name, "sqnr_db": noise.decibels, "max_abs_error": noise.worst}
             for name, noise in best.agreement.outputs.items()
@@ -40,7 +47,19 @@ def quantized(result: QuantizedModel) -> JsonObject:
             "calibration": samples.calibration,
             "comparison": samples.comparison,
             "held_out": samples.held_out,
+            "constant": [it.sample for it in result.faults.constant],
+            "copies": [copy for copy, _ in result.faults.copies],
+            "outliers": [
+                {
+                    "sample": it.sample,
+                    "input": it.input,
+                    "value": it.value,
+                    "sqnr_db_without": result.without_far,
+                }
+                for it in (result.faults.far if result.without_far is not None else ())
+            ],
         },
+        "inputs": inputs(result.inputs),
         "accuracy": accuracy and {"float": accuracy.float_model, "int8": accuracy.int8_model},
         "weight_outliers": [
             {"node": it.node, "channel": it.channel, "range": it.range, "times_median": it.times}
@@ -68,6 +87,11 @@ def _worst_step(layers: Sequence[Layer]) -> str | None:
 
 def _notes(result: QuantizedModel) -> list[str]:
     notes = list(result.model_notes)
+    notes += fault_notes(result.faults, result.best.agreement.decibels, result.without_far)
+    notes += clipping_warnings(result.inputs)
+    if result.output_fault is not None:
+        floats = [replace(it, levels=None, clipped=0) for it in result.inputs]
+        notes.append(with_cause(f"float model: {result.output_fault}", floats))
     if not result.samples.held_out:
         notes.append(
             f"{count_text(result.samples.total, 'sample')}: too few to hold any out, so that the comparison "
@@ -82,7 +106,8 @@ def _notes(result: QuantizedModel) -> list[str]:
     ]
     agreement = result.best.agreement
     same = agreement.telling
-    if agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT:
+    low = agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT
+    if low and result.without_far is None:
         notes.append(
             "the int8 model is far from the float model: more samples help, or --keep-float with the worst "
             "nodes; docs/quantize.md says more"
