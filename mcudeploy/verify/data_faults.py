@@ -104,7 +104,7 @@ class InputFacts:
 
 
 @dataclass(slots=True)
-class _Counts:
+class _ValueCounts:
     levels: Levels | None
     values: int = 0
     least: float = np.inf
@@ -119,14 +119,14 @@ class InputTally:
     """Counts real numbers of a model's inputs, before they become integers."""
 
     graph: Graph
-    counts: dict[str, _Counts] = field(default_factory=dict)
+    counts: dict[str, _ValueCounts] = field(default_factory=dict)
 
     def add(self, border: GraphIO, real: Array) -> None:
         """Add values of an input, of its shape, or of several along a first axis. Others are ignored."""
         if not real.size or border.name not in {it.name for it in self.graph.own_inputs()}:
             return
         if border.name not in self.counts:
-            self.counts[border.name] = _Counts(levels_of(self.graph, border))
+            self.counts[border.name] = _ValueCounts(levels_of(self.graph, border))
         count = self.counts[border.name]
         count.values += real.size
         count.least = min(count.least, float(real.min()))
