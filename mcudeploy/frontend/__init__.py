@@ -11,6 +11,7 @@ from mcudeploy.frontend.lower.tidy_rounding import rounded
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.parsing import is_tflite
+from mcudeploy.frontend.passes.activations import join_activations
 from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.passes.simplify import drop_dead, drop_identities, fold_pads
 from mcudeploy.frontend.reader import read
@@ -43,7 +44,7 @@ def load(
     choices that do not fit the model.
     """
     model, reasons = fold(drop_dead(read(path, choices, stateful=stateful)))
-    model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
+    model = drop_dead(join_activations(drop_dead(fold_pads(drop_dead(drop_identities(model))))))
     try:
         graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))
         graph = graph if keep_constant else prune_channels(graph)

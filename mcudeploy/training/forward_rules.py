@@ -18,6 +18,7 @@ from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
+from mcudeploy.training import gelu_nodes
 from mcudeploy.training.onnx_images import ONNX_AXES, NotTrainable, image_shape
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def unary(to: Forward, operator: Operator) -> str:
         return to.clipped(x, op.alpha, op.beta)
     if op.function == "square":
         return to.nodes.add("Mul", [x, x], shape, operator.name)
+    if op.function == "gelu_tanh":
+        return to.nodes.add("Mul", [x, gelu_nodes.share(to.nodes, x)], shape, operator.name)
     if op.function not in _UNARY:
         raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
     attributes = dict(zip(_ATTRIBUTES.get(op.function, ()), (op.alpha, op.beta), strict=False))

@@ -16,6 +16,7 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.training_unary import Slope
 from mcudeploy.ops.unary import Unary
+from mcudeploy.training import gelu_nodes
 from mcudeploy.training.onnx_images import ONNX_AXES, NotTrainable
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def unary(to: Backward, operator: Operator, gradient: str) -> None:
         attributes = {"alpha": op.alpha} if op.function == "swish" else {}
         inputs = [gradient, to.tensors.image(source)]
         to.add(source, nodes.add(_SMOOTH[op.function], inputs, shape, name, **attributes))
+    elif op.function == "gelu_tanh":
+        slopes = gelu_nodes.slope(nodes, to.tensors.image(source))
+        to.add(source, nodes.add("Mul", [gradient, slopes], shape, name))
     else:
         raise NotTrainable(f"{op.function} is between the loss and a trained parameter, and has no gradient")
 
@@ -91,7 +95,7 @@ def reads_argument(op: Unary) -> bool:
     """Whether the gradient reads the argument of the function."""
     if op.function in _SLOPES and _bounds(op) is None:
         return not _SLOPES[op.function](op).of_result
-    return op.function in _SMOOTH
+    return op.function in _SMOOTH or op.function == "gelu_tanh"
 
 
 def _bounds(op: Unary) -> tuple[float, float] | None:

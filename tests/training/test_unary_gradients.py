@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "Erf": ("Erf", {}),
     "Exp": ("Exp", {}),
     "Gelu": ("Gelu", {}),
+    "GeluByTanh": ("Gelu", {"approximate": "tanh"}),
     "HardSigmoid": ("HardSigmoid", {}),
     "HardSwish": ("HardSwish", {}),
     "LeakyRelu": ("LeakyRelu", {"alpha": 0.125}),

@@ -1,0 +1,147 @@
+"""Swish and Gelu that the file has as products: each becomes one function, which has a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
+
+_Polynomial = NDArray[Any]
+"""Coefficients, that of the highest power first."""
+
+_PRECISION = 2e-5
+"""Relative difference of constants that exporters have rounded."""
+_DEEPEST = 5
+"""Limit of the nodes between a value and its polynomial."""
+_SLOPE, _CUBIC = sqrt(2 / pi), 0.044715
+"""Of the approximation of Gelu by tanh."""
+_CURVES = {"Erf": (sqrt(0.5), 0.0), "Tanh": (_SLOPE * _CUBIC, 0.0, _SLOPE, 0.0)}
+"""Polynomials of Gelu, by the function that takes them."""
+
+
+def join_activations(model: OnnxModel) -> OnnxModel:
+    """Replace such products of float values. Nodes that nothing else reads are left for removal."""
+    gates = [node for node in model.nodes if not node.domain and node.op in ("Sigmoid", *_CURVES)]
+    if not gates:
+        return model
+    products, joined = _Products(model), dict[str, Node]()
+    for node in gates:
+        function = products.function(node)
+        if function is not None:
+            joined[function.output] = function
+    nodes = tuple(joined.get(node.output, node) for node in model.nodes)
+    return replace(model, nodes=nodes) if joined else model
+
+
+class _Products:
+    """The products of a model."""
+
+    def __init__(self, model: OnnxModel) -> None:
+        self._model = model
+        self._makers, self._readers = model.producers(), model.consumers()
+        self._outputs = {info.name for info in model.outputs}
+
+    def function(self, gate: Node) -> Node | None:
+        """The function that is a product of the gate and its value; None if there is none."""
+        argument = gate.inputs[0]
+        for x in self._within(argument):
+            inner = self._polynomial(argument, x)
+            if inner is None or self._is_table(x):
+                continue
+            attributes: dict[str, Any] = {}
+            if gate.op == "Sigmoid" and inner.size == 2 and inner[0] and not inner[1]:
+                last, attributes = self._product(gate.output, x, (1.0, 0.0)), {"alpha": float(inner[0])}
+            elif gate.op in _CURVES and _equal(inner, _CURVES[gate.op]):
+                last = self._product(self._raised(gate.output), x, (0.5, 0.0))
+                attributes = {"approximate": "tanh" if gate.op == "Tanh" else "none"}
+            else:
+                continue
+            if last is not None and self._shape(x) == self._shape(last.output) is not None:
+                op = "Swish" if gate.op == "Sigmoid" else "Gelu"
+                return replace(last, op=op, inputs=(x,), attributes=attributes)
+        return None
+
+    def _within(self, name: str) -> Iterator[str]:
+        """The values that a value may be a polynomial of, itself first."""
+        level = [name]
+        for _ in range(_DEEPEST):
+            yield from level
+            makers = [self._makers[it] for it in level if it in self._makers]
+            level = list(dict.fromkeys(it for node in makers if _computes(node) for it in node.inputs))
+
+    def _polynomial(self, name: str, x: str, depth: int = _DEEPEST) -> _Polynomial | None:
+        """A value as a polynomial of `x`; None if it is none."""
+        if name == x:
+            return np.array([1.0, 0.0])
+        constant, node = self._model.constants.get(name), self._makers.get(name)
+        if constant is not None:
+            return constant.value.astype(float).reshape(-1) if constant.value.size == 1 else None
+        if node is None or not depth or not _computes(node):
+            return None
+        first, second = (self._polynomial(it, x, depth - 1) for it in node.inputs)
+        if first is None or second is None:
+            return None
+        if node.op == "Add":
+            return np.polyadd(first, second)
+        if node.op == "Mul":
+            return np.polymul(first, second)
+        if second.size > 1 or not second[0]:
+            return None
+        if node.op == "Div":
+            return first / second[0]
+        square = np.polymul(first, first)
+        powers: dict[float, _Polynomial] = {2.0: square, 3.0: np.polymul(square, first)}
+        return powers.get(float(second[0]))
+
+    def _reader(self, name: str, *ops: str) -> Node | None:
+        """The only reader of a value, if its operator is one of these."""
+        readers = self._readers.get(name, [])
+        if len(readers) != 1 or name in self._outputs or readers[0].domain:
+            return None
+        return readers[0] if readers[0].op in ops else None
+
+    def _raised(self, name: str) -> str:
+        """The value plus 1; "" if that is not computed."""
+        node = self._reader(name, "Add")
+        other = None if node is None else self._polynomial(_other(node, name), "")
+        return node.output if node is not None and other is not None and _equal(other, (1.0,)) else ""
+
+    def _product(self, name: str, x: str, wanted: tuple[float, ...]) -> Node | None:
+        """The last node of a product of a value and a polynomial of `x`; None if there is none."""
+        factor = np.array([1.0])
+        while len(factor) <= len(wanted):
+            last = self._reader(name, "Mul")
+            other = None if last is None else self._polynomial(_other(last, name), x)
+            if last is None or other is None:
+                return None
+            factor = np.polymul(factor, other)
+            if _equal(factor, wanted):
+                return last
+            name = last.output
+        return None
+
+    def _is_table(self, name: str) -> bool:
+        """Whether a value is stored in 8 bits: a table has all functions of it."""
+        return name in self._makers and self._makers[name].op == "DequantizeLinear"
+
+    def _shape(self, name: str) -> tuple[int, ...] | None:
+        return self._model.infos[name].shape if name in self._model.infos else None
+
+
+def _computes(node: Node) -> bool:
+    return not node.domain and node.op in ("Add", "Div", "Mul", "Pow")
+
+
+def _other(node: Node, name: str) -> str:
+    """The operand of a node beside this one."""
+    return node.inputs[1] if node.inputs[0] == name else node.inputs[0]
+
+
+def _equal(polynomial: _Polynomial, wanted: tuple[float, ...]) -> bool:
+    return polynomial.shape == (len(wanted),) and np.allclose(polynomial, wanted, rtol=_PRECISION, atol=0)
