@@ -90,9 +90,9 @@ RESTRICTIONS = {
     "CenterCropPad": "sizes constant",
     "Compress": "condition constant",
     "Concat": "constants at the ends, which take the flash of the whole result",
-    "Conv": "weights constant; 3-D: float32, by 2-D convolutions",
+    "Conv": "3-D: float32, by 2-D convolutions; weights that are computed: of one image, in float32",
     "ConvInteger": "weights and zero points constant; read by Cast to float32",
-    "ConvTranspose": "1-D and 2-D; weights constant, int8 ones stay integers",
+    "ConvTranspose": "weights constant, int8 ones stay integers; 3-D: float32",
     "CumProd": "of float32; axis constant",
     "CumSum": "of float32; axis constant",
     "DFT": "length and axis constant; one side of a spectrum of real numbers, of even length, by radices of "
@@ -119,7 +119,7 @@ RESTRICTIONS = {
     "Pad": "amounts and value constant",
     "ReverseSequence": "lengths constant",
     "RNN": "constant weights; initial states also as inputs, kept with `--stateful`; Tanh, Relu or Sigmoid",
-    "Resize": "rows and columns; cubic, antialiased and cropped ones in float",
+    "Resize": "rows, columns and depth; cubic, antialiased and cropped ones in float",
     "Reshape": "shape constant",
     "RoiAlign": "batch 1; float32",
     "Scan": "opset 9 and newer; unrolled",
@@ -163,7 +163,9 @@ def text() -> str:
         "",
         ", ".join(sorted(MICROSOFT_RULES)) + ": with constant",
     ]
-    lines += ["scales, zero points and biases, and channels first.", ""]
+    lines += ["scales, zero points and biases, and channels first. Attention and MultiHeadAttention have"]
+    lines += ["separate queries, keys and values, no cache of earlier calls, and masks of [batch] lengths,"]
+    lines += ["[batch, keys] or [batch, queries, keys].", ""]
     lines += ["## Of the domain ai.onnx.ml", "", ", ".join(sorted(ML_RULES)) + ": on float32. Trees have"]
     lines += [
         "nodes that compare by order or equality, and weights that are added or averaged; linear classifiers"

@@ -25,7 +25,7 @@ from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, opset_of
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, import_domain, opset_of
 from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of, write_out_sparse
@@ -37,8 +37,10 @@ from mcudeploy.frontend.passes.element_types import Typed, typed
 from mcudeploy.frontend.passes.folding import Folder, with_small_constants
 from mcudeploy.frontend.passes.versions import drop_equal_versions, require_versions, version_notes
 
-_MOST_ROUNDS = 8
+_MOST_ROUNDS = 64
 """Limit of the number of times that rules are applied, while they replace further nodes."""
+_OF_RUNTIME = "SimplifiedLayerNormalization"
+"""An operator that ONNX Runtime has in ONNX's domain, and ONNX does not."""
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
 
@@ -125,6 +127,9 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
     _require_text(proto)
     for number, node in enumerate(proto.graph.node):
         node.name = node.name or f"#{number}"
+        if node.op_type == _OF_RUNTIME and node.domain in ONNX_DOMAINS:
+            node.domain = "com.microsoft"
+            import_domain(proto, node.domain)
     require_versions(proto)
     drop_equal_versions(proto)
     try:

@@ -244,6 +244,23 @@ def test_constants_beside_activations(axis: int, order: str) -> None:
     assert "Pad" in kinds(graph)
 
 
+@pytest.mark.parametrize("shape", [(1, 3, 4, 5), (2, 3, 4, 5), (1, 6)])
+def test_padding_of_the_batch(shape: tuple[int, ...]) -> None:
+    pads = np.zeros(2 * len(shape), np.int64)
+    pads[0], pads[len(shape)], pads[-1] = 1, 2, 1
+    what = node("Pad", "x", "pads", constants={"pads": pads})
+    check_float(what, {"x": normal(np.random.default_rng(2), shape)})
+
+
+def test_an_empty_operand_of_concat_is_left_out() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 17]> empty (float[1,4,5,6] x) => (float[1,4,5,6] y)'
+        "<int64[1] zero = {0}, int64[1] axis = {3}>"
+        "{ none = Slice(x, zero, zero, axis) there = Neg(none) y = Concat<axis = 3>(x, there) }"
+    )
+    check_against_onnx(model, {"x": normal(np.random.default_rng(2), (1, 4, 5, 6))})
+
+
 @pytest.mark.parametrize(
     "attributes",
     [

@@ -102,6 +102,28 @@ def test_a_nan_goes_as_far_as_in_onnx_runtime(op: str, bias: bool) -> None:
         check(op, bias=bias, lost=True, linear_before_reset=1)
 
 
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize(("op", "lengths"), [("LSTM", [3]), ("GRU", [2, 5, 1]), ("RNN", [4, 4])])
+def test_sequences_that_end_early(op: str, lengths: list[int], direction: str) -> None:
+    rng = np.random.default_rng(7)
+    batch, count, rows = len(lengths), 1 + (direction != "forward"), GATES[op] * 3
+    arrays = {"w": normal(rng, (count, rows, 4)), "r": normal(rng, (count, rows, 3))}
+    arrays["n"] = np.array(lengths, np.int32)
+    node = helper.make_node(
+        op, ["x", "w", "r", "", "n"], ["y", "h"], "node", hidden_size=3, direction=direction
+    )
+    sizes = {"y": (5, count, batch, 3), "h": (count, batch, 3)}
+    graph = helper.make_graph(
+        [node],
+        "lengths",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (5, batch, 4))],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()],
+        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    check_against_onnx(model, {"x": normal(rng, (5, batch, 4))}, float_tolerance=1e-4, pieces=False)
+
+
 @pytest.mark.parametrize("function", ["Relu", "Sigmoid", "Tanh"])
 def test_functions_of_plain_networks(function: str) -> None:
     check("RNN", activations=[function])

@@ -81,3 +81,57 @@ def test_pools(
 def test_global_pools(op: str) -> None:
     x = normal(np.random.default_rng(2), (1, 3, 4, 5, 6))
     check(op, {"x": x}, {"y": (np.float32, (1, 3, 1, 1, 1))}, tolerance=1e-5)
+
+
+def test_batch_normalization() -> None:
+    rng = np.random.default_rng(3)
+    names = ("cs", "cb", "cm")
+    operands = {"x": normal(rng, (1, 4, 3, 5, 2))} | {name: normal(rng, (4,)) for name in names}
+    made = {"y": (np.float32, (1, 4, 3, 5, 2))}
+    operands["cv"] = normal(rng, (4,)) ** 2
+    check("BatchNormalization", operands, made, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("by_sizes", [False, True])
+def test_resize(mode: str, by_sizes: bool) -> None:
+    x = normal(np.random.default_rng(4), (1, 2, 3, 4, 5))
+    operands = {"x": x, "croi": np.zeros(0, np.float32)}
+    if by_sizes:
+        operands |= {"cscales": np.zeros(0, np.float32), "csizes": np.array([1, 2, 5, 4, 7])}
+    else:
+        operands["cscales"] = np.array([1, 1, 2, 1.5, 1], np.float32)
+    made = (1, 2, 5, 4, 7) if by_sizes else (1, 2, 6, 6, 5)
+    check("Resize", operands, {"y": (np.float32, made)}, tolerance=1e-5, mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "attributes"),
+    [
+        ((6, 10, 8), {"strides": [2, 3, 2], "pads": [0, 1, 0, 1, 0, 2], "group": 2}),
+        ((5, 5, 6), {"dilations": [2, 1, 2]}),
+    ],
+)
+def test_transposed_convolution(sizes: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(5)
+    groups = attributes.get("group", 1)
+    x, weights = normal(rng, (1, 4, 3, 4, 4)), normal(rng, (4, 3, 2, 2, 2))
+    operands = {"x": x, "cw": weights, "cb": normal(rng, (3 * groups,))}
+    made = {"y": (np.float32, (1, 3 * groups, *sizes))}
+    check("ConvTranspose", operands, made, tolerance=1e-5, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "made", "attributes"),
+    [
+        ((1, 3, 6, 7), (2, 3, 3, 2), (3, 4), {"strides": [2, 2], "pads": [1, 0, 0, 1]}),
+        ((1, 4, 9, 9), (4, 1, 3, 3), (7, 7), {"group": 4}),
+        ((1, 4, 12), (6, 2, 3), (8,), {"group": 2, "dilations": [2]}),
+    ],
+)
+def test_weights_that_are_computed(
+    shape: tuple[int, ...], kernel: tuple[int, ...], made: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(6)
+    operands = {"x": normal(rng, shape), "w": normal(rng, kernel), "cb": normal(rng, kernel[:1])}
+    check("Conv", operands, {"y": (np.float32, (1, kernel[0], *made))}, tolerance=1e-5, **attributes)

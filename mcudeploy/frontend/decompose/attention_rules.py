@@ -13,10 +13,10 @@ from onnx import TensorProto
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 
-_NEVER = -1e30
+NEVER = -1e30
 """Value added to the score of a hidden position, because kernels have no infinite constants."""
 
-_HIDDEN = _NEVER / 2
+_HIDDEN = NEVER / 2
 """Threshold of an added value below which the position is hidden."""
 
 _Floats = NDArray[np.float32]
@@ -136,10 +136,10 @@ class _Mask:
         name, fixed = make.input(3), _frontier(make, sizes)
         given = make.known(name) if name else None
         if given is not None:
-            shift = np.where(given, 0.0, _NEVER) if given.dtype == np.bool_ else given
+            shift = np.where(given, 0.0, NEVER) if given.dtype == np.bool_ else given
             short = [(0, 0)] * (shift.ndim - 1) + [(0, sizes.keys - shift.shape[-1])]
-            fixed = fixed + np.pad(shift, short, constant_values=_NEVER)
-        fixed = np.maximum(fixed, _NEVER).astype(np.float32)
+            fixed = fixed + np.pad(shift, short, constant_values=NEVER)
+        fixed = np.maximum(fixed, NEVER).astype(np.float32)
         computed = _computed(make, name, sizes) if name and given is None else ""
         return cls(fixed if np.any(fixed) else None, computed)
 
@@ -169,14 +169,14 @@ def _computed(make: Maker, name: str, sizes: _Sizes) -> str:
     """Convert a computed mask to terms added to the scores; positions that it lacks at the end are hidden."""
     shape = make.sizes(name)
     if make.dtype(name) == "bool":
-        shift = make.add("Where", name, make.constant(0.0), make.constant(_NEVER))
+        shift = make.add("Where", name, make.constant(0.0), make.constant(NEVER))
     else:
-        shift = make.add("Max", name, make.constant(_NEVER))
+        shift = make.add("Max", name, make.constant(NEVER))
     missing = sizes.keys - shape[-1]
     if not missing:
         return shift
     pads = make.int64([0] * (2 * len(shape) - 1) + [missing])
-    return make.add("Pad", shift, pads, make.constant(_NEVER))
+    return make.add("Pad", shift, pads, make.constant(NEVER))
 
 
 def _frontier(make: Maker, sizes: _Sizes) -> _Floats:
@@ -201,4 +201,4 @@ def _frontier(make: Maker, sizes: _Sizes) -> _Floats:
         seen = seen & (ahead <= right)
     while seen.ndim > 2 and seen.shape[0] == 1:
         seen = seen[0]
-    return np.where(seen, 0.0, _NEVER).astype(np.float32)
+    return np.where(seen, 0.0, NEVER).astype(np.float32)

@@ -26,6 +26,8 @@ from mcudeploy.frontend.decompose import (
     signal_rules,
     sums_rules,
     support_vector_rules,
+    transformer_rules,
+    volume_rules,
     window_rules,
 )
 from mcudeploy.frontend.decompose.maker import Maker, ModelFacts
@@ -35,6 +37,7 @@ from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 from mcudeploy.frontend.onnx.protos import (
     ML_DOMAIN,
     ONNX_DOMAINS,
+    computed_values,
     constants_of,
     copy_of,
     graphs_in,
@@ -54,7 +57,7 @@ lowering. It raises Unsupported if no nodes can replace it.
 
 RULES: dict[str, Rule] = {
     "Attention": attention_rules.attention,
-    "AveragePool": window_rules.pool,
+    "AveragePool": volume_rules.pool,
     "BatchNormalization": norm_rules.batch_normalization,
     "BlackmanWindow": signal_rules.constant_table,
     "Cast": integer_rules.cast_of_whole,
@@ -62,8 +65,9 @@ RULES: dict[str, Rule] = {
     "CausalConvWithState": sequence_rules.causal_conv,
     "CenterCropPad": move_rules.center_crop_pad,
     "Clip": sums_rules.computed_clip,
+    "Concat": move_rules.concat,
     "Compress": index_rules.compress,
-    "Conv": window_rules.conv,
+    "Conv": volume_rules.conv,
     "ConvInteger": integer_rules.conv_integer,
     "ConvTranspose": window_rules.conv_transpose,
     "CumProd": sums_rules.running("Mul"),
@@ -74,9 +78,9 @@ RULES: dict[str, Rule] = {
     "GatherElements": index_rules.gather_elements,
     "GatherND": index_rules.gather_nd,
     "Gemm": product_rules.gemm,
-    "GlobalAveragePool": window_rules.global_pool,
+    "GlobalAveragePool": volume_rules.global_pool,
     "GlobalLpPool": window_rules.global_lp_pool,
-    "GlobalMaxPool": window_rules.global_pool,
+    "GlobalMaxPool": volume_rules.global_pool,
     "Greater": sums_rules.swapped("Less"),
     "GreaterOrEqual": sums_rules.swapped("LessOrEqual"),
     "GRU": sequence_rules.batched,
@@ -96,7 +100,7 @@ RULES: dict[str, Rule] = {
     "MatMul": product_rules.matmul,
     "MatMulInteger": integer_rules.matmul_integer,
     "Max": sums_rules.chain("Max"),
-    "MaxPool": window_rules.pool,
+    "MaxPool": volume_rules.pool,
     "MaxUnpool": index_rules.max_unpool,
     "Mean": sums_rules.chain("Add"),
     "MeanVarianceNormalization": norm_rules.mean_variance_normalization,
@@ -106,6 +110,7 @@ RULES: dict[str, Rule] = {
     "Pow": sums_rules.mixed_power,
     "QLinearConv": integer_rules.qlinear_conv,
     "QLinearMatMul": integer_rules.qlinear_matmul,
+    "Resize": volume_rules.resize,
     "RMSNormalization": norm_rules.layer_norm,
     "RNN": sequence_rules.batched,
     "ReduceL1": sums_rules.of_sum,
@@ -131,12 +136,15 @@ RULES: dict[str, Rule] = {
 
 
 MICROSOFT_RULES: dict[str, Rule] = {
+    "Attention": transformer_rules.attention,
     "BiasGelu": sequence_rules.gelu,
     "DequantizeLinear": integer_rules.same,
+    "EmbedLayerNormalization": transformer_rules.embed_layer_norm,
     "FastGelu": sequence_rules.fast_gelu,
     "Gelu": sequence_rules.gelu,
     "MatMulIntegerToFloat": integer_rules.matmul_integer_to_float,
     "MatMulNBits": integer_rules.matmul_nbits,
+    "MultiHeadAttention": transformer_rules.multi_head_attention,
     "QGemm": integer_rules.qgemm,
     "QLinearAdd": integer_rules.of_two("Add"),
     "QLinearAveragePool": integer_rules.of_one("AveragePool"),
@@ -149,6 +157,9 @@ MICROSOFT_RULES: dict[str, Rule] = {
     "QLinearSoftmax": integer_rules.qlinear_softmax,
     "QuantizeLinear": integer_rules.same,
     "QuickGelu": sequence_rules.quick_gelu,
+    "SimplifiedLayerNormalization": transformer_rules.simplified_layer_norm,
+    "SkipLayerNormalization": transformer_rules.skip_layer_norm,
+    "SkipSimplifiedLayerNormalization": transformer_rules.skip_layer_norm,
 }
 """Rules for operators of the domain com.microsoft, which ONNX Runtime's quantiser and optimiser write."""
 
@@ -221,7 +232,14 @@ def expand(
         return proto, {}
     constants = constants_of(proto.graph)
     read = {info.name for info in proto.graph.output}.union(*(node.input for node in proto.graph.node))
-    facts = ModelFacts(opset, infos, constants, _dequantized(proto, constants), frozenset(read - {""}))
+    facts = ModelFacts(
+        opset,
+        infos,
+        constants,
+        _dequantized(proto, constants),
+        frozenset(read - {""}),
+        frozenset(computed_values(proto)),
+    )
     nodes, refusals = list[NodeProto](), dict[str, str]()
     for number, (node, rule) in enumerate(zip(proto.graph.node, rules, strict=True)):
         label = node.name or f"#{number}"

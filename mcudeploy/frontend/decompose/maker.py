@@ -22,8 +22,9 @@ _AXES_IN_INPUTS = 18
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFacts:
     """Facts about a model that rules read: `infos` of its values, its `constants` (rules add to them), those
-    that are `dequantized`, and the names of values that are `read`. `whole` maps an integer value to the
-    float value with the same integers. `stated`: values of nodes that inference does not know.
+    that are `dequantized`, and the names of values that are `read` and of those that are `computed` from
+    inputs. `whole` maps an integer value to the float value with the same integers. `stated`: values of
+    nodes that inference does not know.
     """
 
     opset: int
@@ -31,6 +32,7 @@ class ModelFacts:
     constants: dict[str, TensorProto]
     dequantized: Mapping[str, Constant]
     read: frozenset[str]
+    computed: frozenset[str]
     whole: dict[str, str] = field(default_factory=dict)
     stated: list[ValueInfoProto] = field(default_factory=list)
 
@@ -48,6 +50,7 @@ class Maker:
         self.label, self.stem = label, f"{next(filter(None, node.output), label)}/{node.op_type}"
         self.opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
         self._dequantized, self._read = facts.dequantized, facts.read
+        self._computed = facts.computed
         self.whole, self._stated = facts.whole, facts.stated
 
     def input(self, position: int) -> str:
@@ -61,6 +64,10 @@ class Maker:
     def is_read(self, name: str) -> bool:
         """Whether a node reads a value of the file, or it is a graph output."""
         return name in self._read
+
+    def is_computed(self, name: str) -> bool:
+        """Whether a value of the file depends on an input."""
+        return name in self._computed
 
     def integer(self, name: str, default: int = 0) -> int:
         """An integer attribute."""

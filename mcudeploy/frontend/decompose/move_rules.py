@@ -26,6 +26,15 @@ def center_crop_pad(make: Maker) -> None:
     make.add("Pad", x, make.int64(amounts), out=make.outputs[0])
 
 
+def concat(make: Maker) -> None:
+    """Leave out operands without elements; nothing else reads a value of this kind."""
+    shapes = [make.shape(name) for name in make.inputs]
+    kept = [name for name, shape in zip(make.inputs, shapes, strict=True) if shape is None or 0 not in shape]
+    if kept and len(kept) < len(make.inputs):
+        op, attributes = ("Concat", make.attributes) if len(kept) > 1 else ("Identity", {})
+        make.add(op, *kept, out=make.outputs[0], **attributes)
+
+
 def trilu(make: Maker) -> None:
     """Select by a constant mask, not by a product with zeros, which would keep infinities."""
     x, *given = make.inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -10,6 +11,8 @@ from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _EPSILON = 1e-5
+_IMAGE = 4
+"""Dimensions of a batch of images."""
 _MVN_EPSILON = 1e-9
 
 
@@ -25,7 +28,8 @@ def layer_norm(make: Maker) -> None:
         return
     axis = make.integer("axis", -1) % len(shape)
     if any(statistics):
-        result = _with_statistics(make, x, range(axis, len(shape)), statistics)
+        epsilon = make.number("epsilon", _EPSILON)
+        result = with_statistics(make, x, range(axis, len(shape)), statistics, epsilon)
     else:
         ones = make.constant(np.ones(shape[axis:]))
         result = make.add(make.op, x, ones, **make.only("axis", "epsilon"))
@@ -34,22 +38,26 @@ def layer_norm(make: Maker) -> None:
     make.add("Identity", result, out=make.outputs[0])
 
 
-def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> str:
+def with_statistics(make: Maker, x: str, axes: Sequence[int], outputs: list[str], epsilon: float) -> str:
     """The normalised values; mean and inverse deviation are written to `outputs`."""
     mean = make.reduce("ReduceMean", x, axes, out=outputs[0])
     centred = make.add("Sub", x, mean)
     variance = make.reduce("ReduceMean", make.add("Mul", centred, centred), axes)
-    shifted = make.add("Add", variance, make.constant(make.number("epsilon", _EPSILON)))
+    shifted = make.add("Add", variance, make.constant(epsilon))
     inverse = make.add("Reciprocal", make.add("Sqrt", shifted), out=outputs[1])
     return make.add("Mul", centred, inverse)
 
 
 def batch_normalization(make: Maker) -> None:
-    """Replace normalisations with computed parameters, or of several images."""
+    """Replace normalisations with computed parameters, of several images, or of more dimensions."""
     shape = make.shape(make.inputs[0])
     if shape is None or len(shape) < 2 or make.integer("training_mode") or any(make.outputs[1:]):
         return
     if shape[0] == 1 and all(make.known(name) is not None for name in make.inputs[1:5]):
+        if len(shape) > _IMAGE:
+            image = make.reshaped(make.inputs[0], (*shape[:2], -1, shape[-1]))
+            normalized = make.add(make.op, image, *make.inputs[1:5], **make.attributes)
+            make.reshaped(normalized, shape, out=make.outputs[0])
         return
     normalize_by(make, *(_per_channel(make, name, shape) for name in make.inputs[1:5]))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import pi, prod, sqrt
 
-import numpy as np
 from onnx import helper
 
 from mcudeploy.frontend.decompose.integer_rules import padded
@@ -19,11 +18,14 @@ _BATCH_FIRST = ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2))
 
 
 def batched(make: Maker) -> None:
-    """Replace LSTM, GRU and RNN with layout 1, or a batch: a node for each sequence, the steps first."""
+    """Replace LSTM, GRU and RNN with layout 1, a batch, or sequences that end early: a node for each
+    sequence, the steps first.
+    """
     by_batch = make.integer("layout")
     sizes = make.shape(make.inputs[0])
-    batch = 1 if sizes is None else sizes[0 if by_batch else 1]
-    if batch == 1 and not by_batch:
+    steps, batch = (0, 1) if sizes is None else (sizes[by_batch], sizes[1 - by_batch])
+    lengths = _lengths(make, steps, batch)
+    if batch == 1 and not by_batch and lengths is None:
         return
     inputs = list(make.inputs)
     if by_batch:
@@ -31,12 +33,14 @@ def batched(make: Maker) -> None:
             if inputs[position]:
                 inputs[position] = make.add("Transpose", inputs[position], perm=[1, 0, 2])
     if batch > 1:
-        _require_whole(make, sizes or (), by_batch)
-    results = [_one(make, inputs, at if batch > 1 else None) for at in range(batch)]
+        _require_states(make, batch, by_batch)
+    results = [_one(make, inputs, at if batch > 1 else None, lengths) for at in range(batch)]
     for number, name in enumerate(make.outputs):
         if not name:
             continue
         made = [result[number] for result in results]
+        if number == 0 and lengths is not None:
+            made = [_filled(make, own, steps - length) for own, length in zip(made, lengths, strict=True)]
         whole = made[0] if batch == 1 else make.add("Concat", *made, axis=_BATCH_AXES[number])
         if by_batch:
             make.add("Transpose", whole, out=name, perm=list(_BATCH_FIRST[number]))
@@ -44,12 +48,26 @@ def batched(make: Maker) -> None:
             make.add("Identity", whole, out=name)
 
 
-def _require_whole(make: Maker, sizes: tuple[int, ...], by_batch: int) -> None:
-    """Raise Unsupported for sequences that end early, and for initial states of another batch."""
-    steps, batch = sizes[by_batch], sizes[1 - by_batch]
-    lengths = make.input(_LENGTHS)
-    if lengths and not np.all(make.constant_of(lengths, "sequence_lens") == steps):
-        raise Unsupported(f"sequences shorter than the input's {steps} steps are not supported")
+def _lengths(make: Maker, steps: int, batch: int) -> list[int] | None:
+    """The steps of each sequence; None if all have those of the input. Raises Unsupported for others than
+    ONNX knows.
+    """
+    name = make.input(_LENGTHS)
+    if not name or not steps:
+        return None
+    lengths = [int(length) for length in make.constant_of(name, "sequence_lens").reshape(-1)]
+    if len(lengths) != batch or not all(0 < length <= steps for length in lengths):
+        raise Unsupported(f"sequence_lens {lengths[:8]} for {batch} sequences of 1 to {steps} steps")
+    return None if set(lengths) == {steps} else lengths
+
+
+def _filled(make: Maker, steps: str, missing: int) -> str:
+    """The results of all steps, those after the end of the sequence 0."""
+    return make.add("Pad", steps, make.int64([0] * 4 + [missing, 0, 0, 0])) if missing else steps
+
+
+def _require_states(make: Maker, batch: int, by_batch: int) -> None:
+    """Raise Unsupported for initial states of another batch."""
     for position in range(_FIRST, _LAST):
         name = make.input(position)
         if name and make.sizes(name)[0 if by_batch else 1] != batch:
@@ -59,16 +77,18 @@ def _require_whole(make: Maker, sizes: tuple[int, ...], by_batch: int) -> None:
             )
 
 
-def _one(make: Maker, inputs: list[str], sequence: int | None) -> list[str]:
-    """Results for one sequence of a batch; None: for the whole batch."""
+def _one(make: Maker, inputs: list[str], sequence: int | None, lengths: list[int] | None) -> list[str]:
+    """Results for one sequence of a batch (None: for the whole batch), up to its end."""
     own = list(inputs)
     if sequence is not None:
         bounds = [make.int64(bound) for bound in ([sequence], [sequence + 1], [1])]
         for position in (_SEQUENCE, *range(_FIRST, min(_LAST, len(inputs)))):
             if inputs[position]:
                 own[position] = make.add("Slice", inputs[position], *bounds)
-        if len(own) > _LENGTHS:
-            own[_LENGTHS] = ""
+    if lengths is not None:
+        own[_SEQUENCE] = make.slice(own[_SEQUENCE], [0], [lengths[sequence or 0]], [0])
+    if len(own) > _LENGTHS:
+        own[_LENGTHS] = ""
     outputs = [
         f"{make.stem}/{len(make.nodes)}/{number}" if name else "" for number, name in enumerate(make.outputs)
     ]

@@ -1,16 +1,16 @@
-"""Rules for windows: transposed convolution, windows in three dimensions, and pools that are norms."""
+"""Rules for windows: transposed convolution, and pools that are norms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.decompose.volume_rules import RANK, VolumeAxis, Volumes, convolved
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 
 _Number = TypeVar("_Number", bound=np.generic)
@@ -61,8 +61,8 @@ def conv_transpose(make: Maker) -> None:
     if weights.dtype != np.float32 or weights.ndim != len(shape):
         raise Unsupported(f"weights {list(weights.shape)} of {weights.dtype} do not fit {list(shape)}")
     rank, groups = weights.ndim - 2, make.integer("group", 1)
-    if rank not in (1, 2):
-        raise Unsupported(f"weights of {weights.ndim} dimensions; 1-D and 2-D images are supported")
+    if rank not in (1, 2, 3):
+        raise Unsupported(f"weights of {weights.ndim} dimensions; 1-D, 2-D and 3-D images are supported")
     axes = _axes(make, shape[2:], weights.shape[2:])
     filled = [*weights.shape[:2], *(axis.taps * axis.stride for axis in axes)]
     if np.prod(filled, dtype=float) > MAX_TENSOR_ELEMENTS:
@@ -71,14 +71,24 @@ def conv_transpose(make: Maker) -> None:
         )
     strides = [axis.stride for axis in axes]
     count = weights.shape[1]
-    inputs = [x, _weights(make, weights, axes, groups)]
+    biases = []
     if bias is not None:
         by_group = bias.reshape(groups, 1, count)
-        inputs.append(make.constant(np.tile(by_group, (1, int(np.prod(strides)), 1)).reshape(-1)))
+        biases.append(make.constant(np.tile(by_group, (1, int(np.prod(strides)), 1)).reshape(-1)))
     pads = [axis.pads[0] for axis in axes] + [axis.pads[1] for axis in axes]
     kernel, dilations = [axis.taps for axis in axes], [axis.dilation for axis in axes]
-    made = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=kernel, dilations=dilations)
     blocks = [axis.blocks(size) for size, axis in zip(shape[2:], axes, strict=True)]
+    if rank == RANK - 2:
+        volumes = Volumes(x, shape, _filters(weights, axes, groups), biases, groups)
+        sizes = zip(shape[2:], blocks, axes, strict=True)
+        made = convolved(
+            make,
+            volumes,
+            [VolumeAxis(size, made, axis.taps, 1, axis.dilation, axis.pads[0]) for size, made, axis in sizes],
+        )
+    else:
+        inputs = [x, _weights(make, weights, axes, groups), *biases]
+        made = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=kernel, dilations=dilations)
     apart = make.reshaped(made, (shape[0], groups, *strides, count, *blocks))
     perm = [0, 1, rank + 2]
     for axis in range(rank):
@@ -140,138 +150,6 @@ def _filters(weights: NDArray[_Number], axes: list[_ConvAxis], groups: int) -> N
     taps = range(3, 3 + 2 * len(axes), 2)
     turned = np.flip(split, tuple(taps)).transpose(0, *(at + 1 for at in taps), 2, 1, *taps)
     return np.ascontiguousarray(turned.reshape(-1, depth // groups, *(axis.taps for axis in axes)))
-
-
-_RANK = 5
-
-
-def pool(make: Maker) -> None:
-    """Replace a 3-D pool by a pool over rows and columns, then one over slices. A window's mean is the mean
-    of its lines' means, which all cover the same number of elements.
-    """
-    shape, made = make.shape(make.inputs[0]), make.shape(make.outputs[0])
-    indices = len(make.outputs) > 1 and make.outputs[1]
-    if shape is None or made is None or len(shape) != _RANK or indices:
-        return
-    batch, channels, depth, *_ = shape
-    planes = make.reshaped(make.inputs[0], (batch, channels * depth, *shape[3:]))
-    pooled = make.add(make.op, planes, **_attributes(make, (1, 2)))
-    slices = make.reshaped(pooled, (batch, channels, depth, prod(made[3:])))
-    make.reshaped(make.add(make.op, slices, **_attributes(make, (0, None))), made, make.outputs[0])
-
-
-def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
-    """Select the attributes of a 3-D pool for some axes; None marks an axis that is left as it is."""
-    attributes = {name: value for name, value in make.attributes.items() if name != "storage_order"}
-    for name in ("kernel_shape", "strides", "dilations"):
-        if name in attributes:
-            attributes[name] = [1 if axis is None else attributes[name][axis] for axis in axes]
-    if "pads" in attributes:
-        pads = attributes["pads"]
-        ends = (pads[:3], pads[3:])
-        attributes["pads"] = [0 if axis is None else end[axis] for end in ends for axis in axes]
-    return attributes
-
-
-def global_pool(make: Maker) -> None:
-    """Stack all slices vertically."""
-    shape = make.shape(make.inputs[0])
-    if shape is None or len(shape) != _RANK:
-        return
-    image = make.reshaped(make.inputs[0], (*shape[:2], shape[2] * shape[3], shape[4]))
-    make.reshaped(make.add(make.op, image), (*shape[:2], 1, 1, 1), out=make.outputs[0])
-
-
-@dataclass(frozen=True, slots=True)
-class _VolumeAxis:
-    """One dimension of a convolution."""
-
-    size: int
-    made: int
-    kernel: int
-    stride: int
-    dilation: int
-    before: int
-
-    @property
-    def reach(self) -> int:
-        """Distance from the first tap to the last."""
-        return (self.kernel - 1) * self.dilation + 1
-
-    @property
-    def needed(self) -> int:
-        """Size of the padded input that the windows cover."""
-        return (self.made - 1) * self.stride + self.reach
-
-
-def conv(make: Maker) -> None:
-    """Sum the 2-D convolutions over the slices of the kernel.
-
-    The slices of the image are stacked vertically, with their padding. Windows across two slices are
-    computed, but are no part of the result.
-    """
-    x, shape, made = make.inputs[0], make.shape(make.inputs[0]), make.shape(make.outputs[0])
-    weights = make.known(make.inputs[1])
-    if (
-        shape is None
-        or made is None
-        or weights is None
-        or weights.ndim != _RANK
-        or weights.dtype != np.float32
-    ):
-        return
-    depth, rows, cols = _volume_axes(make, shape[2:], made[2:], weights.shape[2:])
-    height = -(-max(rows.needed, rows.size + rows.before) // rows.stride) * rows.stride
-    x = _padded(make, x, 3, rows.before, height - rows.size - rows.before)
-    pad_after = max(depth.needed - depth.size - depth.before, 0)
-    x = _padded(make, x, 2, depth.before, pad_after)
-    slices = make.reshaped(x, (*shape[:2], depth.before + depth.size + pad_after, height * cols.size))
-    blocks = height // rows.stride
-    below = max((depth.made * blocks - 1) * rows.stride + rows.reach - depth.made * height, 0)
-    after = max(cols.needed - cols.size - cols.before, 0)
-    total = ""
-    for tap in range(depth.kernel):
-        first = tap * depth.dilation
-        end = first + (depth.made - 1) * depth.stride + 1
-        part = make.slice(slices, [first], [end], [2], [depth.stride])
-        image = make.reshaped(part, (*shape[:2], depth.made * height, cols.size))
-        inputs = [image, make.constant(weights[:, :, tap])]
-        if tap == 0 and len(make.inputs) > 2 and make.inputs[2]:
-            inputs.append(make.inputs[2])
-        product = make.add(
-            "Conv",
-            *inputs,
-            group=int(make.attributes.get("group", 1)),
-            strides=[rows.stride, cols.stride],
-            dilations=[rows.dilation, cols.dilation],
-            pads=[0, cols.before, below, after],
-        )
-        total = make.add("Add", total, product) if total else product
-    whole = make.reshaped(total, (*made[:2], depth.made, blocks, cols.made))
-    make.slice(whole, [0], [rows.made], [3], out=make.outputs[0])
-
-
-def _volume_axes(
-    make: Maker, sizes: Sequence[int], made: Sequence[int], kernel: Sequence[int]
-) -> list[_VolumeAxis]:
-    strides, dilations = (make.attributes.get(name, (1, 1, 1)) for name in ("strides", "dilations"))
-    pads, auto_pad = make.attributes.get("pads", (0,) * 6), make.attributes.get("auto_pad", b"NOTSET")
-    axes = []
-    for axis, size in enumerate(sizes):
-        found = _VolumeAxis(size, made[axis], kernel[axis], strides[axis], dilations[axis], pads[axis])
-        more = max(found.needed - size, 0)
-        before = {b"SAME_UPPER": more // 2, b"SAME_LOWER": more - more // 2, b"VALID": 0}
-        axes.append(replace(found, before=before.get(auto_pad, pads[axis])))
-    return axes
-
-
-def _padded(make: Maker, x: str, axis: int, before: int, after: int) -> str:
-    """Zeros before and after an axis, or nothing if neither is needed."""
-    if before == after == 0:
-        return x
-    amounts = [0] * (2 * _RANK)
-    amounts[axis], amounts[axis + _RANK] = before, after
-    return make.add("Pad", x, make.int64(amounts))
 
 
 _DILATED_MEANS = 19

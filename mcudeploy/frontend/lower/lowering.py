@@ -102,6 +102,7 @@ LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
     **signal_nodes.SIGNAL,
     "BoxSelection": box_selection,
     "Load": load,
+    "RMSNormalization": layer_norm,
     "LstmInt8": integer_lstm,
     "LstmInt16": integer_lstm,
     "QuantizedSVDF": quantized_svdf,

@@ -164,7 +164,8 @@ def _pad(
 def dimensions_of(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tuple[Shape, list[int]]:
     """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
     views = (view for axis in axes for view in axis_shapes(value.index, axis))
-    for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views):
+    flat = (1, 1, prod(value.shape))  # where an axis of size 1 is the columns
+    for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views, flat):
         dimensions = [stored_axis(value.index, shape, axis) for axis in axes]
         if None not in dimensions and len(set(dimensions)) == len(dimensions):
             return shape, [dimension for dimension in dimensions if dimension is not None]

@@ -23,6 +23,8 @@ _RUN_FROM = 7
 """First opset that ONNX Runtime runs."""
 _FALLBACK_OPSET = 17
 """Opset of a file that uses no operator of ONNX itself."""
+_NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
+_JOINED = ("EmbedLayerNormalization", "SkipLayerNormalization")
 _NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
 """First opset with LayerNormalization, and the first in whose models ONNX Runtime is asked for it."""
 
@@ -120,10 +122,13 @@ def _align_operands(proto: ModelProto) -> None:
 
 
 def _with_normalizations(proto: ModelProto) -> ModelProto:
-    """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it."""
+    """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it;
+    also one whose sums and norms its optimiser has joined.
+    """
     if opset_of(proto) not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
         return proto
-    if not any(map(_normalizes, proto.graph.node)) or _would_change(proto):
+    joined = any(node.op_type in _JOINED and node.domain == "com.microsoft" for node in proto.graph.node)
+    if not (joined or any(map(_normalizes, proto.graph.node))) or _would_change(proto):
         return proto
     try:
         result = converted(proto, _NORMALIZES_FROM, _normalizes)
@@ -142,7 +147,7 @@ def _would_change(proto: ModelProto) -> bool:
 
 
 def _normalizes(node: NodeProto) -> bool:
-    return node.op_type == "LayerNormalization" and node.domain in ONNX_DOMAINS
+    return node.op_type in _NORMS and node.domain in ONNX_DOMAINS
 
 
 def _state_types(proto: ModelProto) -> None:

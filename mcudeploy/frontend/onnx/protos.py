@@ -98,6 +98,15 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
     return found
 
 
+def computed_values(proto: ModelProto) -> set[str]:
+    """The names of the values that depend on the inputs."""
+    found = {value.name for value in proto.graph.input} - {tensor.name for tensor in proto.graph.initializer}
+    for node in proto.graph.node:
+        if not found.isdisjoint(node.input):
+            found.update(filter(None, node.output))
+    return found
+
+
 def unused_name(graph: GraphProto, wish: str) -> str:
     """The name that is wished for a value, or a longer one if the main graph has it."""
     names = {name for node in graph.node for name in (*node.input, *node.output)}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.host_io import is_channels_last
+from mcudeploy.ops.transpose import MAX_DIMS
 
 IndexArray = NDArray[np.int32]
 
@@ -163,11 +164,11 @@ def nested_runs(flat: IndexArray) -> list[tuple[int, int]] | None:
 
 def permutation(wanted: IndexArray) -> Permutation | None:
     """The transposition of the stored tensor that yields the wanted order of positions; None if there is
-    none.
+    none, or if it has more dimensions than the kernel.
     """
     flat = wanted.reshape(-1)
     axes = nested_runs(flat)
-    if axes is None or flat[0] != 0:
+    if axes is None or len(axes) > MAX_DIMS or flat[0] != 0:
         return None
     axes.reverse()
     order = sorted(range(len(axes)), key=lambda position: -axes[position][1])

@@ -13,7 +13,14 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.nodes import BatchEntry, Infos
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of, copy_of, refill
+from mcudeploy.frontend.onnx.protos import (
+    ONNX_DOMAINS,
+    attribute_of,
+    computed_values,
+    constants_of,
+    copy_of,
+    refill,
+)
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.onnx.values import MOST_ENTRIES
@@ -44,7 +51,7 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
     sizes |= {tensor.name: tuple(tensor.dims) for tensor in proto.graph.initializer}
     if not any(_sees_images(node, sizes) for node in proto.graph.node):
         return Single(proto, {})
-    taken = _Batches(sizes, _computed(proto), constants_of(proto.graph))
+    taken = _Batches(sizes, computed_values(proto), constants_of(proto.graph))
     for node in proto.graph.node:
         taken.take(node)
     for value in proto.graph.output:
@@ -65,16 +72,6 @@ def _sees_images(node: NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> bool:
     made = len([name for name in node.output if name])
     ours = node.domain in ONNX_DOMAINS and node.op_type in _OF_IMAGES
     return ours and made == 1 and len(shape) > 2 and 1 < shape[0] <= MOST_ENTRIES
-
-
-def _computed(proto: ModelProto) -> set[str]:
-    """The values that depend on the inputs."""
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    found = {value.name for value in proto.graph.input} - constants
-    for node in proto.graph.node:
-        if not found.isdisjoint(node.input):
-            found.update(filter(None, node.output))
-    return found
 
 
 @dataclass(slots=True)

@@ -16,21 +16,23 @@ from mcudeploy.frontend.tflite.writer import Writer
 _SAME, _VALID = 0, 1
 
 
-def strides_of(operator: TfliteOperator) -> tuple[int, int]:
-    """(rows, cols) of the strides. Raises Unsupported for strides below 1."""
-    strides = operator.integer("StrideH"), operator.integer("StrideW")
+def strides_of(operator: TfliteOperator, axes: str = "HW") -> tuple[int, ...]:
+    """The strides along these axes. Raises Unsupported for strides below 1."""
+    strides = tuple(operator.integer(f"Stride{axis}") for axis in axes)
     if min(strides) < 1:
         raise Unsupported(f"strides {list(strides)} must be at least 1")
     return strides
 
 
 def window_attributes(operator: TfliteOperator, size: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
-    """The attributes of the ONNX node of an operator over an image of `size`, both (rows, columns).
+    """The attributes of the ONNX node of an operator over an image of `size`, both (rows, columns), or with
+    the depth before them.
 
     Raises Unsupported for options that do not fit.
     """
-    strides = strides_of(operator)
-    dilations = [int(operator.options.get(f"Dilation{letter}Factor", 1)) for letter in "HW"]
+    axes = "DHW"[-len(size) :]
+    strides = strides_of(operator, axes)
+    dilations = [int(operator.options.get(f"Dilation{axis}Factor", 1)) for axis in axes]
     if min(*kernel, *dilations) < 1:
         raise Unsupported(f"window {list(kernel)} and dilations {dilations} must be at least 1")
     padding = operator.integer("Padding")
@@ -45,7 +47,7 @@ def window_attributes(operator: TfliteOperator, size: Sequence[int], kernel: Seq
         befores.append(total // 2)
         afters.append(total - total // 2)
     attributes = {"kernel_shape": list(kernel), "strides": list(strides), "pads": [*befores, *afters]}
-    return attributes if dilations == [1, 1] else {**attributes, "dilations": dilations}
+    return attributes if set(dilations) == {1} else {**attributes, "dilations": dilations}
 
 
 def average_pool(writer: Writer, operator: TfliteOperator) -> None:
@@ -98,6 +100,27 @@ def depthwise(writer: Writer, operator: TfliteOperator) -> None:
     if kernel.shape[0] != 1 or image.shape[3] < 1 or kernel.shape[3] % image.shape[3]:
         raise Unsupported(f"a filter {list(kernel.shape)} does not fit {image.shape[3]} input channels")
     _convolution(writer, operator, perm=[3, 0, 1, 2], groups=image.shape[3], axis=3)
+
+
+def conv_3d(writer: Writer, operator: TfliteOperator) -> None:
+    """CONV_3D of floats: image [N, D, H, W, C], filter [T, R, S, C / groups, K]."""
+    image, kernel = writer.input(operator, 0), writer.input(operator, 1)
+    if len(image.shape) != 5 or len(kernel.shape) != 5 or image.kind != "FLOAT32" or kernel.kind != "FLOAT32":
+        raise Unsupported(
+            f"image {list(image.shape)} and filter {list(kernel.shape)} need five dimensions, of FLOAT32"
+        )
+    depth = kernel.shape[3]
+    if depth < 1 or image.shape[4] % depth:
+        raise Unsupported(f"a filter of {depth} channels does not fit {image.shape[4]} input channels")
+    inputs = [
+        writer.part("Transpose", [writer.real(image)], perm=[0, 4, 1, 2, 3]),
+        writer.constant(np.ascontiguousarray(kernel.array().transpose(4, 3, 0, 1, 2), np.float32)),
+    ]
+    inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), kernel.shape[4])
+    attributes = window_attributes(operator, image.shape[1:4], kernel.shape[:3])
+    made = writer.node("Conv", inputs, group=image.shape[4] // depth, **attributes)
+    last = writer.part("Transpose", [made], perm=[0, 2, 3, 4, 1])
+    writer.finish(writer.output(operator), last, fused(operator))
 
 
 def require_ranks(image: TfliteTensor, kernel: TfliteTensor) -> None:

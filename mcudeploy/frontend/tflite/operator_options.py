@@ -21,6 +21,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "CALL_ONCE": ("CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": ("ConcatenationOptions", ("Axis", _FUSED)),
     "CONV_2D": ("Conv2DOptions", (*_STRIDES, *_DILATIONS, _FUSED, BIAS_TYPE)),
+    "CONV_3D": ("Conv3DOptions", (*_STRIDES, "StrideD", *_DILATIONS, "DilationDFactor", _FUSED)),
     "CUMSUM": ("CumsumOptions", ("Exclusive", "Reverse")),
     "DEPTH_TO_SPACE": ("DepthToSpaceOptions", ("BlockSize",)),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_STRIDES, *_DILATIONS, "DepthMultiplier", _FUSED)),

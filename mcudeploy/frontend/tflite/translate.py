@@ -59,6 +59,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "CAST": elementwise.cast,
     "CONCATENATION": moving.concatenation,
     "CONV_2D": convolutions.conv,
+    "CONV_3D": convolutions.conv_3d,
     "CUMSUM": composed.cumulative_sum,
     "DEPTHWISE_CONV_2D": convolutions.depthwise,
     "DEPTH_TO_SPACE": filling.blocks,

@@ -83,6 +83,14 @@ def convolutions() -> None:
 convolutions()
 
 
+@case("CONV_3D", "float", oracle=False)
+def convolution_of_volumes(f: FlatFile) -> Any:
+    x, w = f.add(1, 5, 6, 7, 4), f.constant(f.random.normal(0, 0.3, (2, 3, 2, 4, 3)), np.float32)
+    options = {**window(SAME, 2, RELU), "StrideD": 1, "DilationDFactor": 1}
+    f.operator("CONV_3D", [x, w, f.constant(np.ones(3), np.float32)], y := f.add(1, 5, 3, 4, 3), **options)
+    return [x], [y]
+
+
 @case("CONV_2D", "per-tensor")
 def _(f: FlatFile) -> Any:
     x, w, y = f.int8(1, 5, 5, 4), f.weights(3, 1, 1, 4, axis=None), f.int8(1, 5, 5, 3, scale=0.1, zero=0)
