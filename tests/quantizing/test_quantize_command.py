@@ -51,6 +51,10 @@ def report_of(line: str) -> dict[str, Any]:
     return found
 
 
+def _counts(report: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in report["samples"].items() if not isinstance(value, list)}
+
+
 def refused(line: str, said: str, code: int = 2) -> None:
     result = call(line)
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
@@ -60,9 +64,12 @@ def refused(line: str, said: str, code: int = 2) -> None:
 def test_a_float_model_runs_verified_in_int8(folder: Path) -> None:
     report = report_of("m.onnx --data d -o q.onnx")
     assert {one["method"] for one in report["methods"]} == {"minmax", "entropy", "percentile"}
-    best = max(report["methods"], key=lambda one: one["sqnr_db"])  # 10 samples tell nothing of classes
-    assert report["method"] == best["method"] and report["top1_agreement"] == best["top1_agreement"]
-    assert report["samples"] == {"found": 40, "calibration": 30, "comparison": 10, "held_out": True}
+    near = max(one["sqnr_db"] for one in report["methods"]) - 1  # 10 samples tell nothing of classes
+    tied = [one for one in report["methods"] if one["sqnr_db"] >= near]
+    if len(tied) > 1:
+        tied = [max(tied, key=lambda one: one["all_samples_sqnr_db"])]
+    assert (report["method"], report["top1_agreement"]) == (tied[0]["method"], tied[0]["top1_agreement"])
+    assert _counts(report) == {"found": 40, "calibration": 30, "comparison": 10, "held_out": True}
     assert report["top1_agreement"] >= 0.9 and report["outputs"][0]["sqnr_db"] > 20
     assert report["outputs"][0]["name"] == "classes" and report["accuracy"] is None
     assert {"first", "depthwise"} <= {one["node"] for one in report["layers"]}
@@ -167,7 +174,7 @@ def test_labels_tell_the_accuracy(folder: Path) -> None:
 def test_few_samples_are_told(folder: Path) -> None:
     np.save("x.npy", images(2))
     report = report_of("m.onnx --data x.npy -o q.onnx --method percentile")
-    assert report["samples"] == {"found": 2, "calibration": 2, "comparison": 2, "held_out": False}
+    assert _counts(report) == {"found": 2, "calibration": 2, "comparison": 2, "held_out": False}
     assert [one["method"] for one in report["methods"]] == ["percentile"]
     assert any("too few to hold any out" in note for note in report["notes"])
 
@@ -178,7 +185,7 @@ def test_the_method_of_the_settings_is_that_of_orders(folder: Path) -> None:
 
 
 def test_samples_are_limited(folder: Path) -> None:
-    used = report_of("m.onnx --data d -o q.onnx --method minmax --samples 5")["samples"]
+    used = _counts(report_of("m.onnx --data d -o q.onnx --method minmax --samples 5"))
     assert used == {"found": 40, "calibration": 5, "comparison": 5, "held_out": True}
 
 
