@@ -101,7 +101,7 @@ def smallest_step(
             yield within[0]
             return
         share = options.time_limit * _SHARE / len(within)
-        ranked: list[tuple[tuple[float, float], int]] = []
+        ranked: list[tuple[tuple[float, float, float], int]] = []
         for number, one in enumerate(within):
             progress.stage(f"planning with tensors computed again, choice {number + 1} of {len(within)}")
             with suppress(FitError):
@@ -136,14 +136,20 @@ def _within(written: list[WrittenStep], board: Board) -> list[WrittenStep]:
     return result
 
 
-def _rank(plan: Plan, written: WrittenStep) -> tuple[float, float]:
-    """Return the arena in bytes and the ticks; with a RAM limit, which the plan keeps, the ticks first."""
+def _rank(plan: Plan, written: WrittenStep) -> tuple[float, float, float]:
+    """Return the latency if the core waits for a slow memory, the arena in bytes, and the ticks.
+
+    With a RAM limit, which the plan keeps, the ticks come before the arena.
+    """
     arena_bytes, ticks = plan.layout.arena_bytes, _ticks(plan)
-    return (arena_bytes, ticks) if written.options.ram_limit is None else (ticks, arena_bytes)
+    waiting = ticks if plan.estimate.exposed_ticks else 0.0
+    return (
+        (waiting, arena_bytes, ticks) if written.options.ram_limit is None else (waiting, ticks, arena_bytes)
+    )
 
 
 def _ticks(plan: Plan) -> float:
-    return plan.estimate.ticks + plan.estimate.exposed_ticks
+    return plan.estimate.latency_ticks
 
 
 def _require_plain(options: Options) -> None:

@@ -80,7 +80,7 @@ def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress
     ran = iterations(loop, tuned.observed)
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
     limit = tuned.made.planned.limit(options.max_overhead)
-    within = [one for one in ran if _keeps(one.observed.measurement.overhead(unsplit), limit)]
+    within = [one for one in ran if _keeps(one.made.overhead(one.observed.measurement, unsplit), limit)]
     best = min(within, key=lambda one: one.ticks, default=None)
     chosen = with_times(tuned.made, tuned.observed)
     ticks = tuned.observed.measurement.latency + chosen.plan.estimate.exposed_ticks
@@ -161,18 +161,18 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
     tried, missed, limit = 0, math.inf, planned.limit(options.max_overhead)
     while batch:
         for made, found in zip(batch, observed, strict=True):
-            ticks = made.plan.estimate.ticks
+            ticks = made.plan.estimate.latency_ticks
             if ticks >= missed:
                 continue
             tried += 1
             if unsplit is None:
                 return Tuned(made, found, None, tried)
             _require_same(made, found, unsplit)
-            overhead = found.measurement.overhead(unsplit.measurement)
+            overhead = made.overhead(found.measurement, unsplit.measurement)
             if _keeps(overhead, limit):
                 return Tuned(made, found, unsplit, tried)
             missed = ticks or missed
-        waiting = [plan for plan in waiting if plan.estimate.ticks < missed]
+        waiting = [plan for plan in waiting if plan.estimate.latency_ticks < missed]
         batch = [deployed(plan) for plan in waiting[: len(fleet)]]
         waiting = waiting[len(fleet) :]
         observed = _run_all(batch, fleet, samples, progress)

@@ -95,6 +95,10 @@ class Effort:
         """Return at most `seconds` of the remaining effort, as a separate limit."""
         return Effort(min(seconds * UNITS_PER_SECOND, self.left), self._clock_end, self)
 
+    def again(self) -> Effort:
+        """Return as many units as this effort had in the beginning, which it does not count."""
+        return Effort(self._units, self._clock_end)
+
     def part(self, share: float) -> Effort:
         """Return a share (0 to 1) of the remaining units, as a separate limit."""
         return Effort(share * self.left, self._clock_end, self)

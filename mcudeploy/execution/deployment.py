@@ -15,6 +15,7 @@ from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageErro
 from mcudeploy.cost.database import Database, RunKey, warn_of_database
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
+from mcudeploy.ir.clock import HARDWARE_UNITS
 from mcudeploy.ir.plan import Measurement, Plan
 from mcudeploy.planner import planfile
 from mcudeploy.planner.model.model import Model
@@ -65,8 +66,20 @@ class Deployment:
     @property
     def estimated_overhead(self) -> float | None:
         """Percent over the latency of the unsplit plan; None if that was not estimated."""
-        ticks, unsplit = self.plan.estimate.ticks, self.planned.baseline.estimate.ticks
-        return 100 * (ticks / unsplit - 1) if ticks and unsplit else None
+        own, unsplit = self.plan.estimate, self.planned.baseline.estimate
+        known = own.ticks and unsplit.ticks
+        return 100 * (own.latency_ticks / unsplit.latency_ticks - 1) if known else None
+
+    def overhead(self, measured: Measurement | None, unsplit: Measurement | None) -> float | None:
+        """Return the overhead of this plan over the unsplit one in percent; None without times in one unit.
+
+        The memories of an emulator are all equally fast, so modelled stalls are added to its times.
+        """
+        if measured is None or unsplit is None or unsplit.unit != measured.unit or not unsplit.latency:
+            return None
+        stalls = self.plan.estimate.exposed_ticks, self.planned.baseline.estimate.exposed_ticks
+        own, base = (0.0, 0.0) if measured.unit in HARDWARE_UNITS else stalls
+        return 100 * ((measured.latency + own) / (unsplit.latency + base) - 1)
 
     @property
     def source(self) -> Source:
@@ -145,15 +158,15 @@ class Deployment:
         It is lower by the largest ratio of measured to estimated latency. None if a candidate was chosen, if
         Ctrl-C ended the search, or if no overhead is left.
         """
-        planned, base = self.planned, self.planned.baseline.estimate.ticks
+        planned, base = self.planned, self.planned.baseline.estimate.latency_ticks
         if self.plan is not planned.baseline or not base or planned.interrupted:
             return None
         unsplit, ratios = self.baseline(), []
         for plan in planned.candidates:
             known = self.with_plan(plan).measured()
-            overhead = None if known is None else known.overhead(unsplit)
+            overhead = self.with_plan(plan).overhead(known, unsplit)
             if overhead is not None and plan.estimate.ticks:
-                ratios.append((1 + overhead / 100) / (plan.estimate.ticks / base))
+                ratios.append((1 + overhead / 100) / (plan.estimate.latency_ticks / base))
         lower = 100 * ((1 + limit / 100) / max(ratios, default=1.0) - 1)
         return lower if 0 < lower < limit else None
 

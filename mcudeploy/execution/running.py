@@ -80,10 +80,10 @@ def run_within_limit(
     for turn in _turns(planned):
         one = made.with_plan(turn.plan)
         known = None if target.board.is_host or turn.is_last else one.measured(target.emulated)
-        if known is not None and _misses(turn, known.overhead(unsplit), max_overhead):
+        if known is not None and _misses(turn, one.overhead(known, unsplit), max_overhead):
             continue
         ran = Ran(one, *run_on(one, target, samples, progress), unsplit)
-        if not _misses(turn, ran.observed.measurement.overhead(unsplit), max_overhead):
+        if not _misses(turn, one.overhead(ran.observed.measurement, unsplit), max_overhead):
             return ran
     if planned.offers_baseline or ran is None:
         base = made.with_plan(planned.baseline)
@@ -125,7 +125,7 @@ def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
     for turn in _turns(made.planned):
         one = made.with_plan(turn.plan)
         known = None if made.board.is_host else one.measured()
-        overhead = None if known is None else known.overhead(unsplit())
+        overhead = None if known is None else one.overhead(known, unsplit())
         if overhead is None:
             missed = _misses(turn, one.estimated_overhead, max_overhead, "as estimated")
         else:

@@ -12,6 +12,10 @@ MODEL_UNIT = "cycles (model)"
 
 LEAST = "one clock an instruction"
 """The source of milliseconds if only instruction counts are known; they are a lower bound."""
+
+HARDWARE_UNITS = frozenset({"us", "cycles"})
+"""The units of times that hardware measures: they contain the waits for slow memories."""
+
 _BY = {"us": "timer", "cycles": "cycles", MODEL_UNIT: "cycle model"}
 
 

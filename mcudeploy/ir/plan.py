@@ -194,6 +194,11 @@ class Estimate:
         """Ticks for which the core waits, in total."""
         return self.stalls.cycles
 
+    @property
+    def latency_ticks(self) -> float:
+        """The latency, stalls included."""
+        return self.ticks + self.stalls.cycles
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
@@ -336,9 +341,3 @@ class Measurement:
     operators: tuple[OperatorTime, ...] = field(default_factory=tuple)
     stack_bytes: int = 0
     cores: CoresTime | None = None
-
-    def overhead(self, unsplit: Measurement | None) -> float | None:
-        """Return the overhead over the unsplit plan in percent; None without a latency in the same unit."""
-        if unsplit is None or unsplit.unit != self.unit or not unsplit.latency:
-            return None
-        return 100 * (self.latency / unsplit.latency - 1)

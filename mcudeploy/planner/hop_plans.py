@@ -100,7 +100,7 @@ def _own_overhead(base: Plan, limit: float, options: Options) -> float:
 
 
 def _ticks(plan: Plan) -> float:
-    return plan.estimate.ticks + plan.estimate.exposed_ticks
+    return plan.estimate.latency_ticks
 
 
 def _first_point(planned: Planned) -> HopPoint:

@@ -44,6 +44,12 @@ _UNSPLIT_SHARE = 0.2
 A search takes it from the effort of the first round, so it begins alike under every limit.
 """
 
+_TRANSFERS_SHARE = 0.2
+"""Effort for transfers of the unsplit plan between memories, as a share of the time limit, which excludes it.
+
+Rounds therefore are the same under every limit.
+"""
+
 _TRIAL_S = 5.0
 """Seconds of an ordinary PC in which a plan is built, and run in an emulator."""
 
@@ -300,7 +306,8 @@ def search_plans(
         schedule = unsplit_schedule(base, begin.part(_UNSPLIT_SHARE))
         times = shared_costs(base, Dataflow.of(base.graph), estimated(costs)(base.graph, ()))
         relocation = Budget(move_price(estimated(costs)), begin.part(_UNSPLIT_SHARE), times)
-        unsplit = unsplit_plan(base, board, schedule, relocation)
+        transfers = Effort.of(_TRANSFERS_SHARE * options.time_limit)
+        unsplit = unsplit_plan(base, board, schedule, relocation, transfers)
     if not searching:  # so that no tile is measured in vain
         if costs_of:
             unsplit = timed(unsplit, base, board, source, move_price(source))
@@ -319,7 +326,7 @@ def search_plans(
         source,
         guess,
         order=_order_in(cut.graph, unsplit),
-        unsplit_ticks=unsplit.estimate.ticks,
+        unsplit=unsplit.estimate,
         max_overhead=options.max_overhead,
         ram_limit=options.ram_limit,
     )

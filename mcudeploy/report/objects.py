@@ -64,7 +64,7 @@ def _(result: Fitted) -> JsonObject:
 
 def known_latency(made: Deployment) -> JsonObject:
     """Report the measured latency of a plan, and the estimate."""
-    measured = latency(made.board, made.measured(), made.baseline(), made.estimated_overhead)
+    measured = latency(made, made.measured(), made.baseline())
     return measured | modelled_latency(made)
 
 
@@ -171,20 +171,18 @@ def _elsewhere(made: Deployment) -> dict[str, list[str]]:
     return found
 
 
-def latency(
-    board: Board, measured: Measurement | None, unsplit: Measurement | None, estimated: float | None = None
-) -> JsonObject:
+def latency(made: Deployment, measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:
     """Report latency of a plan and of the unsplit plan, null if not measured, and the percent between them.
 
-    The percent is `estimated` if one of them was not measured: `overhead_source` says so.
+    The percent includes stalls for slow memories. It is `estimated` if one of them was not measured:
+    `overhead_source` says so.
     """
-    overhead = None if measured is None else measured.overhead(unsplit)
-    source = "measured"
+    overhead, source = made.overhead(measured, unsplit), "measured"
     if overhead is None:
-        overhead, source = estimated, "estimated"
+        overhead, source = made.estimated_overhead, "estimated"
     return {
-        "latency": _latency(board, measured),
-        "unsplit_latency": _latency(board, unsplit),
+        "latency": _latency(made.board, measured),
+        "unsplit_latency": _latency(made.board, unsplit),
         "overhead_percent": overhead,
         "overhead_source": None if overhead is None else source,
     }
@@ -279,10 +277,10 @@ def _(result: Flashed) -> JsonObject:
 def _(result: Tuned) -> JsonObject:
     made, measured = result.made, result.observed.measurement
     unsplit = None if result.unsplit is None else result.unsplit.measurement
-    overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
+    overhead, predicted = made.overhead(measured, unsplit), made.estimated_overhead
     return (
         plan(made, measured)
-        | latency(made.board, measured, unsplit, predicted)
+        | latency(made, measured, unsplit)
         | {
             "measurers": result.measurers,
             "predicted_overhead_percent": predicted,
@@ -308,7 +306,7 @@ def _(result: Measured) -> JsonObject:
     if result.timing != "instructions":
         known = measured["overhead_percent"], measured["overhead_source"]
         measured |= counted_report(result, measured)
-        if measured["latency"]["unit"] == ran.observed.measurement.unit:
+        if result.timing == "traffic" or measured["latency"]["unit"] == ran.observed.measurement.unit:
             measured["overhead_percent"], measured["overhead_source"] = known
         measured["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
     planned = plan(made, ran.observed.measurement) | modelled_latency(made)
@@ -333,7 +331,7 @@ def measurement(ran: Ran) -> JsonObject:
     kernels[MOVES] = MOVE, MOVE
     total = sum(time.ticks for time in observed.operators) or 1
     return {
-        **latency(made.board, observed, ran.unsplit, made.estimated_overhead),
+        **latency(made, observed, ran.unsplit),
         "stack_bytes": observed.stack_bytes,
         "total_ram_bytes": ran.firmware.sizes.static_ram_bytes + observed.stack_bytes,
         "operators": [

@@ -41,7 +41,7 @@ def deployed(path: Path, board: str, **options: object) -> Deployment:
 
 def subject(made: Deployment) -> html.Subject:
     return html.Subject(
-        made, objects.plan(made) | objects.latency(made.board, None, None, made.estimated_overhead)
+        made, objects.plan(made) | objects.latency(made, None, None)
     )
 
 

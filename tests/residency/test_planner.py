@@ -221,3 +221,16 @@ def test_where_a_step_is_tight_the_operand_that_waits_least_is_direct() -> None:
     assert tight_operands(trace, 800) == [frozenset()]
     assert tight_operands(trace, 500) == [frozenset({2})]
     assert tight_operands(trace, 200) == [frozenset({1, 2})]
+
+
+def test_a_step_without_room_reads_an_item_in_the_slow_memory_that_is_in_the_fast_one() -> None:
+    items = (Item("a", 300), Item("b", 300, kept=True))
+    write, read = ItemAccess(0, True, 0, 300), ItemAccess(0, False, 0, 300)
+    steps = (
+        TraceStep("first", 10, (write,)),
+        TraceStep("second", 10, (read, ItemAccess(1, True, 1, 600))),
+    )
+    trace, link = Trace(items, steps), MemoryLink(1, 1)
+    plan = plan_residency(trace, 500, link, recompute=False, effort=Effort.of(0.1))
+    assert plan is not None and plan.exposed_cycles > 0
+    check_residency(plan, trace, 500)

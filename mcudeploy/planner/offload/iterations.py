@@ -15,7 +15,6 @@ from mcudeploy.ir.plan import Layout, Plan, Transfer, memories_of
 from mcudeploy.ir.trace import Residency
 from mcudeploy.planner.offload.access_trace import IoPlacement, draft_of, io_placements
 from mcudeploy.planner.offload.memory_pair import MemoryPair
-from mcudeploy.planner.offload.offload import plan_residency
 from mcudeploy.planner.offload.passive import passive_plan, tight_operands
 from mcudeploy.planner.offload.room import Offloading
 from mcudeploy.planner.place.arena import Budget
@@ -57,8 +56,7 @@ class Iterations(Offloading):
         """Return the residency decided by the step times; None if there is none."""
 
         def residency(capacity: int) -> Residency | None:
-            part = effort.part(1 / 2)
-            return plan_residency(self.trace, capacity, self.link, recompute=False, effort=part)
+            return self.residency(capacity, effort.part(1 / 2))
 
         return self.packed(residency, budget)
 

@@ -112,7 +112,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     at = np.arange(count, count + items)
     needed = np.full(items, -1, np.int64)
     live, listed = np.empty(items, np.int64), np.zeros(items, np.bool_)
-    alive, held, overflow, worst, most = 0, 0, 0.0, -1, 0
+    alive, held, pinned, overflow, worst, most = 0, 0, 0, 0.0, -1, 0
     for i in range(items):
         if table.loaded[i] or (table.fixed[i] and table.given[i]):
             back = seen.following[count + i]
@@ -121,10 +121,17 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 continue
             here[i], live[alive], listed[i], alive = True, i, True, alive + 1
             held += table.size[i]
+            pinned += table.size[i] * table.fixed[i]
         else:
             leaves[count + i] = 0
     for k in range(steps):
         lo, hi = seen.start[k], seen.start[k + 1]
+        work = table.work[sequence[k]]
+        need = work + pinned
+        for f in range(lo, hi):
+            i = table.item[seen.entry[f]]
+            need += table.size[i] * (not (table.fixed[i] and here[i]))
+        tight = need > capacity  # then no eviction of other items is enough
         f = lo
         while f < hi:  # an operand is present completely, or accessed directly completely
             e = seen.entry[f]
@@ -134,12 +141,12 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 whole = whole and here[i]
                 able = able and (k > 0 or clean[i] or not here[i])
                 g += 1
-            if able and not whole:
+            if able and (tight or not whole):
                 for h in range(f, g):
                     directly[h] = True
                     i = table.item[seen.entry[h]]
                     writes = table.writes[seen.entry[h]]
-                    if here[i] and (writes or not clean[i]):
+                    if here[i] and (tight or writes or not clean[i]):
                         here[i], leaves[at[i]], held = False, k, held - table.size[i]
                     clean[i] = True
             f = g
@@ -148,10 +155,10 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             needed[i] = k
             if not directly[f] and not here[i]:
                 here[i], missing[f], held = True, table.reads[seen.entry[f]], held + table.size[i]
+                pinned += table.size[i] * table.fixed[i]
                 if not listed[i]:
                     live[alive], listed[i] = i, True
                     alive += 1
-        work = table.work[sequence[k]]
         while held + work > capacity - slack:
             best, chosen = -np.inf, -1
             kept = 0
@@ -206,6 +213,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             over = over or (back >= 0 and not table.reads[seen.entry[back]])
             if over and not (table.fixed[i] and (back >= 0 or table.kept[i])):
                 here[i], held = False, held - table.size[i]
+                pinned -= table.size[i] * table.fixed[i]
                 if back < 0 and table.kept[i]:
                     leaves[f] = k + 1
             elif back >= 0 and force[seen.entry[back]] == LEAVE and not table.fixed[i] and table.linked:

@@ -8,8 +8,11 @@ items costs less, it is recomputed. Candidates are booked until every step fits.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 
@@ -66,6 +69,7 @@ class _Book:
     ) -> None:
         self._trace, self._times, self._link, self._makers = trace, times, link, makers
         self._order = list(range(len(trace.steps)))
+        # In order, since bookings of one direction do not overlap.
         self._outs: list[tuple[float, float]] = []
         self._ins: list[tuple[float, float]] = []
         self._present = {number for number, item in enumerate(trace.items) if not item.size_bytes}
@@ -79,13 +83,17 @@ class _Book:
         """Return the end of its transfer out, and the latest start of its transfer in, after those booked."""
         out, back = self._swap(gap)
         gone = self._times[gap.item, gap.lo] + self._trace.steps[gap.lo].cycles + out
-        for start, end in sorted(self._outs):
-            if start < gone and gone - out < end:
-                gone = end + out
+        first = bisect_right(self._outs, gone - out, key=itemgetter(1))
+        for start, end in islice(self._outs, first, None):
+            if start >= gone:
+                break
+            gone = end + out
         come = self._times[gap.item, gap.hi] - back
-        for start, end in sorted(self._ins, reverse=True):
-            if start < come + back and come < end:
-                come = start - back
+        for at in range(bisect_left(self._ins, come + back, key=itemgetter(0)) - 1, -1, -1):
+            start, end = self._ins[at]
+            if end <= come:
+                break
+            come = start - back
         return gone, come
 
     def free_time(self, gap: Gap) -> float:
@@ -114,8 +122,8 @@ class _Book:
             return False
         if linked:
             (gone, come), (out, back) = self._slots(gap), self._swap(gap)
-            self._outs.append((gone - out, gone))
-            self._ins.append((come, come + back))
+            insort(self._outs, (gone - out, gone))
+            insort(self._ins, (come, come + back))
         return linked
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import lcm
+from math import inf, lcm
 from typing import Self
 
+from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.timeline import timeline
 from mcudeploy.ir.engine import CPU
@@ -37,29 +38,56 @@ from mcudeploy.tiling.blocks import BlockId
 _TURNS = 6
 """Maximum number of reductions of the room if its residences do not pack."""
 
-_SHARE = 0.5
+_SHARE = 0.75
 """The fraction of the remaining effort for the residency of one plan."""
 
-_UNITS = 1200
-"""Effort of a layout per step, in addition to residency and moves."""
+_UNITS, _TRACE_UNITS = 400, 100
+"""Effort of a layout per step, in addition to residency and moves, and of a trace."""
+
+_HOPELESS = 2.5
+"""The ratio of a promised wait to the least wait found from which a placement is not tried."""
+
+_PROMISE_SHARE = 0.02
+"""The fraction of the effort for the first residency of each placement of graph inputs and outputs."""
+
+
+def promises(
+    draft: Draft, pair: MemoryPair, budget: Budget, cycles: Sequence[float]
+) -> list[tuple[float, Offloading]]:
+    """Return the placements of graph inputs and outputs, the one with the least latency first.
+
+    A short search for a residency makes the latency, in cycles. The steps take `cycles` each. A placement in
+    which a step does not fit is left out.
+    """
+    ranked = []
+    for io in io_placements(draft, pair.fast_bytes, takes_borders=pair.takes_borders):
+        budget.effort.spend(_TRACE_UNITS * len(draft.steps))
+        task = Offloading.of(draft, io, pair, budget).after(cycles)
+        residency = task.residency(pair.room, budget.effort.part(_PROMISE_SHARE))
+        if residency is not None:
+            ranked.append((residency.cycles, task))
+    return sorted(ranked, key=lambda each: each[0])
 
 
 def over_time(draft: Draft, pair: MemoryPair, budget: Budget, cycles: Sequence[float]) -> Iterator[Layout]:
     """Yield layouts of a schedule in which blocks leave the fast memory and return.
 
     The steps take `cycles` each, and exposed time is minimised. There is at most one layout for each way to
-    place graph inputs and outputs.
+    place graph inputs and outputs, those with the best promise first.
     """
-    for io in io_placements(draft, pair.fast_bytes, takes_borders=pair.takes_borders):
-        task = Offloading.of(draft, io, pair, budget).after(cycles)
+    ranked, work, best = promises(draft, pair, budget, cycles), sum(cycles), inf
+    for number, (promised, task) in enumerate(ranked, 1):
+        if promised - work > _HOPELESS * (best - work):
+            return
+        own = replace(budget, effort=budget.effort.part(1.0 if number == len(ranked) else _SHARE))
 
-        def residency(capacity: int, task: Offloading = task) -> Residency | None:
-            budget.effort.spend(_UNITS * len(draft.steps))
-            effort = budget.effort.part(_SHARE)
-            return plan_residency(task.trace, capacity, task.link, recompute=False, effort=effort)
+        def residency(capacity: int, task: Offloading = task, own: Budget = own) -> Residency | None:
+            own.effort.spend(_UNITS * len(draft.steps))
+            return task.residency(capacity, own.effort.part(_SHARE))
 
-        packed = task.packed(residency, budget)
+        packed = task.packed(residency, own)
         if packed is not None:
+            best = min(best, packed[0].cycles)
             yield packed[1]
 
 
@@ -91,6 +119,13 @@ class Offloading:
         timed = tuple(replace(step, cycles=float(each)) for step, each in steps)
         return replace(self, trace=replace(self.trace, steps=timed))
 
+    def residency(self, capacity: int, effort: Effort) -> Residency | None:
+        """Return the best residency found for a capacity in bytes; None if a step does not fit."""
+        try:
+            return plan_residency(self.trace, capacity, self.link, recompute=False, effort=effort)
+        except FitError:  # a single step
+            return None
+
     def packed(
         self, find: Callable[[int], Residency | None], budget: Budget
     ) -> tuple[Residency, Layout] | None:
@@ -100,10 +135,7 @@ class Offloading:
         """
         capacity = self.pair.room
         for _ in range(_TURNS):
-            try:
-                residency = find(capacity)
-            except FitError:  # a single step
-                return None
+            residency = find(capacity)
             if residency is None:
                 return None
             layout = self.lay_out(residency, budget)

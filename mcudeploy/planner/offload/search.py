@@ -257,7 +257,8 @@ def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
     That is the look-ahead plan, the gaps and repeats of the source's method, or repeats until little has to
     leave.
     """
-    first = OffloadSearch(task.trace, task.table, task.capacity, effort.part(1 / 3))
+    own = effort.part(1 / 3) if task.recompute else effort
+    first = OffloadSearch(task.trace, task.table, task.capacity, own)
     first.rules()
     method = "look-ahead"
     if task.table.linked and _by_policy(first, task):

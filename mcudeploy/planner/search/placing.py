@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
@@ -21,7 +22,7 @@ from mcudeploy.ir.plan import Estimate, Layout, Plan, Schedule, Split
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
-from mcudeploy.planner.offload.room import over_time
+from mcudeploy.planner.offload.room import over_time, promises
 from mcudeploy.planner.order.portfolio import DEFAULT, best_order
 from mcudeploy.planner.order.postponed import without_idle_memory
 from mcudeploy.planner.order.rpo import reverse_post_order
@@ -55,15 +56,31 @@ def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
     return replace(schedule, steps=tuple(schedule.steps[step] for step in order))
 
 
-def unsplit_plan(model: Model, board: Board, schedule: Schedule, relocation: Budget | None = None) -> Plan:
-    """Return the unsplit plan in this order, or in a depth-first one if that needs no larger arena."""
+def unsplit_plan(
+    model: Model,
+    board: Board,
+    schedule: Schedule,
+    relocation: Budget | None = None,
+    transfers: Effort | None = None,
+) -> Plan:
+    """Return the unsplit plan in this order, or in a depth-first one if that needs no larger arena.
+
+    `transfers`: the effort for blocks that temporarily leave the fast memory, if the core waits.
+    """
     tiled = whole(model.graph)
     plan = placed(model, board, tiled, schedule, relocation=relocation)
     if plan.layout.arena_bytes <= plan.estimate.peak_bytes and cost_key(plan, board)[:2] == (0, 0):
         return plan
     schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
     others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
-    return min((plan, *others), key=lambda one: cost_key(one, board))
+    plans = sorted((plan, *others), key=lambda one: cost_key(one, board))
+    if relocation is None or transfers is None:
+        return plans[0]
+    orders = {plan.schedule.steps: plan for plan in reversed(plans)}
+    for number, plan in enumerate(orders.values()):
+        own = replace(relocation, effort=transfers.part(1 / (len(orders) - number)))
+        plans += _over_time(plan, model, board, tiled, own)
+    return min(plans, key=lambda one: cost_key(one, board))
 
 
 def tagged_plan(model: Model, board: Board) -> Plan:
@@ -83,6 +100,11 @@ def cost_key(plan: Plan, board: Board) -> tuple[int, float, int]:
     beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
     exposed = plan.estimate.exposed_ticks
     return beyond, exposed and exposed + plan.estimate.ticks, plan.layout.arena_bytes
+
+
+def waits(plan: Plan, board: Board) -> bool:
+    """Return whether a core waits for a slow memory, or something has no room in the fast one."""
+    return MemoryPair.of(board) is not None and cost_key(plan, board)[:2] != (0, 0)
 
 
 def reordered(
@@ -127,10 +149,7 @@ def placed(
         leads=tiled.leads,
         parameters=model.parameters,
     )
-    plan = _stalled(plan, model, board, tiled, relocation)
-    if tags is not None or relocation is None:
-        return plan
-    return min((plan, *_over_time(plan, model, board, tiled, relocation)), key=lambda it: cost_key(it, board))
+    return _stalled(plan, model, board, tiled, relocation)
 
 
 def _stalled(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget | None) -> Plan:
@@ -146,7 +165,7 @@ def _over_time(
     plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget
 ) -> Iterator[Plan]:
     """Yield plans with offloading if the core would stall for slow memories, or if something does not fit."""
-    if relocation.costs is None or cost_key(plan, board)[:2] == (0, 0):
+    if relocation.costs is None or not waits(plan, board):
         return
     pair = MemoryPair.serving(plan, board)
     if pair is None:
@@ -160,6 +179,19 @@ def _over_time(
         yield made
         if made.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
             return
+
+
+def promised_ticks(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget) -> float:
+    """Return the latency of a plan with offloading that a short search promises, in ticks; inf without one.
+
+    The step times of `relocation` are needed.
+    """
+    pair = MemoryPair.serving(plan, board)
+    if pair is None or relocation.costs is None:
+        return inf
+    cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
+    ranked = promises(draft_of(tiled, plan, model.work, board), pair, relocation, cycles)
+    return min((latency for latency, _ in ranked), default=inf)
 
 
 def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget) -> Plan:

@@ -31,7 +31,7 @@ def front(
     chosen = [best or ranked[0]]
     for plan in ranked:
         smaller = placing.cost_key(plan, board) < placing.cost_key(chosen[0], board)
-        if plan.estimate.ticks < chosen[-1].estimate.ticks and not smaller:
+        if plan.estimate.latency_ticks < chosen[-1].estimate.latency_ticks and not smaller:
             chosen.append(plan)
     return tuple(chosen)
 

@@ -21,13 +21,13 @@ _SHARES = (0.9, 0.5, 0.3)
 
 
 def row_by_row(task: SearchTask) -> Iterator[Candidate]:
-    """Yield candidates that cut each operator separately, within the latency limit."""
+    """Yield candidates that cut each operator separately, within the latency limit with stalls."""
     space, work = task.space, task.lean.work
     segments = Segments(space.flow, space.order, work)
     room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
     for state in _states(space, work, room):
         ticks = task.variants.ticks(space.step_rows(state))
-        if ticks <= task.most_ticks:
+        if ticks <= task.most_latency:
             tiled = space.tiled(state)
             steps = segments.steps(space.sections(state))
             peak_bytes, peak_step = live_peak(tiled, steps, work)

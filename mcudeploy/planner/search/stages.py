@@ -34,6 +34,9 @@ _RECOMPUTED, _REORDERED = 2, 3
 _MOVED_SHARE = 0.1
 """Share of the effort left for the moves of a plan whose peak keeps a RAM limit that its arena exceeds."""
 
+_SWAPPED, _PROMISED_SHARE = 3, 0.3
+"""Number of plans of a round with a long search for transfers; the share of the effort for the short ones."""
+
 _PLAN_UNITS, _PACK_UNITS = 220, 120
 """Effort per step of a plan by first fit, with its kernels, and of offsets alone."""
 
@@ -43,7 +46,8 @@ class Round:
     """The input of a stage: the new candidates of its round, and the plans of all rounds within the limit.
 
     `made`: all plans built, including slower ones. `settled`: by stage, the plans on which it spent at most
-    half of its effort; more effort would give the same result.
+    half of its effort; more effort would give the same result. `promised`: the latency of plans whose core
+    waits, with offloading, by a short search. `offered`: the effort of the long search for some of them.
     """
 
     candidates: Sequence[Candidate]
@@ -52,6 +56,8 @@ class Round:
     made: list[Plan] = field(default_factory=list)
     recomputed: list[Recomputed] = field(default_factory=list)
     settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
+    promised: dict[Plan, float] = field(default_factory=dict)
+    offered: dict[Plan, float] = field(default_factory=dict)
 
     def settle(self, stage: str, plan: Plan, effort: Effort) -> None:
         """Mark a plan as settled for a stage, if the stage spent at most half of its effort."""
@@ -67,12 +73,18 @@ class Round:
 
 
 def run_stages(task: SearchTask, current: Round, effort: Effort, progress: Progress) -> None:
-    """Run all stages."""
+    """Run all stages.
+
+    If the core would wait for a slow memory, the search for transfers has as much effort again.
+    """
     for number, (name, stage) in enumerate(STAGES):
         if name:
             progress.stage(name)
         for plan in stage(task, current, effort.part(1 / (len(STAGES) - number))):
             current.add(task, [plan])
+    if _waits(task, current):
+        progress.stage("planning transfers between memories")
+        current.add(task, _swapped(task, current, effort.again()))
 
 
 def _made(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
@@ -86,10 +98,10 @@ def _made(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     yield best
     if task.nearly_fits(best):
         yield _with_moves(task, best, effort.part(_MOVED_SHARE))
-    rows = row_by_row(task) if best.estimate.exposed_ticks and current.number == 1 else ()
+    rows = tuple(row_by_row(task)) if best.estimate.exposed_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
         could = number < MADE_ANYWAY or worth_placing(task, candidate, current.plans)
-        if could and not effort.is_spent():
+        if could and (number <= len(rows) or not effort.is_spent()):
             plan = first_fit(task, candidate, effort)
             yield plan
             if task.nearly_fits(plan):
@@ -109,8 +121,10 @@ def _reordered(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
 
 
 def _relocated(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
-    """Yield plans whose blocks move or temporarily leave the fast memory, if such a plan could win."""
+    """Yield plans whose blocks move, if such a plan could win."""
     plans = current.plans
+    if _waits(task, current):
+        return
     for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
         if worth_moving(task, plan, plans):
             yield from _moved(task, current, plan, effort.part(0.7))
@@ -118,7 +132,7 @@ def _relocated(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
 
 def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     """Yield the best plan with cheaper moves and a better or proven order, and faster plans with moves."""
-    if not current.plans:
+    if not current.plans or _waits(task, current):
         return
     best, *faster = front(current.plans, task.board, task.ram_limit)
     yield from _moved(task, current, best, effort.part(0.7))
@@ -132,6 +146,31 @@ def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
         yield best
     for plan in faster:
         yield from _moved(task, current, plan, effort.part(0.2))
+
+
+def _waits(task: SearchTask, current: Round) -> bool:
+    """Whether the best plan waits for a slow memory, or something has no room."""
+    return bool(current.plans) and all(placing.waits(plan, task.board) for plan in current.plans)
+
+
+def _swapped(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+    """Yield the plans with the best promises with offloading."""
+    short = effort.part(_PROMISED_SHARE)
+    for plan in sorted(
+        (plan for plan in current.plans if not plan.layout.transfers and plan not in current.promised),
+        key=lambda one: placing.latency_bound(one, task.model, task.board),
+    ):
+        if worth_moving(task, plan, current.plans) and not short.is_spent():
+            tiled, model = task.tiled(plan), task.model.with_kernels(plan.kernels)
+            budget = Budget(task.price, short, task.variants)
+            current.promised[plan] = placing.promised_ticks(plan, model, task.board, tiled, budget)
+    ranked = sorted(current.promised, key=lambda plan: current.promised[plan])
+    for number, plan in enumerate(ranked[:_SWAPPED], 1):
+        part = effort.part(1.0 if number == _SWAPPED else 0.5)
+        worth = worth_moving(task, plan, current.plans) and current.promised[plan] < inf
+        if worth and part.left >= 1.2 * current.offered.get(plan, 0.0):
+            current.offered[plan] = part.left
+            yield from _moved(task, current, plan, part)
 
 
 def _moved(task: SearchTask, current: Round, plan: Plan, effort: Effort) -> Iterator[Plan]:

@@ -16,7 +16,7 @@ from mcudeploy.cost.tiles import (
     timed_blocks,
 )
 from mcudeploy.ir.block_rows import BlockRows
-from mcudeploy.ir.plan import Plan
+from mcudeploy.ir.plan import Estimate, Plan
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
@@ -32,8 +32,9 @@ class SearchTask:
 
     `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch.
     `variants`: the times by each kernel, with its scratch. For the results of a search `choose_kernels`
-    chooses among them. `unsplit_ticks`, `most_ticks`: latency of the unsplit plan, and the limit. Of plans
-    with arenas of at most `ram_limit` bytes the search takes the fastest, else the one with the smallest.
+    chooses among them. `unsplit_ticks`, `most_ticks`: latency of the unsplit plan, and the limit, both
+    without stalls; `most_latency`: the limit of a latency with stalls. Of plans with arenas of at most
+    `ram_limit` bytes the search takes the fastest, else the one with the smallest.
     """
 
     model: Model
@@ -46,6 +47,7 @@ class SearchTask:
     price: CopyCost
     unsplit_ticks: float
     most_ticks: float
+    most_latency: float
     ram_limit: float = inf
 
     @classmethod
@@ -57,22 +59,24 @@ class SearchTask:
         guess: CallTime | None,
         *,
         order: tuple[int, ...],
-        unsplit_ticks: float,
+        unsplit: Estimate,
         max_overhead: float,
         ram_limit: int | None,
     ) -> SearchTask:
         """Return the task for a model whose unsplit plan runs its operators, by position, in `order`.
 
-        `guess`: estimated times, if `tiles` measures; `max_overhead`: percent of the unsplit latency.
+        `guess`: estimated times, if `tiles` measures; `unsplit`: the estimate of that plan; `max_overhead`:
+        percent of its latency.
         """
         flow = Dataflow.of(model.graph)
         rivals = Rivals.of(model, guess)
         time = tiles(model.graph, tiles_tried(flow, rivals))
         variants = VariantTimes.of(model, flow, rivals, time)
-        most_ticks = unsplit_ticks * (1 + max_overhead / 100)
+        factor = 1 + max_overhead / 100
         return cls(
             model, model.min_scratch, board, Space.of(flow, order), tiles, time, variants,
-            move_price(tiles), unsplit_ticks, most_ticks, inf if ram_limit is None else ram_limit,
+            move_price(tiles), unsplit.ticks, unsplit.ticks * factor, unsplit.latency_ticks * factor,
+            inf if ram_limit is None else ram_limit,
         )  # fmt: skip
 
     def tiled(self, plan: Plan) -> TiledGraph:
@@ -80,8 +84,8 @@ class SearchTask:
         return TiledGraph(self.space.flow, plan.block_rows, plan.leads)
 
     def keeps(self, plan: Plan) -> bool:
-        """Return whether a plan keeps the latency limit."""
-        return plan.estimate.ticks <= self.most_ticks
+        """Return whether a plan could keep the latency limit: its stalls may still be avoided."""
+        return plan.estimate.ticks <= self.most_latency
 
     @property
     def sufficient_bytes(self) -> float:
