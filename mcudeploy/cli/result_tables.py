@@ -350,7 +350,8 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     order = f" (other orders need {least:,} B at least)" if unproven else ""
     bound = _bytes(report, "lower_bound_bytes")
     facts += hop_facts(report)
-    facts += [("live peak", f"{peak}{order}"), ("lower bound", f"{bound} in this order" if order else bound)]
+    scope = f"{'with these' if report.get('splits') else 'without'} cuts{', in this order' if order else ''}"
+    facts += [("live peak", f"{peak}{order}"), ("lower bound", f"{bound} {scope}")]
     if report.get("splits"):
         facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
         cuts = (

@@ -24,7 +24,7 @@ from mcudeploy.frontend.onnx.convert import (
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
-from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
+from mcudeploy.frontend.onnx.plain_forms import in_plain_forms, walk_depth_first
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of, import_domain, opset_of
 from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
@@ -61,6 +61,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
     own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
     kept = {name for state in parsed.states for name in (state.first, state.before, state.after)}
     flat, unrolled, chosen = _flat(proto, kept)
+    walk_depth_first(flat.graph, sorted(kept))
     require_windows_bounded(flat, _infos(flat))
     found = _typed(_modern(flat))
     proto, states = found.proto, Stateful(parsed.states)

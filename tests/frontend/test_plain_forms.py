@@ -11,9 +11,13 @@ from fuzzing.forms import FORMS, formed
 from fuzzing.generate import Trait, draw
 from onnx_files import build, node, save
 
+from mcudeploy.boards.board import load_board
 from mcudeploy.frontend import load
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.ir.graph import Graph
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans
 
 X = np.zeros((2, 4), np.float32)
 
@@ -44,7 +48,7 @@ def described(graph: Graph) -> list[object]:
     return [*found, [numbers[border.tensor] for border in graph.outputs]]
 
 
-@pytest.mark.parametrize("form", [name for name in FORMS if name != "order"])
+@pytest.mark.parametrize("form", FORMS)
 def test_int16_weights_in_any_form_are_integers(form: str, tmp_path: Path) -> None:
     base = load(save(int16_product(), tmp_path))
     other = load(save(formed(int16_product(), [form], 1), tmp_path))
@@ -61,8 +65,20 @@ def test_other_forms_of_a_graph_are_the_same_graph(
 ) -> None:
     model = draw(seed, traits).model
     base = described(load(save(model, tmp_path)))
-    for form in ("constants", "identities", "names", "defaults"):
+    for form in FORMS:
         assert described(load(save(formed(model, [form], seed), tmp_path))) == base, form
+
+
+@pytest.mark.parametrize(("seed", "traits"), [(1, ()), (5, ("decomposed", "batch"))])
+def test_other_forms_of_a_graph_get_equal_arenas(
+    seed: int, traits: tuple[Trait, ...], tmp_path: Path
+) -> None:
+    model, arenas = draw(seed, traits).model, []
+    for forms in ((), ("identities", "order", "names")):
+        read = load_model(save(formed(model, forms, seed), tmp_path))
+        found = find_plans(read, load_board("host"), Options(time_limit=0.1))
+        arenas.append([plan.layout.arena_bytes for plan in found.choices])
+    assert arenas[0] == arenas[1]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,30 @@ def in_plain_forms(proto: ModelProto, kept: Collection[str] = ()) -> None:
     _without_identities(graph, kept)
 
 
+def walk_depth_first(graph: GraphProto, kept: Collection[str] = ()) -> None:
+    """Order the nodes on which outputs and the values `kept` depend as a depth-first walk leaves them; the
+    others follow. The order in the file, which exporters choose freely, decides nothing.
+
+    The walk takes the last operand first: in cells of many branches the search then ends with smaller arenas.
+    """
+    makers = {name: node for node in graph.node for name in node.output if name}
+    ends = [*(value.name for value in graph.output), *kept]
+    waiting = [(makers[name], False) for name in reversed(ends) if name in makers]
+    ordered = dict[int, NodeProto]()
+    while waiting:
+        node, entered = waiting.pop()
+        if id(node) in ordered:
+            continue
+        if entered:
+            ordered[id(node)] = node
+            continue
+        inside = sorted({name for inner in graphs_in(node) for name in _read(inner)})
+        waiting.append((node, True))
+        waiting += [(makers[name], False) for name in (*inside, *node.input) if name in makers]
+    others = [node for node in graph.node if id(node) not in ordered]
+    refill(graph.node, [*ordered.values(), *others])
+
+
 def _constants_alone(graph: GraphProto) -> bool:
     """Make Constant nodes initializers, and initializers constants; return whether there were such."""
     there = {tensor.name for tensor in graph.initializer}
