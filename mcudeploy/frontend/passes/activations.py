@@ -94,7 +94,8 @@ class _Products:
         if second.size > 1 or not second[0]:
             return None
         if node.op == "Div":
-            return first / second[0]
+            quotient: _Polynomial = first / second[0]
+            return quotient
         square = np.polymul(first, first)
         powers: dict[float, _Polynomial] = {2.0: square, 3.0: np.polymul(square, first)}
         return powers.get(float(second[0]))
