@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from harness import check_against_onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 from single_node import (
     Quantized,
     bounded,
@@ -52,6 +54,33 @@ def test_axes_with_others_between_and_beside(axes: tuple[int, ...], keep: int) -
     for op in ("ReduceMean", "ReduceMax"):
         what = node(op, "x", "axes", constants={"axes": np.array(axes)}, keepdims=keep)
         check_float(what, {"x": normal(np.random.default_rng(3), (2, 3, 4, 5))})
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceMax"])
+def test_an_axis_whose_parts_were_channels(op: str) -> None:
+    """BC-ResNet normalises bands of frequencies apart, as channels, and reduces all frequencies."""
+    rng = np.random.default_rng(5)
+    constants = {
+        "apart": np.array([1, 12, 2, 5]),
+        "whole": np.array([1, 3, 8, 5]),
+        **{name: np.abs(normal(rng, (12,))) + 0.5 for name in ("g", "b", "m", "v")},
+    }
+    nodes = [
+        helper.make_node("Reshape", ["x", "apart"], ["bands"]),
+        helper.make_node("BatchNormalization", ["bands", "g", "b", "m", "v"], ["normal"]),
+        helper.make_node("Reshape", ["normal", "whole"], ["r"]),
+        helper.make_node(op, ["r"], ["mean"], axes=[2]),
+        helper.make_node("Add", ["r", "mean"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "bands",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 8, 5))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3, 8, 5))],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    check_against_onnx(model, {"x": normal(rng, (1, 3, 8, 5))})
 
 
 @pytest.mark.parametrize("channels", [2, 4, 8])

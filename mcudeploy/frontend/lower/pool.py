@@ -21,6 +21,7 @@ from mcudeploy.frontend.onnx.values import (
     image_index,
     image_positions,
     natural_shape,
+    positions,
 )
 from mcudeploy.frontend.onnx.windows import KernelWindow, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
@@ -199,9 +200,9 @@ def real_reduce(builder: Builder, node: Node) -> OnnxValue:
 def _reduced(
     builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], form: ResultForm
 ) -> OnnxValue:
-    read, shape, dimensions = _reduced_dimensions(builder, value, axes)
+    value, shape, dimensions = _reduced_dimensions(builder, value, axes)
     op, made = _reduction(REDUCTIONS[node.op], shape, dimensions)
-    tensor = builder.emit(op, (read,), made, form.dtype, form.quantization, nodes=form.nodes)
+    tensor = builder.emit(op, (value.tensor,), made, form.dtype, form.quantization, nodes=form.nodes)
     index = _reduced_index(value, axes, shape, dimensions)
     return OnnxValue(tensor, _without(index, axes, node), real=True)
 
@@ -224,7 +225,8 @@ def _stored_extreme(
     tensor = value.tensor
     if least:
         tensor = builder.looked_up(tensor, turned, meaning, (node,))
-    tensor, shape, dimensions = _reduced_dimensions(builder, replace(value, tensor=tensor), axes)
+    value, shape, dimensions = _reduced_dimensions(builder, replace(value, tensor=tensor), axes)
+    tensor = value.tensor
     rows, cols = (1 if place in dimensions else shape[place] for place in (0, 1))
     if dimensions != (2,):
         tensor = _maximum(builder, node, tensor, (rows, cols, shape[2]))
@@ -274,10 +276,10 @@ def _reduction(function: Reduction, shape: Shape, dimensions: tuple[int, ...]) -
 
 def _reduced_dimensions(
     builder: Builder, value: OnnxValue, axes: tuple[int, ...]
-) -> tuple[str, Shape, tuple[int, ...]]:
-    """The tensor, its shape and the stored dimensions that the ONNX axes are together.
+) -> tuple[OnnxValue, Shape, tuple[int, ...]]:
+    """The value, its stored shape, and the stored dimensions that the ONNX axes are together.
 
-    Tries the stored shape, then views of it.
+    Tries the stored shape, then views of it, and then puts the axes first.
     """
     merged = np.moveaxis(value.index, axes, range(-len(axes), 0))
     merged = merged.reshape(*merged.shape[: -len(axes)], -1)
@@ -291,5 +293,9 @@ def _reduced_dimensions(
             if not np.all(place == place[..., :1])
         )
         if prod(shape[dimension] for dimension in dimensions) == merged.shape[-1]:
-            return builder.viewed(value.tensor, shape), shape, dimensions
-    raise Unsupported(f"a reduction over axes {list(axes)} of a value that lies otherwise in memory")
+            return replace(value, tensor=builder.viewed(value.tensor, shape)), shape, dimensions
+    first = np.moveaxis(value.index, axes, range(len(axes)))
+    shape = (merged.shape[-1], 1, value.index.size // merged.shape[-1])
+    tensor = builder.arranged(value.tensor, first.reshape(shape))
+    index = np.moveaxis(positions(first.shape), range(len(axes)), axes)
+    return replace(value, tensor=tensor, index=index), shape, (0,)
