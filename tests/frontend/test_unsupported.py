@@ -124,3 +124,15 @@ def test_a_model_that_is_constant(tmp_path: Path) -> None:
     (found,) = problems(model, tmp_path)
     assert (found.node, found.op) == ("z", "output")
     assert "it does not depend on the inputs, as no output does" in found.reason
+
+
+@pytest.mark.parametrize("domain", ["onnx.brevitas", "qonnx.custom_op.general"])
+@pytest.mark.parametrize("imported", [False, True])
+def test_operators_of_qonnx_are_refused_with_the_way_out(domain: str, imported: bool, tmp_path: Path) -> None:
+    model = build([node("Quant", "x s z b", "y")], {"x": X}, ["y"], dict.fromkeys("szb", np.float32(4)))
+    model.graph.node[0].domain = domain
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, X.shape))
+    if imported:
+        model.opset_import.append(helper.make_opsetid(domain, 1))
+    with pytest.raises(ModelError, match="qonnx-convert --output-style qcdq"):
+        load(save(model, tmp_path))
