@@ -42,7 +42,7 @@ from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.recurrent import GATES, SCALED, Recurrent
+from mcudeploy.ops.recurrent import GATES, SCALED, Curve, Functions, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resample import Filter, Resample, resize_taps
 from mcudeploy.ops.resize import Resize, ResizedAxis, resize_samples
@@ -395,6 +395,10 @@ _SEQUENCES = (
 """Steps, inputs and cells of recurrent networks."""
 
 
+_KERAS = Functions(Curve("line", 0.2, 0.5, 0.0, 1.0), Curve("tanh"), Curve("tanh"))
+"""The functions of recurrent networks of Keras 1 and 2."""
+
+
 def _recurrent() -> Iterator[Graph]:
     """Yield networks over sequences, of each cell."""
     for steps, depth, hidden in _SEQUENCES:
@@ -411,11 +415,19 @@ def _recurrent() -> Iterator[Graph]:
                 name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()
             }
             for after in (False, True) if cell == "gru" else (False,):
-                op = Recurrent(cell, hidden, reset_after=after)
-                graph = one_operator(op, ((1, steps, depth),), DType.FLOAT32, constants)
-                yield graph
+                if cell != "rnn":
+                    graph = one_operator(
+                        Recurrent(cell, hidden, reset_after=after),
+                        ((1, steps, depth),),
+                        DType.FLOAT32,
+                        constants,
+                    )
+                    yield graph
                 if cell in SCALED:
                     yield _of_int8_weights(graph)
+                if cell in ("lstm", "gru", "rnn"):
+                    op = Recurrent(cell, hidden, reset_after=after, functions=_KERAS)
+                    yield one_operator(op, ((1, steps, depth),), DType.FLOAT32, constants)
 
 
 def _svdf(dtype: DType) -> Iterator[Graph]:

@@ -136,4 +136,23 @@ typedef struct {
     int32_t saturates; /* 0 or 1: a gate that is NaN or beyond FLT_MAX is FLT_MAX to its function */
 } mcud_cell_f32;
 
+enum {
+    MCUD_CURVE_LINE,      /* alpha * x + beta, in [min, max] */
+    MCUD_CURVE_SIGMOID,   /* 1 / (1 + exp(-x)) */
+    MCUD_CURVE_TANH,      /* alpha * tanh(beta * x) */
+    MCUD_CURVE_LEAKY,     /* x, or alpha * x below 0 */
+    MCUD_CURVE_ELU,       /* x, or alpha * (exp(x) - 1) below 0 */
+    MCUD_CURVE_THRESHOLD, /* x above alpha, else 0 */
+    MCUD_CURVE_SOFTSIGN,  /* x / (1 + |x|) */
+};
+
+/* A function in the cells of a recurrent network. */
+typedef struct {
+    int32_t kind; /* MCUD_CURVE_... */
+    float alpha;
+    float beta;
+    float min;
+    float max;
+} mcud_curve_f32;
+
 #endif

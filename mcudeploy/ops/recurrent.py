@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,43 @@ from mcudeploy.ir.opdef import (
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
 from mcudeploy.ops.packing import pack_fours, padded, scaled_weights
 
-Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu", "rnn_sigmoid"]
+Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu", "rnn_sigmoid", "rnn"]
+CurveKind = Literal["line", "sigmoid", "tanh", "leaky", "elu", "threshold", "softsign"]
 Result = Literal["steps", "last", "cell"]
 
-GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1}
-STATES: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1}
+GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1, "rnn": 1}
+STATES: dict[Cell, int] = {cell: 2 if cell == "lstm" else 1 for cell in GATES}
 SCALED: tuple[Cell, ...] = ("lstm", "gru")
 """Cells whose weights may be int8."""
 _SCALES = {"weights": "weight_scale", "recurrent": "recurrent_scale"}
 _FLOAT_BYTES = 4
+_CURVES = get_args(CurveKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A function in a cell; firmware/include/mcud_params.h defines each kind."""
+
+    kind: CurveKind
+    alpha: float = 1.0
+    beta: float = 1.0
+    low: float = -inf
+    high: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The functions of cells that are not the usual ones.
+
+    Functions of the gates (of h in a plain network), the candidate, and the cell state of an LSTM; `clip`:
+    limit of the absolute value of a gate's sum; `coupled`: the forget gate is 1 minus the input gate.
+    """
+
+    gate: Curve
+    candidate: Curve
+    state: Curve
+    clip: float = inf
+    coupled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +91,8 @@ class Recurrent(PlainOperator):
     """Limit of the absolute value of the cell state of an LSTM."""
     saturates: bool = False
     """Whether a NaN or infinite gate of an LSTM or GRU enters its function as the largest float32."""
+    functions: Functions | None = None
+    """Functions of the cell "rnn", and of an LSTM or GRU that is not the usual one."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Any result needs any input; every gate of a step multiplies the input and the state."""
@@ -89,8 +119,8 @@ class Recurrent(PlainOperator):
         return LoopNest(axes, reads, (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32. Raises ValueError for int8
-        tensors, and for constants that do not fit.
+        """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32, or cells_f32 for other functions.
+        Raises ValueError for int8 tensors, and for constants that do not fit.
         """
         require_same_dtype(*inputs, output)
         if is_int8(output):
@@ -122,11 +152,28 @@ class Recurrent(PlainOperator):
         scratch = _FLOAT_BYTES * (copied * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4)
         name, counts = f"{self.cell}_f32", self._counts(steps, depth)
         params = self._weights(_real_weights(constants)) | arrays | cell
+        if self.functions is not None:
+            return KernelCall("cells_f32", params | self._functions(self.functions), scratch, counts=counts)
         call = KernelCall(name, params, scratch, counts=counts)
         if "weight_scale" not in constants:
             return call
         params = self._weights(constants) | self._scales(constants) | arrays | cell
         return replace(call, others=(KernelCall(f"{name}_s8w", params, scratch, counts=counts),))
+
+    def _functions(self, functions: Functions) -> dict[str, ParamValue]:
+        """The parameters of cells_f32 that follow those of the usual cells."""
+        params: dict[str, ParamValue] = {}
+        for name in ("gate", "candidate", "state"):
+            curve: Curve = getattr(functions, name)
+            params |= {
+                f"{name}.kind": _CURVES.index(curve.kind),
+                f"{name}.alpha": curve.alpha,
+                f"{name}.beta": curve.beta,
+                f"{name}.min": curve.low,
+                f"{name}.max": curve.high,
+            }
+        gates, coupled = GATES[self.cell], int(functions.coupled)
+        return params | {"clip": functions.clip, "gates": gates, "coupled": coupled}
 
     def _weights(self, constants: Mapping[str, ConstantArray]) -> dict[str, ParamValue]:
         """The packed weights; those of a GRU's candidate are separate."""
@@ -188,6 +235,8 @@ class Recurrent(PlainOperator):
             "fours": steps * sum(blocks for blocks, _ in fours),
             "four_terms": steps * sum(blocks * length for blocks, length in fours),
         }
+        if self.functions is not None:
+            each["functions"] = steps * (gates + hidden * (self.cell == "lstm"))
         if self.cell == "gru":
             each["reset_after"] = steps * hidden * int(self.reset_after)
         return lambda _: each

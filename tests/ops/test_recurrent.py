@@ -102,6 +102,43 @@ def test_a_nan_goes_as_far_as_in_onnx_runtime(op: str, bias: bool) -> None:
         check(op, bias=bias, lost=True, linear_before_reset=1)
 
 
+@pytest.mark.parametrize(
+    ("op", "functions"),
+    [
+        ("LSTM", ["HardSigmoid", "Tanh", "Tanh"]),
+        ("LSTM", ["Sigmoid", "Softsign", "Relu"]),
+        ("LSTM", ["Sigmoid", "Relu", "ScaledTanh"]),
+        ("GRU", ["HardSigmoid", "Tanh"]),
+        ("GRU", ["Sigmoid", "LeakyRelu"]),
+        ("RNN", ["Elu"]),
+        ("RNN", ["Affine"]),
+        ("RNN", ["ThresholdedRelu"]),
+    ],
+)
+def test_other_functions(op: str, functions: list[str]) -> None:
+    """Each takes its numbers from the lists; others than the default ones for the direction backwards."""
+    numbers = {"activation_alpha": [0.3, 0.6], "activation_beta": [0.4, 0.8]}
+    check(op, activations=functions, results=(0, 1), **numbers)
+    usual = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Relu"]}[op]
+    check(op, activations=[*usual, *functions], direction="bidirectional", **numbers)
+
+
+def test_functions_have_default_numbers() -> None:
+    check("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"], peepholes=True)
+    check("GRU", activations=["HardSigmoid", "LeakyRelu"], linear_before_reset=1, states=True)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("op", GATES)
+def test_sums_of_gates_are_clipped(op: str, bias: bool) -> None:
+    check(op, bias=bias, clip=0.4, results=(0, 1))
+
+
+def test_the_forget_gate_follows_the_input_gate() -> None:
+    check("LSTM", input_forget=1, results=(0, 1, 2))
+    check("LSTM", input_forget=1, peepholes=True, clip=0.7)
+
+
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 @pytest.mark.parametrize(("op", "lengths"), [("LSTM", [3]), ("GRU", [2, 5, 1]), ("RNN", [4, 4])])
 def test_sequences_that_end_early(op: str, lengths: list[int], direction: str) -> None:

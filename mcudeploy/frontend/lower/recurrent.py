@@ -23,11 +23,37 @@ from mcudeploy.ops.int16 import TwiceScale
 from mcudeploy.ops.lstm_int8 import LstmInt8
 from mcudeploy.ops.lstm_int16 import LstmInt16
 from mcudeploy.ops.move import Slice
-from mcudeploy.ops.recurrent import GATES, SCALED, STATES, Cell, Recurrent, Result
+from mcudeploy.ops.recurrent import (
+    GATES,
+    SCALED,
+    STATES,
+    Cell,
+    Curve,
+    Functions,
+    Recurrent,
+    Result,
+)
 
 _Floats = NDArray[np.float32]
-_PLAIN: dict[str, Cell] = {"Tanh": "rnn_tanh", "Relu": "rnn_relu", "Sigmoid": "rnn_sigmoid"}
-_ACTIVATIONS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh")}
+_CELLS: dict[str, Cell] = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
+_PLAIN: dict[str, Cell] = {"tanh": "rnn_tanh", "relu": "rnn_relu", "sigmoid": "rnn_sigmoid"}
+_ACTIVATIONS = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh"), "RNN": ("tanh",)}
+_CURVES = {
+    "affine": Curve("line"),
+    "elu": Curve("elu"),
+    "hardsigmoid": Curve("line", 0.2, 0.5, 0.0, 1.0),
+    "leakyrelu": Curve("leaky", 0.01),
+    "relu": Curve("line", 1.0, 0.0, 0.0),
+    "scaledtanh": Curve("tanh"),
+    "sigmoid": Curve("sigmoid"),
+    "softsign": Curve("softsign"),
+    "tanh": Curve("tanh"),
+    "thresholdedrelu": Curve("threshold"),
+}
+"""Functions of cells with their default parameters, by their names in lower case."""
+_ALPHAS = ("affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu")
+_BETAS = ("affine", "hardsigmoid", "scaledtanh")
+"""Functions with each of the parameters."""
 _RESULTS: tuple[Result, ...] = ("steps", "last", "cell")
 _WEIGHTS, _RECURRENT, _BIAS, _FIRST_H = 1, 2, 3, 5
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -142,11 +168,12 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
     if reverse is None or hidden < 1:
         raise Unsupported("its direction or hidden_size is not one that ONNX knows")
     _require_plain(builder, node, steps)
-    cell = _cell(node, len(reverse))
-    states, keeps = _states(builder, node, cell, (len(reverse), hidden))
+    functions = _functions(node, len(reverse))
+    states, keeps = _states(builder, node, _CELLS[node.op], (len(reverse), hidden))
     arrays = [_array(builder, node, position, given=bool(states)) for position in range(8)]
     made = []
     for at, backwards in enumerate(reverse):
+        cell, unusual = functions[at]
         constants = _constants(node, cell, hidden, [None if a is None else _along(a, at) for a in arrays])
         if cell in SCALED:
             constants = _with_stored_weights(builder, node, at, constants)
@@ -157,7 +184,7 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
         clip = node.number("cell_clip", 0.0) if "cell_clip" in node.attributes else inf
         clipped = cell in ("lstm", "gru") and arrays[_BIAS] is not None  # by ONNX Runtime
         saturates = clipped and not node.domain
-        op = Recurrent(cell, hidden, "steps", backwards, after, keeps, clip, saturates)
+        op = Recurrent(cell, hidden, "steps", backwards, after, keeps, clip, saturates, unusual)
         made.append(_Direction(op, constants, own))
     return made
 
@@ -210,25 +237,56 @@ def _array(builder: Builder, node: Node, position: int, *, given: bool) -> _Floa
     return builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
 
 
-def _cell(node: Node, directions: int) -> Cell:
-    given = node.attributes.get("activations")
-    names = list(given) if isinstance(given, tuple) else []
-    if node.op == "RNN":
-        first = str(names[0]) if names else "Tanh"
-        if first not in _PLAIN or len(set(names)) > 1:
-            raise Unsupported(f"activations {names} are not supported; {', '.join(_PLAIN)} are")
-        return _PLAIN[first]
-    if names and tuple(map(str, names)) != _ACTIVATIONS[node.op] * directions:
-        raise Unsupported(f"activations {names} are not supported; {list(_ACTIVATIONS[node.op])} are")
-    return "lstm" if node.op == "LSTM" else "gru"
+def _functions(node: Node, directions: int) -> list[tuple[Cell, Functions | None]]:
+    """The cell of each direction, and its functions if it is not a usual one."""
+    usual = _ACTIVATIONS[node.op]
+    given = node.attributes.get("activations") or usual * directions
+    names = [str(name).lower() for name in given] if isinstance(given, tuple) else []
+    if len(names) != len(usual) * directions:
+        raise Unsupported(f"{len(names)} activations for {directions} directions of {node.op}")
+    unknown = sorted(set(names) - _CURVES.keys())
+    if unknown:
+        raise Unsupported(f"activations {unknown} are not supported; {', '.join(_CURVES)} are")
+    curves = _curves(node, names)
+    clip = node.number("clip", 0.0) if "clip" in node.attributes else inf
+    coupled = node.op == "LSTM" and node.integer("input_forget", 0) != 0
+    plain = clip == inf and not coupled
+    made: list[tuple[Cell, Functions | None]] = []
+    for first in range(0, len(names), len(usual)):
+        own = names[first : first + len(usual)]
+        if plain and node.op == "RNN" and own[0] in _PLAIN:
+            made.append((_PLAIN[own[0]], None))
+        elif plain and tuple(own) == usual:
+            made.append((_CELLS[node.op], None))
+        else:
+            gate, candidate, state = (*curves[first : first + len(usual)], *[_CURVES["tanh"]] * 2)[:3]
+            made.append((_CELLS[node.op], Functions(gate, candidate, state, clip, coupled)))
+    return made
+
+
+def _curves(node: Node, names: list[str]) -> list[Curve]:
+    """The functions; each takes its parameters from the front of the lists."""
+    alphas, betas = (_numbers(node, name) for name in ("activation_alpha", "activation_beta"))
+    curves = []
+    for name in names:
+        curve = _CURVES[name]
+        if name in _ALPHAS and alphas:
+            curve = replace(curve, alpha=alphas.pop(0))
+        if name in _BETAS and betas:
+            curve = replace(curve, beta=betas.pop(0))
+        curves.append(curve)
+    return curves
+
+
+def _numbers(node: Node, name: str) -> list[float]:
+    """A list of floats; an empty one if it is left out."""
+    given = node.attributes.get(name)
+    return [float(value) for value in given] if isinstance(given, tuple) else []
 
 
 def _require_plain(builder: Builder, node: Node, steps: int) -> None:
     if node.integer("layout", 0):
         raise Unsupported("layout=1 is not supported (nor by ONNX Runtime): transpose the input instead")
-    for name in ("clip", "input_forget", "activation_alpha", "activation_beta"):
-        if node.attributes.get(name):
-            raise Unsupported(f"attribute {name} is not supported")
     if node.input(4):
         lengths = builder.constant(node.input(4), "sequence_lens").value
         if not np.all(lengths == steps):
