@@ -102,10 +102,12 @@ RESTRICTIONS = {
     "Dropout": "inference",
     "Expand": "shape constant",
     "Gather": "computed indices that are outside take the nearest row",
-    "GRU": "constant weights; activations but Softplus; initial states also as inputs, kept with `--stateful`",
+    "GRU": "constant weights; activations but Softplus; initial states also "
+    "as inputs, kept with `--stateful`",
     "GridSample": "2-D images",
     "If": "of a computed condition both branches run; their results have the same type and shape",
-    "LSTM": "constant weights; activations but Softplus; initial states also as inputs, kept with `--stateful`",
+    "LSTM": "constant weights; activations but Softplus; initial states also "
+    "as inputs, kept with `--stateful`",
     "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",
     "LpPool": "1-D and 2-D",
     "LpNormalization": "p 1 or 2",
