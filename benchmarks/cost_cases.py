@@ -42,7 +42,7 @@ from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.recurrent import GATES, SCALED, Curve, Functions, Recurrent
+from mcudeploy.ops.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resample import Filter, Resample, resize_taps
 from mcudeploy.ops.resize import Resize, ResizedAxis, resize_samples
@@ -395,7 +395,7 @@ _SEQUENCES = (
 """Steps, inputs and cells of recurrent networks."""
 
 
-_KERAS = Functions(Curve("line", 0.2, 0.5, 0.0, 1.0), Curve("tanh"), Curve("tanh"))
+_KERAS = CellFunctions(CellFunction("line", 0.2, 0.5, 0.0, 1.0), CellFunction("tanh"), CellFunction("tanh"))
 """The functions of recurrent networks of Keras 1 and 2."""
 
 

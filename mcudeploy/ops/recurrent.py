@@ -39,7 +39,7 @@ _CURVES = get_args(CurveKind)
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class CellFunction:
     """A function in a cell; firmware/include/mcud_params.h defines each kind."""
 
     kind: CurveKind
@@ -50,16 +50,16 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Functions:
+class CellFunctions:
     """The functions of cells that are not the usual ones.
 
     Functions of the gates (of h in a plain network), the candidate, and the cell state of an LSTM; `clip`:
     limit of the absolute value of a gate's sum; `coupled`: the forget gate is 1 minus the input gate.
     """
 
-    gate: Curve
-    candidate: Curve
-    state: Curve
+    gate: CellFunction
+    candidate: CellFunction
+    state: CellFunction
     clip: float = inf
     coupled: bool = False
 
@@ -91,7 +91,7 @@ class Recurrent(PlainOperator):
     """Limit of the absolute value of the cell state of an LSTM."""
     saturates: bool = False
     """Whether a NaN or infinite gate of an LSTM or GRU enters its function as the largest float32."""
-    functions: Functions | None = None
+    functions: CellFunctions | None = None
     """Functions of the cell "rnn", and of an LSTM or GRU that is not the usual one."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -160,11 +160,11 @@ class Recurrent(PlainOperator):
         params = self._weights(constants) | self._scales(constants) | arrays | cell
         return replace(call, others=(KernelCall(f"{name}_s8w", params, scratch, counts=counts),))
 
-    def _functions(self, functions: Functions) -> dict[str, ParamValue]:
+    def _functions(self, functions: CellFunctions) -> dict[str, ParamValue]:
         """The parameters of cells_f32 that follow those of the usual cells."""
         params: dict[str, ParamValue] = {}
         for name in ("gate", "candidate", "state"):
-            curve: Curve = getattr(functions, name)
+            curve: CellFunction = getattr(functions, name)
             params |= {
                 f"{name}.kind": _CURVES.index(curve.kind),
                 f"{name}.alpha": curve.alpha,

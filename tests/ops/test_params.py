@@ -41,7 +41,7 @@ from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.recurrent import GATES, SCALED, Curve, Functions, Recurrent
+from mcudeploy.ops.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resample import Resample, Taps
 from mcudeploy.ops.resize import Resize, resize_samples
@@ -250,7 +250,11 @@ def sample_calls() -> list[KernelCall]:
             "initial": (10,),
         }
         states = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
-        functions = Functions(Curve("tanh"), Curve("elu"), Curve("line")) if cell == "rnn" else None
+        functions = (
+            CellFunctions(CellFunction("tanh"), CellFunction("elu"), CellFunction("line"))
+            if cell == "rnn"
+            else None
+        )
         calls.append(_call(Recurrent(cell, 5, functions=functions), ((1, 6, 4),), DType.FLOAT32, states))
         if cell in SCALED:
             scales = {f"{name}_scale": np.ones(5 * gates, np.float32) for name in ("weight", "recurrent")}

@@ -28,8 +28,8 @@ from mcudeploy.ops.recurrent import (
     SCALED,
     STATES,
     Cell,
-    Curve,
-    Functions,
+    CellFunction,
+    CellFunctions,
     Recurrent,
     Result,
 )
@@ -39,16 +39,16 @@ _CELLS: dict[str, Cell] = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
 _PLAIN: dict[str, Cell] = {"tanh": "rnn_tanh", "relu": "rnn_relu", "sigmoid": "rnn_sigmoid"}
 _ACTIVATIONS = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh"), "RNN": ("tanh",)}
 _CURVES = {
-    "affine": Curve("line"),
-    "elu": Curve("elu"),
-    "hardsigmoid": Curve("line", 0.2, 0.5, 0.0, 1.0),
-    "leakyrelu": Curve("leaky", 0.01),
-    "relu": Curve("line", 1.0, 0.0, 0.0),
-    "scaledtanh": Curve("tanh"),
-    "sigmoid": Curve("sigmoid"),
-    "softsign": Curve("softsign"),
-    "tanh": Curve("tanh"),
-    "thresholdedrelu": Curve("threshold"),
+    "affine": CellFunction("line"),
+    "elu": CellFunction("elu"),
+    "hardsigmoid": CellFunction("line", 0.2, 0.5, 0.0, 1.0),
+    "leakyrelu": CellFunction("leaky", 0.01),
+    "relu": CellFunction("line", 1.0, 0.0, 0.0),
+    "scaledtanh": CellFunction("tanh"),
+    "sigmoid": CellFunction("sigmoid"),
+    "softsign": CellFunction("softsign"),
+    "tanh": CellFunction("tanh"),
+    "thresholdedrelu": CellFunction("threshold"),
 }
 """Functions of cells with their default parameters, by their names in lower case."""
 _ALPHAS = ("affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu")
@@ -237,7 +237,7 @@ def _array(builder: Builder, node: Node, position: int, *, given: bool) -> _Floa
     return builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
 
 
-def _functions(node: Node, directions: int) -> list[tuple[Cell, Functions | None]]:
+def _functions(node: Node, directions: int) -> list[tuple[Cell, CellFunctions | None]]:
     """The cell of each direction, and its functions if it is not a usual one."""
     usual = _ACTIVATIONS[node.op]
     given = node.attributes.get("activations") or usual * directions
@@ -251,7 +251,7 @@ def _functions(node: Node, directions: int) -> list[tuple[Cell, Functions | None
     clip = node.number("clip", 0.0) if "clip" in node.attributes else inf
     coupled = node.op == "LSTM" and node.integer("input_forget", 0) != 0
     plain = clip == inf and not coupled
-    made: list[tuple[Cell, Functions | None]] = []
+    made: list[tuple[Cell, CellFunctions | None]] = []
     for first in range(0, len(names), len(usual)):
         own = names[first : first + len(usual)]
         if plain and node.op == "RNN" and own[0] in _PLAIN:
@@ -260,11 +260,11 @@ def _functions(node: Node, directions: int) -> list[tuple[Cell, Functions | None
             made.append((_CELLS[node.op], None))
         else:
             gate, candidate, state = (*curves[first : first + len(usual)], *[_CURVES["tanh"]] * 2)[:3]
-            made.append((_CELLS[node.op], Functions(gate, candidate, state, clip, coupled)))
+            made.append((_CELLS[node.op], CellFunctions(gate, candidate, state, clip, coupled)))
     return made
 
 
-def _curves(node: Node, names: list[str]) -> list[Curve]:
+def _curves(node: Node, names: list[str]) -> list[CellFunction]:
     """The functions; each takes its parameters from the front of the lists."""
     alphas, betas = (_numbers(node, name) for name in ("activation_alpha", "activation_beta"))
     curves = []
