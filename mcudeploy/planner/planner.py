@@ -332,7 +332,9 @@ def search_plans(
     )
 
     rounds = effort.rounds(options.time_limit)
-    split = split_plans(task, rounds, unsplit, stored or start, report=report, progress=progress)
+    split = split_plans(
+        task, rounds, unsplit, stored or start, tries=tiles is not None, report=report, progress=progress
+    )
     interrupted, points = split.interrupted, split.points
     return Planned(
         models, split.plans, unsplit, split.search, costs_of, interrupted, objective=unit, points=points

@@ -17,9 +17,12 @@ import mcudeploy
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, LatencyError
+from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Search
+from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans
 from tests import reports
 
 HOST = load_board("host")
@@ -77,6 +80,16 @@ def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> No
 def test_a_stored_plan_over_the_limit_is_not_taken(model: Path, stored: Path) -> None:
     options = Options(time_limit=NO_TIME, max_overhead=0, plan_file=stored, resume=True)
     assert not api.plan_model(model, HOST, options).plan.splits
+
+
+def test_a_device_tries_the_plan_that_its_search_starts_from_even_if_tiles_say_that_it_is_slow(
+    model: Path,
+) -> None:
+    board, options = load_board("mps2-an386"), Options(time_limit=NO_TIME, max_overhead=0)
+    start = api.plan_model(model, board, Options(time_limit=5, max_overhead=50)).plan
+    net, tiles = read_model(model, options, isa=board.isa), estimated(load_costs(board.core))
+    assert find_plans(net, board, options, tiles, start=start).candidates[0].splits == start.splits
+    assert not find_plans(net, board, options, start=start).candidates
 
 
 def test_a_stored_plan_says_whether_the_input_is_streamed(model: Path, tmp_path: Path) -> None:

@@ -56,12 +56,15 @@ def split_plans(
     unsplit: Plan,
     stored: Plan | None = None,
     *,
+    tries: bool = False,
     report: Report = no_report,
     progress: Progress = SILENT,
 ) -> Splits:
     """Search in rounds and build plans from the candidates of each.
 
-    The search starts from a stored plan if that has the model's form. `budgets`: the effort of each round.
+    The search starts from a stored plan if that has the model's form. `tries`: a device runs the plans, so a
+    better stored plan is the first of them, even if it misses the latency limit by the sum of its tiles.
+    `budgets`: the effort of each round.
     A round continues the previous search, and depends only on the efforts up to its own. More rounds
     therefore find every plan that fewer rounds find. A later round replaces the best plan only by one that
     costs no more memory.
@@ -109,8 +112,14 @@ def split_plans(
         )
     points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in current.made})
     ranked = front((*current.plans, unsplit), task.board, task.ram_limit, best)
-    better = takewhile(lambda plan: plan is not unsplit, ranked)
-    return Splits(tuple(better), outcome.search, interrupted, points)
+    better = tuple(takewhile(lambda plan: plan is not unsplit, ranked))
+    least = sort_key(ranked[0], task.board, task.ram_limit)
+    first = [
+        plan
+        for plan in made
+        if tries and not task.keeps(plan) and sort_key(plan, task.board, task.ram_limit) < least
+    ]
+    return Splits((*first, *better), outcome.search, interrupted, points)
 
 
 def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
