@@ -173,7 +173,23 @@ def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tup
             ]
             operator = replace(operator, inputs=(*operator.inputs, *others))  # noqa: PLW2901
         result.append(operator)
-    return tuple(result)
+    return _in_order(result)
+
+
+def _in_order(operators: Sequence[Operator]) -> tuple[Operator, ...]:
+    """The operators, each after those whose results it takes, otherwise in the order given."""
+    makers = {operator.output: operator for operator in operators}
+    ordered = dict[str, Operator]()
+    for operator in operators:
+        waiting = [operator]
+        while waiting:
+            last = waiting[-1]
+            needed = [makers[name] for name in last.inputs if name in makers and name not in ordered]
+            if needed and len(waiting) <= len(operators):  # more wait only if they depend on each other
+                waiting.append(needed[0])
+            else:
+                ordered[waiting.pop().output] = last
+    return tuple(ordered.values())
 
 
 def _views(operators: Sequence[Operator], tensor: str) -> set[str]:
