@@ -99,7 +99,8 @@ LONGEST = {"step": 3, "operator": "conv_0", "time": None}
 COSTS = {"stack_unknown": "no compiler", "longest_step": LONGEST}
 BUILD = {"files": ["model.c", "model.h"], "name": "model", "selftest": True} | SIZES | PLAN | VERDICT | COSTS
 STACK = {"stack_bytes": 300, "stack_bound_bytes": 316, "library_stack_bound_bytes": 240}
-RUN = PLAN | SIZES | MEASURE | VERDICT | STACK | {"total_ram_bytes": 2400, "outputs": [OUTPUT]}
+RUN = PLAN | SIZES | MEASURE | VERDICT | STACK
+RUN |= {"total_ram_bytes": 2400, "outputs": [OUTPUT], "inputs": [], "warnings": []}
 CHECK = {
     "supported": True,
     "problems": [],
