@@ -51,7 +51,8 @@
 #define MCUD_FENCES 0
 #endif
 
-/* Apart from its caller a block keeps its sums in registers; a compiler that does not know how may inline it. */
+/* A function that is not inlined: apart from its caller, a loop keeps its sums in registers. Other compilers than GCC
+ * and Clang may inline it. */
 #if defined(__GNUC__)
 #define MCUD_APART __attribute__((noinline, unused)) static
 #else

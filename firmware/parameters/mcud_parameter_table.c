@@ -128,7 +128,7 @@ uint32_t mcud_parameters_stated_crc(const uint8_t *header)
     return get_field(header + CRC_AT);
 }
 
-/* Whether the ranges hold for some bytes of the values. `at`: their offset, which is even, as their number is. */
+/* Whether `count` bytes of the values keep the ranges. `at` is their offset; both are even. */
 static int are_in_range(const mcud_parameter_table *table, const uint8_t *bytes, uint32_t at, uint32_t count)
 {
     for (uint32_t i = 0; i < table->range_count; i++) {
@@ -145,7 +145,7 @@ static int are_in_range(const mcud_parameter_table *table, const uint8_t *bytes,
     return 1;
 }
 
-/* What a read without success says of its slot. */
+/* The status of a slot whose read returned `result`, which is not 0. */
 static uint32_t status_of(uint32_t result)
 {
     const int says_why = result == MCUD_PARAMETERS_ABSENT || result == MCUD_PARAMETERS_CORRUPT;
@@ -191,8 +191,8 @@ static int is_later(uint32_t sequence, uint32_t other)
     return sequence - other - 1u < 0x7FFFFFFFu;
 }
 
-/* The newest intact blob, or the larger status of two slots without one. A slot that could not be read may have a newer
- * blob than the other: the status is then MCUD_PARAMETERS_STORAGE. */
+/* The newest intact blob, or the larger status of two slots without one. A slot that cannot be read may have a newer blob
+ * than the other: the status is then MCUD_PARAMETERS_STORAGE. */
 static slot_content newest(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
 {
     const slot_content one = examine(table, storage, 0);

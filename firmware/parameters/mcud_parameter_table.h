@@ -4,7 +4,7 @@
 
 #include "mcud_parameters.h"
 
-/* 16-bit numbers among the values that index an array or count what is in it: a larger one than `most` would lead out of
+/* 16-bit numbers among the values, which index an array or count its elements. One above `most` would lead outside of
  * the array. */
 typedef struct {
     uint32_t offset; /* in the values, even */
@@ -18,7 +18,7 @@ typedef struct {
     uint8_t *begun;      /* 0 until the values are set for the first time; NULL if zeros are the initial values */
     uint32_t bytes;      /* a multiple of MCUD_PARAMETERS_GRAIN */
     uint8_t hash[8];
-    const mcud_parameter_range *ranges; /* that blobs keep */
+    const mcud_parameter_range *ranges; /* which blobs must keep */
     uint32_t range_count;
 } mcud_parameter_table;
 

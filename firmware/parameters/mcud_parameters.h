@@ -37,15 +37,18 @@ enum {
     MCUD_PARAMETERS_LAYOUT = 4,  /* another layout version */
     MCUD_PARAMETERS_CORRUPT = 5, /* truncated or changed: wrong CRC */
     MCUD_PARAMETERS_UNSTABLE = 6, /* the storage changed while it was read: the parameters are the initial ones */
-    MCUD_PARAMETERS_MISALIGNED = 7, /* the address of a blob is no multiple of 4 */
+    MCUD_PARAMETERS_MISALIGNED = 7, /* the address of a blob is not a multiple of 4 */
     MCUD_PARAMETERS_INVALID = 8 /* the CRC is right, but a count or a label among the values is out of its range */
 };
 
-/* Two slots, each with room for a blob; in flash, each in separate sectors. Callbacks return 0, or 1 for a failure. A slot
- * whose read failed may hold the newest blob: nothing is then loaded, erased or written. Two further results of read say
- * that a slot holds none: MCUD_PARAMETERS_ABSENT for one that does not exist (a message is slot 0 alone), and
- * MCUD_PARAMETERS_CORRUPT for bytes that can never be read (an ECC error after a torn write). Offsets count from the start of a slot. Offsets and bytes of a write are multiples of MCUD_PARAMETERS_GRAIN,
- * and a save writes no byte twice. A save first erases the slot that it writes; erase may be NULL where that needs nothing. */
+/* Two slots, each with room for a blob; in flash, each in separate sectors. Offsets count from the start of a slot.
+ *
+ * Callbacks return 0, or 1 for a failure. A slot whose read failed may hold the newest blob: nothing is then loaded, erased
+ * or written. Two further results of read say that a slot holds no blob: MCUD_PARAMETERS_ABSENT if there is no such slot (a
+ * message is slot 0 alone), and MCUD_PARAMETERS_CORRUPT if its bytes can never be read (an ECC error after a torn write).
+ *
+ * Offsets and bytes of a write are multiples of MCUD_PARAMETERS_GRAIN, and a save writes no byte twice. A save first erases
+ * the slot that it writes; erase may be NULL where that needs nothing. */
 typedef struct {
     uint32_t (*read)(void *user, uint32_t slot, uint32_t offset, void *to, uint32_t bytes);
     uint32_t (*write)(void *user, uint32_t slot, uint32_t offset, const void *from, uint32_t bytes);

@@ -31,7 +31,7 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
     return w;
 }
 
-/* The same of one channel. */
+/* Adds the products of x[values] and one channel's weights for it; returns the weights after them. */
 static inline const int32_t *mcud_dot_one_s8(const int8_t *x, int32_t values, const int32_t *w, int32_t *sum)
 {
     int32_t a = *sum;

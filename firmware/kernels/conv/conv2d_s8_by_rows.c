@@ -5,7 +5,7 @@
 #include "mcud_dot_row_s8.h"
 #include "mcud_dot_s8.h"
 
-/* Adds the values of rows to the sum of the input; returns it in the last call, else 0. */
+/* Adds the values of these rows to the sum of the input. Returns the sum in the last call, else 0. */
 MCUD_APART int32_t input_total(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
@@ -21,7 +21,7 @@ MCUD_APART int32_t input_total(const mcud_op *op, int32_t first_row, int32_t end
     return (uint32_t)end_row < op->rows ? 0 : total;
 }
 
-/* The last one to three channels, with a record each; `total` is the sum of the input. */
+/* The last one to three channels, by records of one channel; `total` is the sum of the input. */
 MCUD_APART void add_ones(const mcud_op *op, int32_t first_row, int32_t end_row, const mcud_finish_s8 *finish,
                          int32_t total)
 {

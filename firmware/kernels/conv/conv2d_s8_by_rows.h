@@ -4,8 +4,8 @@
  *
  * in[0]    int8 [op->rows][row_values]
  * out      int8 [1][1][output_channels]
- * scratch  int32_t [output_channels], the sums, and where there are offsets the sum of the input, kept from the first
- *          call to the last
+ * scratch  int32_t [output_channels], the sums; with offsets also int32_t [1], the sum of the input. Both are kept
+ *          from the first call to the last.
  */
 #ifndef MCUD_CONV2D_S8_BY_ROWS_H
 #define MCUD_CONV2D_S8_BY_ROWS_H
@@ -15,7 +15,7 @@
 
 typedef struct {
     const int32_t *packed_weights; /* [fours of output channels, then single ones], see mcud_dot_row_s8.h */
-    const int16_t *offsets; /* [output_channels], what weights of nine bits are more than the packed ones; or NULL */
+    const int16_t *offsets; /* [output_channels], to add to the packed weights of a channel; NULL without */
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
     mcud_channel_quant quant;
