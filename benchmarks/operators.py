@@ -90,7 +90,7 @@ RESTRICTIONS = {
     "CenterCropPad": "sizes constant",
     "Compress": "condition constant",
     "Concat": "constants at the ends, which take the flash of the whole result",
-    "Conv": "3-D: float32, by 2-D convolutions; weights that are computed: of one image, in float32",
+    "Conv": "3-D: float32, by 2-D convolutions; computed weights: one image, float32",
     "ConvInteger": "weights and zero points constant; read by Cast to float32",
     "ConvTranspose": "weights constant, int8 ones stay integers; 3-D: float32",
     "CumProd": "of float32; axis constant",
@@ -105,7 +105,7 @@ RESTRICTIONS = {
     "GRU": "constant weights; activations but Softplus; initial states also "
     "as inputs, kept with `--stateful`",
     "GridSample": "2-D images",
-    "If": "of a computed condition both branches run; their results have the same type and shape",
+    "If": "if the condition is computed, both branches run; their results have one type and shape",
     "LSTM": "constant weights; activations but Softplus; initial states also "
     "as inputs, kept with `--stateful`",
     "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",

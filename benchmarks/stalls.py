@@ -1,4 +1,4 @@
-"""Plans models whose fast memory is too small, and holds the time that the core waits to its limits.
+"""Plan models whose fast memory is too small, and compare the time that the core waits with limits.
 
     python benchmarks/stalls.py MODELS [NAME ...]
 
@@ -61,12 +61,12 @@ def rows(models: Path, names: list[str]) -> list[tuple[str, str, float, float]]:
     def waits(name: str, limits: str, seconds: float) -> float:
         return plan_of(paths[name], limits, seconds).estimate.exposed_ticks
 
-    found = [(*case, waits(*case, 40), limit) for case, limit in MOST_CYCLES.items() if case[0] in names]
-    found += [(*case, waits(*case, 10), RATIO * waits(*case, 60)) for case in SHORT if case[0] in names]
+    cases = [(*case, waits(*case, 40), limit) for case, limit in MOST_CYCLES.items() if case[0] in names]
+    cases += [(*case, waits(*case, 10), RATIO * waits(*case, 60)) for case in SHORT if case[0] in names]
     if TRAINED[0] in names:
         split, whole = (step_cycles(paths[TRAINED[0]], TRAINED[1], split=split) for split in (True, False))
-        found.append((*TRAINED, split, TRAINED_RATIO * whole))
-    return found
+        cases.append((*TRAINED, split, TRAINED_RATIO * whole))
+    return cases
 
 
 def main() -> int:
@@ -78,13 +78,13 @@ def main() -> int:
     every = [*(name for name, _ in MOST_CYCLES), *(name for name, _ in SHORT), TRAINED[0]]
     parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args()
-    found = rows(arguments.models, arguments.names or every)
+    cases = rows(arguments.models, arguments.names or every)
     print("| model | memory | cycles | limit | |\n|---|---|---|---|---|")
-    for name, limits, cycles, limit in found:
+    for name, limits, cycles, limit in cases:
         print(
             f"| {name} | `{limits}` | {cycles:,.0f} | {limit:,.0f} | {'' if cycles <= limit else 'FAILED'} |"
         )
-    return int(any(cycles > limit for *_, cycles, limit in found))
+    return int(any(cycles > limit for *_, cycles, limit in cases))
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ def test_other_files_are_what_they_are(name: str, content: bytes, tmp_path: Path
         (xxd(OTHER, "picture"), r"no array of this C file is a model.*Its arrays are picture \(40 B\)"),
         (xxd(TFLITE, number="{}.0"), "no array of 32 bytes"),
         (xxd(TFLITE).replace("0x54", "0x154"), "no array of 32 bytes"),
+        (xxd(TFLITE).replace("0x54", "-200"), "no array of 32 bytes"),
         (xxd(TFLITE).replace("0x54", "09"), "no array of 32 bytes"),
         (xxd(TFLITE, "one") + xxd(TFLITE + b"2", "two"), "arrays one, two are models: leave one of them"),
     ],

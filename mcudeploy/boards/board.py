@@ -246,7 +246,7 @@ class Board(Facts):
 
     @property
     def io_alignment(self) -> int:
-        """Bytes that inputs, outputs and states begin at a multiple of: they share no line of the cache."""
+        """The alignment of inputs, outputs and states in bytes; no two of them share a line of the cache."""
         return lcm(self.cache_line, self.io_align)
 
     @property

@@ -148,7 +148,7 @@ Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
 
 
 def _controllers(value: object) -> object:
-    """Return what `true` and `false` stand for: all controllers, whatever they are, and none."""
+    """Replace `true` by None, which is all controllers, and `false` by no controller."""
     return (None if value else ()) if isinstance(value, bool) else value
 
 

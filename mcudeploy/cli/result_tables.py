@@ -254,7 +254,7 @@ def run(console: Console, report: Values) -> None:
 
 
 def warnings(console: Console, report: Values) -> None:
-    """Print the faults of the data."""
+    """Print the warnings about inputs and outputs."""
     for warning in report["warnings"]:
         console.print(cell(f"warning: {warning}", "yellow"), soft_wrap=True)
 

@@ -224,7 +224,7 @@ def _failures(
 
 
 def _fault_of_outputs(graph: Graph, task: Task, data: Dataset, device: ModelResults) -> str | None:
-    """Nearly all samples have one class or equal outputs, and that is unlikely."""
+    """Report that nearly all samples have one class, or equal outputs, if that is unlikely; else None."""
     computed, values = task.class_of(device.values), device.values
     if computed is not None and (task.labels is not None or are_shares(values)):
         fault = one_class(computed, task.labels)

@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.facts import Alignment
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_constant, parse_limit, parse_shape, parse_size, parse_state
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
@@ -53,7 +54,7 @@ class Choices(Reading, total=False):
     flash_limit: PositiveInt | str
     memory: Mapping[str, NonNegativeInt | str]
     dma_io: bool
-    io_align: PositiveInt
+    io_align: Alignment
     split: bool
     stream_input: bool
     assign: tuple[str, ...]

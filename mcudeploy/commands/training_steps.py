@@ -124,7 +124,8 @@ def _within(written: list[WrittenStep], board: Board) -> list[WrittenStep]:
     least, most = 0.0, 0.0
     for one in written:
         model = read_model(one.path, one.options, isa=board.isa)
-        ticks = _ticks(search_plans(model, board, replace(one.options, split=False)).baseline)
+        unsplit = search_plans(model, board, replace(one.options, split=False)).baseline
+        ticks = unsplit.estimate.latency_ticks
         if not result:
             least, most = ticks, ticks * (1 + one.options.max_overhead / 100)
         percent = 100 * (ticks / least - 1)
@@ -137,19 +138,14 @@ def _within(written: list[WrittenStep], board: Board) -> list[WrittenStep]:
 
 
 def _rank(plan: Plan, written: WrittenStep) -> tuple[float, float, float]:
-    """Return the latency if the core waits for a slow memory, the arena in bytes, and the ticks.
+    """Return the latency if the core waits for a slow memory, else 0; the arena in bytes; the latency.
 
-    With a RAM limit, which the plan keeps, the ticks come before the arena.
+    With a RAM limit, which the plan keeps, the latency comes before the arena.
     """
-    arena_bytes, ticks = plan.layout.arena_bytes, _ticks(plan)
+    arena_bytes, ticks = plan.layout.arena_bytes, plan.estimate.latency_ticks
     waiting = ticks if plan.estimate.exposed_ticks else 0.0
-    return (
-        (waiting, arena_bytes, ticks) if written.options.ram_limit is None else (waiting, ticks, arena_bytes)
-    )
-
-
-def _ticks(plan: Plan) -> float:
-    return plan.estimate.latency_ticks
+    others = (arena_bytes, ticks) if written.options.ram_limit is None else (ticks, arena_bytes)
+    return (waiting, *others)
 
 
 def _require_plain(options: Options) -> None:

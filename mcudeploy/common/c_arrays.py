@@ -33,19 +33,19 @@ _LEAST, _MOST_ARRAYS = 32, 1000
 def model_file(path: Path) -> Path:
     """Return the path of a model: of a C file, that of a temporary file with its array.
 
-    Raises ModelError for a C file none of whose arrays is a model, or several are.
+    Raises ModelError for a C file in which no array is a model, or several arrays are.
     """
     text = _text_of(path)
-    found = {} if text is None else _arrays(text)
-    if not found and path.suffix.lower() not in _ENDINGS:
+    arrays = {} if text is None else _arrays(text)
+    if not arrays and path.suffix.lower() not in _ENDINGS:
         return path
-    models = {name: content for name, content in found.items() if _ending_of(content)}
+    models = {name: content for name, content in arrays.items() if _ending_of(content)}
     if not models:
-        sizes = ", ".join(f"{printable(name)} ({len(content):,} B)" for name, content in found.items())
-        arrays = f"Its arrays are {sizes[:400]}" if sizes else f"It has no array of {_LEAST} bytes or more"
+        sizes = ", ".join(f"{printable(name)} ({len(content):,} B)" for name, content in arrays.items())
+        others = f"Its arrays are {sizes[:400]}" if sizes else f"It has no array of {_LEAST} bytes or more"
         raise ModelError(
             f"{path}: no array of this C file is a model of TFLite, which has TFL3 at byte 4, or of ONNX. "
-            f"{arrays}"
+            f"{others}"
         )
     contents = set(models.values())
     if len(contents) > 1:
@@ -75,10 +75,10 @@ def _arrays(text: str) -> dict[str, bytes]:
     """The arrays of bytes, by name."""
     plain = _COMMENT.sub(" ", text)
     result: dict[str, bytes] = {}
-    for found in islice(_ARRAY.finditer(plain), _MOST_ARRAYS):
-        content = _bytes_of(found[1])
+    for match in islice(_ARRAY.finditer(plain), _MOST_ARRAYS):
+        content = _bytes_of(match[1])
         if content and len(content) >= _LEAST:
-            name = _NAME.search(plain[max(0, found.start() - _BEFORE) : found.start()])
+            name = _NAME.search(plain[max(0, match.start() - _BEFORE) : match.start()])
             result[name[1] if name else f"number {len(result)}"] = content
     return result
 
@@ -93,18 +93,20 @@ def _bytes_of(body: str) -> bytes | None:
 
 @lru_cache(maxsize=4096)
 def _byte(item: str) -> int:
-    """The value of a number in C; a negative one is of a signed array. Raises ValueError for others."""
+    """The byte of a number in C, which is negative in a signed array. Raises ValueError for another text."""
     number = _NUMBER.fullmatch(item.strip())
     if number is None:
         raise ValueError(item)
     digits = number[2]
     octal = digits.startswith("0") and digits.isdigit()
     value = int(digits, 8 if octal else 0)
-    return 256 - value if number[1] == "-" and 0 < value <= 128 else value
+    if number[1] == "-":
+        value = -value
+    return value + 256 if -128 <= value < 0 else value
 
 
 def _ending_of(content: bytes) -> str:
-    """The ending of a model's file; "" if it is none."""
+    """The ending of a model's file; "" if the content is not a model."""
     if content[4:8] == _TFLITE:
         return ".tflite"
     return ".onnx" if content.startswith(_ONNX) else ""

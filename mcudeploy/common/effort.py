@@ -96,7 +96,7 @@ class Effort:
         return Effort(min(seconds * UNITS_PER_SECOND, self.left), self._clock_end, self)
 
     def again(self) -> Effort:
-        """Return as many units as this effort had in the beginning, which it does not count."""
+        """Return a separate limit of as many units as this effort began with; it does not count them."""
         return Effort(self._units, self._clock_end)
 
     def part(self, share: float) -> Effort:

@@ -21,7 +21,7 @@ _VALUES = frozenset({
     "multipliers", "offsets", "packed_weights", "padding", "peepholes", "records", "recurrent_scale",
     "recurrent_weights", "scale", "scales", "slopes", "table", "weight_scale", "weights",
 })  # fmt: skip
-"""The arrays that kernels compute with, whatever is in them."""
+"""Arrays that kernels only compute with: no value in them changes an address or the number of iterations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,9 +98,9 @@ def table_bytes(call: KernelCall) -> int:
 
 
 def guiding_arrays(call: KernelCall) -> list[str]:
-    """Return the names of the arrays by which a kernel finds its way: indices, counts, tables to divide by.
+    """Return the names of arrays with indices, counts or divisors.
 
-    With other values than those that the operator made, it may read and write anywhere, or never end.
+    With other values than those of the operator, a kernel may read and write anywhere, or never end.
     """
     return [name for name, array in _arrays(call) if name not in _VALUES or _is_divided_by(name, array)]
 

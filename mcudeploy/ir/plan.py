@@ -197,7 +197,7 @@ class Estimate:
     @property
     def latency_ticks(self) -> float:
         """The latency, stalls included."""
-        return self.ticks + self.stalls.cycles
+        return self.ticks + self.exposed_ticks
 
 
 @dataclass(frozen=True, slots=True)

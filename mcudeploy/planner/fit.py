@@ -269,7 +269,7 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
     source = estimated(costs)
     estimate = placing.timed(plan, model, board, source, move_price(source)).estimate
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
-    return Latency(estimate.ticks + estimate.exposed_ticks, unit, costs.core, board.clock_hz)
+    return Latency(estimate.latency_ticks, unit, costs.core, board.clock_hz)
 
 
 def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] | None:

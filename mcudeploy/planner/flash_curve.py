@@ -1,4 +1,4 @@
-"""Flash and RAM against latency: a plan with ever smaller constants, or scratch, of its kernels."""
+"""Flash and RAM against latency: a plan by kernels with ever smaller constants, or ever less scratch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
 
 
 def ram_curve(plan: Plan, model: Model, board: Board) -> tuple[Point, ...]:
-    """Return peaks of a plan in bytes by kernels with ever less scratch, and its latency; () on the host.
+    """Return arenas in bytes of a plan by kernels with ever less scratch, and latencies; () on the host.
 
     The first point is the plan's own arena. The schedule is the same, so a search may find a smaller one.
     """

@@ -42,7 +42,7 @@ def find_hop_plans(
         raise ValueError("the model has no window")
     models = [model.keeping(keeping) for keeping in choices(model.window, _MOST)]
     bases = [search_plans(one, board, replace(options, split=False), known=known).baseline for one in models]
-    limit = min(map(_ticks, bases)) * (1 + options.max_overhead / 100)
+    limit = min(base.estimate.latency_ticks for base in bases) * (1 + options.max_overhead / 100)
     share = replace(options, time_limit=options.time_limit * _SHARE / len(models))
     results: list[Planned] = []
     for number, (one, base) in enumerate(zip(models, bases, strict=True), 1):
@@ -87,20 +87,16 @@ def hop_point(model: Model, plan: Plan) -> HopPoint:
         state_bytes=sum(graph.tensors[state.tensor].size_bytes for state in graph.states),
         arena_bytes=plan.layout.arena_bytes,
         macs=model.macs,
-        ticks=_ticks(plan),
+        ticks=plan.estimate.latency_ticks,
     )
 
 
 def _own_overhead(base: Plan, limit: float, options: Options) -> float:
     """The latency limit in percent over an unsplit plan; that of the options if this plan exceeds it."""
-    ticks = _ticks(base)
+    ticks = base.estimate.latency_ticks
     if options.ram_limit is not None or not 0 < ticks <= limit:
         return options.max_overhead
     return 100 * (limit / ticks - 1)
-
-
-def _ticks(plan: Plan) -> float:
-    return plan.estimate.latency_ticks
 
 
 def _first_point(planned: Planned) -> HopPoint:
@@ -112,9 +108,9 @@ def _rank(planned: Planned, limit: float, ram_limit: int | None) -> tuple[bool, 
     """Plans within the limits come first: the fastest with a RAM limit, else the smallest."""
     if ram_limit is not None:
         plan = planned.choices[0]
-        return False, _ticks(plan), plan.layout.arena_bytes
-    within = [plan for plan in planned.choices if _ticks(plan) <= limit * (1 + 1e-9)]
+        return False, plan.estimate.latency_ticks, plan.layout.arena_bytes
+    within = [plan for plan in planned.choices if plan.estimate.latency_ticks <= limit * (1 + 1e-9)]
     if not within:
-        return True, _ticks(planned.choices[-1]), 0.0
+        return True, planned.choices[-1].estimate.latency_ticks, 0.0
     plan = min(within, key=lambda it: it.layout.arena_bytes)
-    return False, plan.layout.arena_bytes, _ticks(plan)
+    return False, plan.layout.arena_bytes, plan.estimate.latency_ticks

@@ -102,7 +102,7 @@ class Options:
         return board.limited(dict(self.memory_limits), self.flash_limit)
 
     def aligned(self, board: Board) -> Board:
-        """Return the board with the alignment that inputs and outputs shall have at least."""
+        """Return the board with the least alignment of inputs, outputs and states."""
         return board.model_copy(update={"io_align": lcm(board.io_align, self.io_align)})
 
     def unit_on(self, board: Board, cores: int | None = None) -> Unit:
@@ -166,8 +166,7 @@ OPTIONS = (
     OptionSpec(
         "io_align",
         parse_alignment,
-        "Begin inputs, outputs and states at multiples of this many bytes; with a data cache, of its lines "
-        "in any case.",
+        "Align inputs, outputs and states to this many bytes; with a data cache, at least to its lines.",
         metavar="BYTES",
     ),
     OptionSpec("split", bool, "Cut operators into rows."),

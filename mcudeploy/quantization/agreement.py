@@ -18,7 +18,7 @@ from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.quantization.data import Array, Sample
 from mcudeploy.verify.reference import Reference
 
-Told = Callable[[int], None]
+Advance = Callable[[int], None]
 """Callback with the number of finished samples."""
 
 _EXACT = 1e-30
@@ -145,7 +145,7 @@ class Floats:
     class_name: str | None
     values: list[Mapping[str, Array]] = field(default_factory=list)
 
-    def run(self, samples: NamedSamples, told: Told) -> Array | None:
+    def run(self, samples: NamedSamples, advance: Advance) -> Array | None:
         """Run all samples and return their classes. Raises ModelError for outputs that are not finite."""
         reference = Reference(self.path, self.names)
         for done, sample in enumerate(samples, 1):
@@ -157,10 +157,10 @@ class Floats:
                         f"{samples.name(done - 1)}: int8 has no such values"
                     )
             self.values.append(values)
-            told(done)
+            advance(done)
         return _classes(self.values, self.class_name)
 
-    def against(self, model: Path, samples: Iterable[Sample], told: Told) -> Agreement:
+    def against(self, model: Path, samples: Iterable[Sample], advance: Advance) -> Agreement:
         """Run the same samples through an int8 model."""
         reference = Reference(model, self.names)
         noises = {name: Noise() for name in self.names}
@@ -171,7 +171,7 @@ class Floats:
                 noise.add(wanted[name], found[name])
             if self.class_name is not None:
                 kept.append({self.class_name: found[self.class_name]})
-            told(done)
+            advance(done)
         mine, other = _classes(self.values, self.class_name), _classes(kept, self.class_name)
         share = None if mine is None or other is None else share_of_equal(mine, other)
         return Agreement(noises, share, other, len(self.values))

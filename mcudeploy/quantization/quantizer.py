@@ -47,7 +47,7 @@ _FEWEST = 8
 _HELD_OUT = 0.25
 _LAYER_SAMPLES = 32
 _NEAR, _CLEARLY = 1.0, 3.0
-"""Decibels between methods that the calibration samples are to decide, and that an outlier costs at least."""
+"""Decibels: calibration samples decide between methods this near; an outlier that is reported costs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class _Work:
         return made, left
 
     def ties_compared(self, made: list[MethodResult], floats: Floats) -> list[MethodResult]:
-        """Run those that the samples of the comparison hardly tell apart on the calibration samples too."""
+        """Compare methods within 1 dB of the best on the calibration samples too."""
         share, decibels = max(one.agreement.rank for one in made)
         near = [it for it in made if it.agreement.rank >= (share, decibels - _NEAR)]
         if len(near) < 2 or math.isinf(decibels) or not self._others():
@@ -266,11 +266,11 @@ class _Work:
         more = Floats(floats.path, floats.names, floats.class_name)
         self.progress.stage("comparing methods on all samples")
         more.run(others, lambda _: None)
-        found = {
+        decibels_of = {
             it.method: it.agreement.decibels_with(more.against(it.path, others, lambda _: None))
             for it in near
         }
-        return [replace(it, all_decibels=found.get(it.method)) for it in made]
+        return [replace(it, all_decibels=decibels_of.get(it.method)) for it in made]
 
     def _others(self) -> list[int]:
         """The calibration samples that are not compared."""
@@ -290,7 +290,7 @@ class _Work:
             return None
         self.progress.stage("comparing without outliers")
         calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
-        for method in dict.fromkeys(("minmax", best.method)):
+        for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
         onnx.save(
             library.insert(prepared, ranges, excluded(prepared, asked.keep_float), asked.activations), path

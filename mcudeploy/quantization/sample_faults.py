@@ -24,10 +24,12 @@ from mcudeploy.verify.data_faults import (
 )
 
 _REPORTED_SHARE = 0.1
-"""Share of constant samples, or of copies, above which they are reported: silence is real data."""
+"""Share of constant samples, or of copies, above which they are reported. Some are real, such as silence."""
 
 _FAR, _LEAST_SAMPLES, _FAR_SHARE = 8.0, 4, 20
-"""Samples are far beyond the others at 8 times their largest value, if they are one of 20 samples at most."""
+"""A sample is far beyond the others from 8 times their largest value on, if there are 4 samples, and at most
+one in 20 is.
+"""
 
 _SMALL = 8
 """Number of elements below which an input may well be constant."""
@@ -95,10 +97,10 @@ def find_faults(
 
 
 def _digest(sample: Sample) -> bytes:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for value in sample.values():
-        found.update(np.ascontiguousarray(value).tobytes())
-    return found.digest()
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.digest()
 
 
 def _far(samples: Samples, indices: Sequence[int], name: str, peaks: Sequence[float]) -> list[SampleFault]:
@@ -115,7 +117,7 @@ def _far(samples: Samples, indices: Sequence[int], name: str, peaks: Sequence[fl
 
 
 def fault_notes(faults: SampleFaults, decibels: float, without: float | None) -> list[str]:
-    """Name samples and inputs. `without`: the signal to noise ratio without samples far beyond the others."""
+    """Describe faults. `without`: the signal to noise ratio without samples far beyond the others."""
     notes = []
     if faults.constant:
         first = faults.constant[0]

@@ -23,7 +23,7 @@ MOST_CLIPPED = 0.01
 """Share of clipped values above which an input is reported."""
 
 _MOST_PIXEL, _BRIGHT = 255.0, 100.0
-"""Values of pixels; the largest one of bytes is at least `_BRIGHT`."""
+"""The largest value of a pixel in bytes, and the least value of the brightest pixel of a set of images."""
 
 _NARROW = 0.02
 """Share of the range of an input below which values are too small for it."""
@@ -32,11 +32,13 @@ _SMOOTHER = 0.5
 """Ratio of the differences between neighbours below which another order of the axes fits better."""
 
 _NEARLY_ALL, _FEW_MISSED = 0.95, 3
+"""The least share of samples with one class or equal outputs, and number of wrong classes, in a report."""
+
 _ENOUGH, _LEAST_CLASSES = 20, 3
 """Numbers of samples and of classes from which one class for all of them is remarkable without labels."""
 
 _ROUNDED = 0.1
-"""Distance from 1 of the sum of probabilities in int8."""
+"""The most by which the sum of probabilities in int8 differs from 1."""
 
 
 @dataclass(frozen=True, slots=True)

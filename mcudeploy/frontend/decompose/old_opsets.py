@@ -24,10 +24,10 @@ LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
 
 _CHANGED_IN = {"BatchNormalization": 9, "Dropout": 10, "Hardmax": 13, "Pad": 11, "Resize": 11, "Upsample": 10}
-"""The opset in which an operator got another meaning or form, or ended, and onnx does not convert it."""
+"""The opset from which an operator has another meaning or form, or is gone, and onnx converts it wrongly."""
 
 _CONVERTED = {"BatchNormalization": ("spatial", 1), "Pad": ("mode", b"constant")}
-"""An attribute, and the value, also the default, with which onnx converts the operator."""
+"""An attribute by operator, and its only value, also the default, with which onnx converts it rightly."""
 
 
 def modern(proto: ModelProto) -> ModelProto:

@@ -49,9 +49,7 @@ def batched(make: Maker) -> None:
 
 
 def _lengths(make: Maker, steps: int, batch: int) -> list[int] | None:
-    """The steps of each sequence; None if all have those of the input. Raises Unsupported for others than
-    ONNX knows.
-    """
+    """The steps of each sequence; None if all have the input's. Raises Unsupported for wrong lengths."""
     name = make.input(_LENGTHS)
     if not name or not steps:
         return None

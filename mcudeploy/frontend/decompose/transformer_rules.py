@@ -15,7 +15,7 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 _EPSILON = 1e-12
-"""Of the norms if the node states none."""
+"""Epsilon of a norm with a sum if the node states none."""
 _NORMALIZES_FROM = 17
 """First opset with LayerNormalization."""
 _HIDDEN = -10000.0
@@ -80,7 +80,7 @@ def embed_layer_norm(make: Maker) -> None:
     if segments:
         total = make.add("Add", total, make.add("Gather", kinds, segments, axis=0), out=shared)
     mask_index = make.outputs[1:2]
-    make.outputs[1:] = []  # they are no statistics of the norm
+    make.outputs[1:] = []  # the norm would take them for its statistics
     _layer_norm(make, total, (gamma, beta), make.number("epsilon", _EPSILON))
     if any(map(make.is_read, mask_index)):
         if not mask:

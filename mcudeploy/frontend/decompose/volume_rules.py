@@ -67,7 +67,7 @@ class VolumeAxis:
 
     @property
     def reach(self) -> int:
-        """Distance from the first tap to the last."""
+        """Elements from the first tap to the last, both included."""
         return (self.kernel - 1) * self.dilation + 1
 
     @property
@@ -77,7 +77,7 @@ class VolumeAxis:
 
     @property
     def pads(self) -> tuple[int, int]:
-        """The padding before, and that after which the windows need."""
+        """The padding before, and the padding after that the windows need."""
         return self.before, max(self.needed - self.size - self.before, 0)
 
     @property
@@ -101,16 +101,13 @@ def conv(make: Maker) -> None:
     """Replace a 3-D convolution, and one whose weights are computed."""
     x, shape, made = make.inputs[0], make.shape(make.inputs[0]), make.shape(make.outputs[0])
     weights = make.known(make.inputs[1])
-    if shape is not None and made is not None and weights is None and make.is_computed(make.inputs[1]):
-        _product_of_windows(make, shape, made)
+    if shape is None or made is None:
         return
-    if (
-        shape is None
-        or made is None
-        or weights is None
-        or weights.ndim != RANK
-        or weights.dtype != np.float32
-    ):
+    if weights is None:
+        if make.is_computed(make.inputs[1]):
+            _product_of_windows(make, shape, made)
+        return
+    if weights.ndim != RANK or weights.dtype != np.float32:
         return
     volumes = Volumes(x, shape, weights, list(filter(None, make.inputs[2:])), make.integer("group", 1))
     axes = _volume_axes(make, shape[2:], made[2:], weights.shape[2:])
@@ -121,7 +118,7 @@ def convolved(make: Maker, volumes: Volumes, axes: Sequence[VolumeAxis], out: st
     """Sum the 2-D convolutions over the slices of the kernel.
 
     The slices of the image are stacked vertically, with their padding. Windows across two slices are
-    computed, but are no part of the result.
+    computed, but are not part of the result.
     """
     x, shape, weights = volumes.x, volumes.shape, volumes.weights
     depth, rows, cols = axes
@@ -159,7 +156,9 @@ def _product_of_windows(make: Maker, shape: tuple[int, ...], made: tuple[int, ..
     """Multiply the weights, which a run computes, by the windows of the image, one in each column."""
     kernel, groups = make.sizes(make.inputs[1]), make.integer("group", 1)
     if shape[0] != 1 or len(kernel) != len(shape):
-        raise Unsupported(f"of weights that are computed one image is supported, found {list(shape)}")
+        raise Unsupported(
+            f"its weights are computed, which is supported for one image, not for {list(shape)}"
+        )
     depth, results = shape[1] // groups * prod(kernel[2:]), prod(made[2:])
     if groups * depth * results > MAX_TENSOR_ELEMENTS:
         raise Unsupported(
@@ -196,9 +195,9 @@ def resize(make: Maker) -> None:
     if shape is None or made is None or len(shape) != RANK:
         return
     if make.attributes.get("coordinate_transformation_mode") == _CROPPING:
-        raise Unsupported("3-D images are not cropped")
+        raise Unsupported("a 3-D image cannot be cropped")
     if shape[:2] != made[:2] or make.attributes.get("keep_aspect_ratio_policy", _STRETCH) != _STRETCH:
-        raise Unsupported("of 3-D images, depth, rows and columns are resized, by sizes or scales")
+        raise Unsupported("only depth, rows and columns of a 3-D image can be resized, by sizes or scales")
     scales = [new / old for old, new in zip(shape, made, strict=True)]
     given = make.known(make.input(2)) if make.input(2) else None
     if given is not None and given.size:
@@ -230,10 +229,10 @@ def _volume_axes(
     pads, auto_pad = make.attributes.get("pads", (0,) * 6), make.attributes.get("auto_pad", b"NOTSET")
     axes = []
     for axis, size in enumerate(sizes):
-        found = VolumeAxis(size, made[axis], kernel[axis], strides[axis], dilations[axis], pads[axis])
-        more = max(found.needed - size, 0)
+        plain = VolumeAxis(size, made[axis], kernel[axis], strides[axis], dilations[axis], pads[axis])
+        more = max(plain.needed - size, 0)
         before = {b"SAME_UPPER": more // 2, b"SAME_LOWER": more - more // 2, b"VALID": 0}
-        axes.append(replace(found, before=before.get(auto_pad, pads[axis])))
+        axes.append(replace(plain, before=before.get(auto_pad, pads[axis])))
     return axes
 
 

@@ -19,7 +19,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 @dataclass(frozen=True, slots=True)
 class _ConvAxis:
     """One dimension of the image: stride, `taps` of the convolution and their `dilation`, its padding, and
-    the part of the computed blocks that is the result.
+    the part of the computed blocks that is the result. Taps of the filter become every `spread`-th tap.
 
     Result stride * q + r, before the padding is cut, is the sum over j of input q - dilation * j times tap
     stride * j + r. Blocks q that lie in the padding as a whole are not computed.

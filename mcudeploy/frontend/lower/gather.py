@@ -25,7 +25,7 @@ _EXACT = 1 << 24
 """The largest integer up to which float32 has all integers."""
 
 _BYTES, _AS_FLOATS = ("bool", "int8", "uint8"), ("int32", "int64")
-"""Integers of tables that are stored as they are, and as float32."""
+"""Types of tables that are stored in bytes, and those that are stored as float32."""
 
 
 def gather(builder: Builder, node: Node) -> None:
@@ -64,10 +64,12 @@ def _placed(indices: OnnxValue, rest: tuple[int, ...], axis: int) -> IndexArray:
 def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
     """Lower a Gather of rows of a constant table, which is stored in 8 bits if the file or the result is."""
     values, kind = constant.value, str(constant.value.dtype)
+    real = kind == "float32"
     if kind in _AS_FLOATS and np.abs(values).max(initial=0) > _EXACT:
         raise Unsupported(f"a table of integers beyond {_EXACT:,} is not supported")
     if kind not in ("float32", *_AS_FLOATS, *_BYTES):
-        raise Unsupported(f"a table of {kind} is not supported; float32 and integers of 8 to 64 bits are")
+        supported = ", ".join(("float32", *_AS_FLOATS, *_BYTES))
+        raise Unsupported(f"a table of {kind} is not supported; {supported} are")
     indices, vector = _indices(builder, node)
     axis = axis_of(node, values.ndim)
     place = _placed(indices, np.moveaxis(values, axis, 0).shape[1:], axis)
@@ -75,13 +77,12 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
         builder.define(node.output, _integer_rows(builder, node, _table(values, axis), vector, place))
         return
     ending = follow(builder, node.output)
-    if kind == "float32" and ending.quantization is not None and not ending.clips:
+    if real and ending.quantization is not None and not ending.clips:
         nodes = fused_nodes(node, ending, quantized=True)
         stored = quantize(_table(values, axis), ending.quantization)
         tensor = _rows(builder, nodes, vector, stored, ending.quantization)
         finish(builder, ending, OnnxValue(tensor, place, real=True), quantized=True)
         return
-    real = kind == "float32"
     own = _single(constant) if real else meaning(builder, node.output)
     table: ConstantArray = _table(values, axis)
     if own is not None:

@@ -1,4 +1,4 @@
-"""onnx's converter of operator sets, apart from nodes that it would change or does not know."""
+"""Conversion of operator sets by onnx, except for nodes that it does not know, or converts wrongly."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def put_right(proto: ModelProto) -> ModelProto:
         if ordered is not None:
             refill(graph.node, ordered)
     for node in proto.graph.node:
-        if node.op_type == "MeanVarianceNormalization" and not node.attribute:  # onnx fails without
+        if node.op_type == "MeanVarianceNormalization" and not node.attribute:  # onnx fails without it
             node.attribute.append(helper.make_attribute("axes", [0, 2, 3]))
     _name_operator_set(proto)
     proto = _with_normalizations(_runnable(proto))
@@ -122,8 +122,9 @@ def _align_operands(proto: ModelProto) -> None:
 
 
 def _with_normalizations(proto: ModelProto) -> ModelProto:
-    """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it;
-    also one whose sums and norms its optimiser has joined.
+    """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it.
+
+    Also a model whose sums and norms ONNX Runtime's optimiser has joined.
     """
     if opset_of(proto) not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
         return proto
@@ -141,7 +142,7 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
 
 
 def _would_change(proto: ModelProto) -> bool:
-    """Whether the converter changes the meaning of an operator: before opset 13, Hardmax has another one."""
+    """Whether the converter changes a meaning: that of Hardmax, which is another one before opset 13."""
     old = opset_of(proto) < 13
     return old and any(node.op_type == "Hardmax" for node in proto.graph.node)
 

@@ -20,9 +20,9 @@ def in_plain_forms(proto: ModelProto, kept: Collection[str] = ()) -> None:
     Values of the names `kept`, inputs and outputs keep their names. Graphs inside nodes stay.
     """
     graph = proto.graph
-    made = [name for node in graph.node for name in node.output if name]
-    made += (value.name for value in graph.input)
-    if len(made) != len(set(made)):  # the reader refuses it
+    written = [name for node in graph.node for name in node.output if name]
+    written += (value.name for value in graph.input)
+    if len(written) != len(set(written)):  # the reader refuses it
         return
     if _constants_alone(graph):
         proto.ir_version = max(proto.ir_version, INITIALIZERS_ALONE)
@@ -30,8 +30,8 @@ def in_plain_forms(proto: ModelProto, kept: Collection[str] = ()) -> None:
 
 
 def walk_depth_first(graph: GraphProto, kept: Collection[str] = ()) -> None:
-    """Order the nodes on which outputs and the values `kept` depend as a depth-first walk leaves them; the
-    others follow. The order in the file, which exporters choose freely, decides nothing.
+    """Put the nodes on which outputs and the values `kept` depend into the post-order of a depth-first walk;
+    the others follow. Their order in the file, which exporters choose freely, does not matter.
 
     The walk takes the last operand first: in cells of many branches the search then ends with smaller arenas.
     """
@@ -54,7 +54,7 @@ def walk_depth_first(graph: GraphProto, kept: Collection[str] = ()) -> None:
 
 
 def _constants_alone(graph: GraphProto) -> bool:
-    """Make Constant nodes initializers, and initializers constants; return whether there were such."""
+    """Make Constant nodes initializers, which are not inputs; return whether that changed the graph."""
     there = {tensor.name for tensor in graph.initializer}
     held = {node.output[0]: tensor for node in graph.node if (tensor := _held(node)) is not None}
     held = {name: tensor for name, tensor in held.items() if name not in there}

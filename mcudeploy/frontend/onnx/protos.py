@@ -105,11 +105,11 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
 
 def computed_values(proto: ModelProto) -> set[str]:
     """The names of the values that depend on the inputs."""
-    found = {value.name for value in proto.graph.input} - {tensor.name for tensor in proto.graph.initializer}
+    names = {value.name for value in proto.graph.input} - {tensor.name for tensor in proto.graph.initializer}
     for node in proto.graph.node:
-        if not found.isdisjoint(node.input):
-            found.update(filter(None, node.output))
-    return found
+        if not names.isdisjoint(node.input):
+            names.update(filter(None, node.output))
+    return names
 
 
 def unused_name(graph: GraphProto, wish: str) -> str:

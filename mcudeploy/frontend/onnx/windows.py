@@ -15,19 +15,21 @@ from mcudeploy.ops.windows import taps_inside
 
 _MOST_WINDOWS = 1 << 20
 _LARGEST = 1 << 14
-"""Limit of the sizes of a window that exceed those of its input: tables of rows and taps grow with them."""
+"""Limit of the sizes of a window, unless its input is larger: tables of rows and taps grow with them."""
 _SIZES = ("kernel_shape", "pads", "strides", "dilations", "output_padding", "size")
 
 
 def require_windows_bounded(proto: ModelProto, infos: Infos) -> None:
-    """Raise ModelError naming the nodes with a window far beyond their input: it would cost memory or
-    hours.
+    """Raise ModelError that names nodes whose window is far larger than their input: its tables would take
+    all memory, or hours.
     """
     problems = []
     for number, node in enumerate(proto.graph.node):
+        if node.op_type == "Pad":
+            continue
         info = infos.get(node.input[0]) if node.input else None
         most = max((_LARGEST, *((info and info.shape) or ())))
-        for item in node.attribute if node.op_type != "Pad" else ():
+        for item in node.attribute:
             largest = max((abs(value) for value in (item.i, *item.ints)), default=0)
             if item.name in _SIZES and largest > most:
                 reason = f"its {item.name} has {largest:,}; the limit for its input is {most:,}"

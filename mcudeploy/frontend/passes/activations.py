@@ -1,4 +1,4 @@
-"""Swish and Gelu that the file has as products: each becomes one function, which has a kernel."""
+"""Products that compute Swish or Gelu: each becomes one function, which has a kernel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def join_activations(model: OnnxModel) -> OnnxModel:
 
 
 class _Products:
-    """The products of a model."""
+    """The products and polynomials that a model computes."""
 
     def __init__(self, model: OnnxModel) -> None:
         self._model = model
@@ -76,7 +76,7 @@ class _Products:
             level = list(dict.fromkeys(it for node in makers if _computes(node) for it in node.inputs))
 
     def _polynomial(self, name: str, x: str, depth: int = _DEEPEST) -> _Polynomial | None:
-        """A value as a polynomial of `x`; None if it is none."""
+        """A value as a polynomial of `x`; None if it is not one."""
         if name == x:
             return np.array([1.0, 0.0])
         constant, node = self._model.constants.get(name), self._makers.get(name)

@@ -127,13 +127,13 @@ class _Flat:
 
     def _known(self, name: str, what: str) -> int:
         """A constant number. Raises Unsupported."""
-        found = self._number_of(name)
-        if found is None:
+        number = self._number_of(name)
+        if number is None:
             raise Unsupported(
                 f"{what} is computed while the model runs; it must be constant, or follow from shapes: "
                 "export the model with the branch, or the number of iterations, that is meant"
             )
-        return found
+        return number
 
     # -- what is made ----------------------------------------------------------------------------
 
@@ -217,14 +217,16 @@ class _Flat:
 
     def branch(self, call: SubgraphCall) -> None:
         """Replace an If by the branch that is known to run, else by both and a choice of their results."""
+
+        def branch(name: str) -> list[str]:
+            return self._graph(call.graph(name), call.inside(name), ())
+
         condition = self._number_of(call.inputs[0])
-        chosen = "then_branch" if condition else "else_branch"
-        names = ("then_branch", "else_branch") if condition is None else (chosen,)
-        made = [self._graph(call.graph(name), call.inside(name), ()) for name in names]
         if condition is None:
-            self._choose(call, *made)
+            self._choose(call, branch("then_branch"), branch("else_branch"))
             return
-        for output, source in zip(call.outputs, made[0], strict=True):
+        results = branch("then_branch" if condition else "else_branch")
+        for output, source in zip(call.outputs, results, strict=True):
             if output:
                 self._make(call, "Identity", [source], output)
 

@@ -26,8 +26,8 @@ _MOVEMENTS = frozenset(
 """Operators that only move elements: they also apply to the integer form of a constant."""
 
 _FOLDED = _MOVEMENTS | FUNCTIONS.keys() | frozenset((
-    "Abs", "Add", "And", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape",
-    "ArgMax", "ArgMin", "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Floor", "Gather", "GatherElements",
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat",
+    "ConstantOfShape", "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Floor", "Gather", "GatherElements",
     "GatherND", "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
     "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not",
     "OneHot", "Or", "Pad", "Pow", "PRelu", "QuantizeLinear", "Range",
@@ -205,7 +205,7 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
 
 
 def _without_zeros(node: Node, folder: Folder) -> Node:
-    """An Identity instead of a sum with zeros that a folded node made: a convolution of a first state."""
+    """The node; an Identity if it adds zeros that folding made, as from a convolution of a first state."""
     for zeros, other in (node.inputs, node.inputs[::-1]) if node.op == "Add" and not node.domain else ():
         constant = folder.constants.get(zeros)
         if constant is None or zeros in folder.model.constants or np.any(constant.value):

@@ -122,8 +122,8 @@ class _Dilated:
 
 
 def with_constants(contents: Contents) -> Contents:
-    """The contents with results that follow from the file's shapes and constants as constants, such as the
-    padding of a dilated convolution. Their operators stay.
+    """Make constants of results that follow from the file's shapes and constants, such as the padding of a
+    dilated convolution. Their operators stay.
     """
     tensors = list(contents.tensors)
     for operator in contents.operators:
@@ -213,8 +213,10 @@ _OF_ONE_SCALE = ("CONCATENATION", "MAXIMUM", "MINIMUM", "PACK")
 
 
 def with_scaled_zeros(contents: Contents) -> Contents:
-    """Give constants of zeros whose scale is 0, as converters write first states, the scale of what they are
-    added to or joined with; products with them are such constants.
+    """Give a scale to constants of zeros whose scale is 0, as converters write first states.
+
+    It is the scale of the operand to which they are added, or of the result. Products with them become such
+    constants.
     """
     tensors, operators = list(contents.tensors), list[TfliteOperator]()
     for operator in contents.operators:

@@ -49,9 +49,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def transpose_conv_with_bias(writer: Writer, operator: TfliteOperator) -> None:
-    """MediaPipe's Convolution2DTransposeBias: image, filter, bias. Its size and padding are those of
-    TRANSPOSE_CONV.
-    """
+    """MediaPipe's Convolution2DTransposeBias: image, filter, bias. It pads as TRANSPOSE_CONV does."""
     image, kernel, bias = operator.inputs
     options = {**operator.options, "Padding": operator.integer("TfLitePadding") - 1}
     transpose_conv(writer, replace(operator, inputs=(-1, kernel, image, bias), options=options))

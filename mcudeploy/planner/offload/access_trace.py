@@ -75,7 +75,7 @@ def _is_state(draft: Draft, item: Buffer) -> bool:
 
 
 def draft_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> Draft:
-    """Return the schedule of a plan with its buffers; all have one alignment, some a further one."""
+    """Return the schedule of a plan with its buffers; all have one alignment, and some a second one."""
     wanted = needs(tiled.graph, board, plan.functions)
     items = buffers(tiled, plan.schedule.steps, work)
     alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
@@ -89,8 +89,7 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_borders: bool = True) 
     """Yield each placement of graph inputs and outputs in the fast or the slow memory.
 
     The first has no large one in the fast memories of `fast_bytes`. If the fast memory does not take borders,
-    there is one placement. Rows of an input that break the alignment
-    stay.
+    there is one placement. Rows of an input that break the alignment stay.
     """
     graph, roots = draft.tiled.graph, draft.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}

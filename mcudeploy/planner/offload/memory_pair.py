@@ -30,9 +30,10 @@ class MemoryPair:
 
     @classmethod
     def of(cls, board: Board) -> MemoryPair | None:
-        """Return the board's first memory without waits, if possible for inputs, and the best one with waits.
+        """Return the board's first memory without waits, and the best one with waits.
 
-        At least one of them is for inputs. None if the board does not have both.
+        The first one is for inputs and outputs if possible, else the second one is. None if the board does
+        not have both.
         """
         borders = board.border_memories
         fast = [it for it in board.memories if it.is_fast]
@@ -57,12 +58,11 @@ class MemoryPair:
         if pair is None:
             return None
         roots = Dataflow.of(plan.graph).roots
-        borders = {roots[it.tensor] for it in (*plan.graph.resident_inputs(), *plan.graph.own_outputs())}
-        if pair.takes_borders:
-            borders = set()
+        borders = (*plan.graph.resident_inputs(), *plan.graph.own_outputs())
+        slow_alone = set[str]() if pair.takes_borders else {roots[it.tensor] for it in borders}
         either = {pair.fast.name, pair.slow.name}
         needed = [
-            ({pair.slow.name} if name in borders else either, it) for name, it in wanted.tensors.items()
+            ({pair.slow.name} if name in slow_alone else either, it) for name, it in wanted.tensors.items()
         ]
         needed += [(either, it) for it in wanted.work.values()]
         return pair if all(names <= set(need.memories) for names, need in needed) else None

@@ -45,7 +45,7 @@ _UNITS, _TRACE_UNITS = 400, 100
 """Effort of a layout per step, in addition to residency and moves, and of a trace."""
 
 _HOPELESS = 2.5
-"""The ratio of a promised wait to the least wait found from which a placement is not tried."""
+"""A placement is not tried if its promised wait is more than this many times the least wait so far."""
 
 _PROMISE_SHARE = 0.02
 """The fraction of the effort for the first residency of each placement of graph inputs and outputs."""
@@ -54,9 +54,9 @@ _PROMISE_SHARE = 0.02
 def promises(
     draft: Draft, pair: MemoryPair, budget: Budget, cycles: Sequence[float]
 ) -> list[tuple[float, Offloading]]:
-    """Return the placements of graph inputs and outputs, the one with the least latency first.
+    """Return the placements of graph inputs and outputs with their latency in cycles, the least first.
 
-    A short search for a residency makes the latency, in cycles. The steps take `cycles` each. A placement in
+    The latency is that of a short search for a residency. The steps take `cycles` each. A placement in
     which a step does not fit is left out.
     """
     ranked = []

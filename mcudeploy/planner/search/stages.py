@@ -149,12 +149,12 @@ def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
 
 
 def _waits(task: SearchTask, current: Round) -> bool:
-    """Whether the best plan waits for a slow memory, or something has no room."""
+    """Whether there are plans, and in each a core waits for a slow memory or something has no room."""
     return bool(current.plans) and all(placing.waits(plan, task.board) for plan in current.plans)
 
 
 def _swapped(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
-    """Yield the plans with the best promises with offloading."""
+    """Yield plans with offloading by a long search: those of which a short one promises the least latency."""
     short = effort.part(_PROMISED_SHARE)
     for plan in sorted(
         (plan for plan in current.plans if not plan.layout.transfers and plan not in current.promised),
