@@ -82,6 +82,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "slow_memory": [["mps2-an505", "model.onnx:sram=64k", *SHORT]],
     "split_plans": [["models/mlperf_tiny", "--summary", "--only", "ic01", "--time-limit", "0.5"]],
     "stack_bounds": [["models", *ON_M4, "--no-split"]],
+    "stalls": [["models", "none"]],
     "tflite_rounding": [["model.tflite", "--samples", "1"]],
     "tradeoff": [["model.onnx", *SHORT, "--limit", "5"]],
     "tune_models": [["model.onnx", *SHORT]],
