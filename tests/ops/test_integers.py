@@ -217,6 +217,14 @@ def test_int32_values_are_moved(
     check(op, {"x": x, **constants}, {"y": (np.int32, made)}, **attributes)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32])
+def test_constants_are_concatenated_with_integers(dtype: type) -> None:
+    ends = np.iinfo(dtype)
+    x = np.array([[[ends.min, 1, ends.max]]], dtype)
+    constants = {"c": np.array([[[ends.max, 3]]], dtype), "x2": x[..., ::-1].copy(), "c2": x}
+    check("Concat", {"x": x, **constants}, {"y": (dtype, (1, 1, 11))}, axis=2)
+
+
 def _casts(kind: int, x: Array, made: int) -> ModelProto:
     """X through a Cast to a type, and on to the type `made`."""
     nodes = [

@@ -226,25 +226,31 @@ def concat(builder: Builder, node: Node) -> None:
 
 def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
     """Turn constants into padding of the activations beside them, to which they are added: in float, or in
-    int32 if there are only integers.
+    their stored form if there are only integers.
     """
     computed = [name for name in names if name not in builder.constants]
     in_integers = all(not builder.value(name).real for name in computed)
     read = builder.integers if in_integers else builder.real
-    kind = np.int32 if in_integers else np.float32
     values = [read(name) for name in computed]
+    dtypes = {builder.tensors[value.tensor].dtype for value in values}
+    if len(dtypes) > 1:
+        raise Unsupported("constants beside integers of several widths are not supported: cast them to int32")
+    (dtype,) = dtypes
+    meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
+    if meaning is not None:
+        values = [replace(it, tensor=builder.reinterpreted(it.tensor, meaning)) for it in values]
+    kind = np.float32 if dtype is DType.FLOAT32 else np.int32
+    offset = UNSIGNED_OFFSET if in_integers and builder.model.dtype_of(node.output) == "uint8" else 0
     rank = values[0].index.ndim
     axis = node.integer("axis", 0) % rank
     padded = [
         _pad(builder, node, value, amounts, 0.0) if any(amounts) else value
         for value, amounts in zip(values, _amounts_beside(builder, names, axis, rank), strict=True)
     ]
-    value = padded[0] if len(padded) == 1 else _concat(builder, node, padded, None, (node,))
-    if builder.tensors[value.tensor].dtype not in (DType.FLOAT32, DType.INT32):
-        raise Unsupported("constants beside integers of 8 or 16 bits are not supported; of 32 bits they are")
+    value = padded[0] if len(padded) == 1 else _concat(builder, node, padded, meaning, (node,))
     shapes = [value.shape for value in values]
     pieces = [
-        builder.constants[name].value.astype(kind)
+        builder.constants[name].value.astype(kind) - kind(offset)
         if name in builder.constants
         else np.zeros(shapes.pop(0), kind)
         for name in names
@@ -257,11 +263,12 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
         IntegerBinary("add", 1, shape) if in_integers else Binary("add", 1, shape),
         (value.tensor,),
         shape,
-        builder.tensors[value.tensor].dtype,
+        dtype,
+        meaning,
         constants=constants,
         nodes=(node,),
     )
-    return replace(value, tensor=tensor, real=not in_integers)
+    return replace(value, tensor=tensor, real=not in_integers, quantization=meaning)
 
 
 def _amounts_beside(builder: Builder, names: Sequence[str], axis: int, rank: int) -> list[tuple[int, ...]]:
