@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
-from mcudeploy.frontend.onnx import dynamic_ranges
+from mcudeploy.frontend.onnx import dynamic_ranges, qonnx
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
 from mcudeploy.frontend.onnx.class_names import with_numbers
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
@@ -61,7 +61,7 @@ def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
     """The model in the forms that the reader and the reference share, and notes on what changed."""
     in_plain_forms(proto)
     notes = with_numbers(proto)
-    proto = put_right(proto)
+    proto = qonnx.in_onnx(put_right(proto))
     return proto, (*notes, dynamic_ranges.NOTE) if dynamic_ranges.in_floats(proto) else notes
 
 

@@ -17,12 +17,14 @@ ONNX_DOMAINS = ("", "ai.onnx")
 ML_DOMAIN = "ai.onnx.ml"
 """The domain of classical machine learning, as skl2onnx writes it."""
 
+QONNX_DOMAINS = ("onnx.brevitas", "qonnx.custom_op.general", "finn.custom_op.general")
+"""The domains of QONNX, by age."""
 _QONNX = (
-    "of QONNX: export QuantizeLinear, Clip and DequantizeLinear by brevitas.export.export_onnx_qcdq, or "
-    "convert the file by `qonnx-convert --output-style qcdq`"
+    "of QONNX, Quant and BipolarQuant are supported: export QuantizeLinear, Clip and DequantizeLinear by "
+    "brevitas.export.export_onnx_qcdq, or convert the file by `qonnx-convert --output-style qcdq`"
 )
 DOMAIN_WAYS_OUT = {
-    **dict.fromkeys(("onnx.brevitas", "qonnx.custom_op.general", "finn.custom_op.general"), _QONNX),
+    **dict.fromkeys(QONNX_DOMAINS, _QONNX),
     ML_DOMAIN: "of this domain, trees, linear models, support vectors, scalers and encoders of numbers "
     "are supported; hummingbird-ml converts other models to tensor operators",
 }
