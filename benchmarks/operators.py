@@ -63,8 +63,8 @@ TYPES = {
     "offset for each output channel, by kernels that are slower; float32 under float activations",
     "int8 weights under float activations": "int8 if flash is short, else float32 where that is faster; so "
     "are those of onnxruntime.quantization.quantize_dynamic, whose activations are not rounded",
-    "Quant and BipolarQuant of QONNX": "int8, clipped to the integers of the file; activations with scales of "
-    "channels, or a zero point that is not an integer of 8 bits, in float32",
+    "Quant and BipolarQuant of QONNX": "int8, clipped to the integers of the file; activations with scales "
+    "of channels, or a zero point that is not an integer of 8 bits, in float32",
     "sparse initializers": "written out",
 }
 TYPES_BELOW = """
