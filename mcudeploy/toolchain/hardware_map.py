@@ -19,6 +19,8 @@ from mcudeploy.toolchain.ports import SERIAL
 _MOST_BYTES = 2**20
 _MOST_ALIASES = 32
 """Limit of YAML's aliases: the values of nested ones grow exponentially."""
+_MOST_LEVELS = 32
+"""Limit of nested values; PyYAML takes a time that grows with the square of the depth."""
 _UNKNOWN = "unknown"
 _RUNNERS = {"esp32": "esptool", "teensy": "teensy_loader_cli", "rp2040": "picotool"}
 """Zephyr's name of a flasher, if it differs from the tool's."""
@@ -142,16 +144,14 @@ def _read(path: Path) -> list[dict[str, Any]]:
     yaml = _yaml()
     try:
         text = read_limited(path, _MOST_BYTES).decode()
-        aliases = sum(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))
-        if aliases > _MOST_ALIASES:
-            raise ConfigError(
-                f"{path} has {aliases:,} aliases (*name), the limit is {_MOST_ALIASES}: write the values out"
-            )
+        _require_small(path, yaml.scan(text))
         content = yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    except AttributeError as error:  # PyYAML's fault for a timestamp that is none
+        raise ConfigError(f"{path} is no YAML: a value does not fit its tag (!!name)") from error
     if content is None:
         return []
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
@@ -159,6 +159,21 @@ def _read(path: Path) -> list[dict[str, Any]]:
             f"{path} is no hardware map: it must be a list of entries with `platform`, `serial`"
         )
     return content
+
+
+def _require_small(path: Path, tokens: Iterable[Any]) -> None:
+    """Raise ConfigError for more aliases, or for deeper nesting, than any map needs."""
+    aliases = depth = 0
+    for token in tokens:
+        kind = type(token).__name__
+        aliases += kind == "AliasToken"
+        depth += kind.endswith("StartToken") - kind.endswith("EndToken")
+        if depth > _MOST_LEVELS:
+            raise ConfigError(f"{path} nests values more than {_MOST_LEVELS} levels deep; a map needs 3")
+    if aliases > _MOST_ALIASES:
+        raise ConfigError(
+            f"{path} has {aliases:,} aliases (*name), the limit is {_MOST_ALIASES}: write the values out"
+        )
 
 
 def _yaml() -> Any:
