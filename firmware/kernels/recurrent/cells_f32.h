@@ -2,7 +2,7 @@
  * gates; float. Gates are in the order of rnn_tanh_f32.h, gru_f32.h and lstm_f32.h, which are faster.
  *
  * in[0]    float [1][steps][inputs]
- * in[1]    float [1][1][hidden], h, if it is no constant
+ * in[1]    float [1][1][hidden], h, unless it is constant
  * in[2]    the same, c
  * scratch  see mcud_recurrent_f32.h
  * out      float [1][steps][hidden], or [1][1][hidden]
