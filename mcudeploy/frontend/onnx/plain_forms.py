@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, fixed_shape, graphs_in, graphs_of, refill
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, fixed_shape, graphs_in, graphs_of, held_by, refill
 
 INITIALIZERS_ALONE = 4
 """First file format in which initializers need not be inputs."""
@@ -56,7 +56,7 @@ def walk_depth_first(graph: GraphProto, kept: Collection[str] = ()) -> None:
 def _constants_alone(graph: GraphProto) -> bool:
     """Make Constant nodes initializers, which are not inputs; return whether that changed the graph."""
     there = {tensor.name for tensor in graph.initializer}
-    held = {node.output[0]: tensor for node in graph.node if (tensor := _held(node)) is not None}
+    held = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
     held = {name: tensor for name, tensor in held.items() if name not in there}
     inputs = [value for value in graph.input if value.name not in there]
     if not held and len(inputs) == len(graph.input):
@@ -67,32 +67,6 @@ def _constants_alone(graph: GraphProto) -> bool:
     refill(graph.node, [node for node in graph.node if held.keys().isdisjoint(node.output)])
     refill(graph.input, inputs)
     return True
-
-
-def _held(node: NodeProto) -> TensorProto | None:
-    """The tensor of a Constant node of any form but the sparse one; None for other nodes."""
-    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or node.input or len(node.output) != 1:
-        return None
-    if len(node.attribute) != 1 or not node.output[0]:
-        return None
-    item = node.attribute[0]
-    match item.name, item.type:
-        case "value", AttributeProto.TENSOR:
-            tensor: TensorProto = item.t
-            return tensor
-        case "value_int", AttributeProto.INT:
-            return helper.make_tensor("", TensorProto.INT64, [], [item.i])
-        case "value_ints", AttributeProto.INTS:
-            return helper.make_tensor("", TensorProto.INT64, [len(item.ints)], item.ints)
-        case "value_float", AttributeProto.FLOAT:
-            return helper.make_tensor("", TensorProto.FLOAT, [], [item.f])
-        case "value_floats", AttributeProto.FLOATS:
-            return helper.make_tensor("", TensorProto.FLOAT, [len(item.floats)], item.floats)
-        case "value_string", AttributeProto.STRING:
-            return helper.make_tensor("", TensorProto.STRING, [], [item.s])
-        case "value_strings", AttributeProto.STRINGS:
-            return helper.make_tensor("", TensorProto.STRING, [len(item.strings)], item.strings)
-    return None
 
 
 def _without_identities(graph: GraphProto, kept: Collection[str]) -> None:

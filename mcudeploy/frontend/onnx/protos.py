@@ -7,7 +7,17 @@ from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, parser
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    parser,
+)
 
 _Proto = TypeVar("_Proto", ModelProto, NodeProto)
 
@@ -89,20 +99,35 @@ def graphs_in(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def held_by(node: NodeProto) -> TensorProto | None:
-    """The tensor of a Constant node; None for other nodes and other forms of constants."""
-    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or not node.attribute:
+    """The tensor of a Constant node of any form but the sparse one; None for other nodes."""
+    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or node.input or len(node.output) != 1:
         return None
-    return node.attribute[0].t if node.attribute[0].HasField("t") else None
+    if len(node.attribute) != 1 or not node.output[0]:
+        return None
+    item = node.attribute[0]
+    match item.name, item.type:
+        case "value", AttributeProto.TENSOR:
+            tensor: TensorProto = item.t
+            return tensor
+        case "value_int", AttributeProto.INT:
+            return helper.make_tensor("", TensorProto.INT64, [], [item.i])
+        case "value_ints", AttributeProto.INTS:
+            return helper.make_tensor("", TensorProto.INT64, [len(item.ints)], item.ints)
+        case "value_float", AttributeProto.FLOAT:
+            return helper.make_tensor("", TensorProto.FLOAT, [], [item.f])
+        case "value_floats", AttributeProto.FLOATS:
+            return helper.make_tensor("", TensorProto.FLOAT, [len(item.floats)], item.floats)
+        case "value_string", AttributeProto.STRING:
+            return helper.make_tensor("", TensorProto.STRING, [], [item.s])
+        case "value_strings", AttributeProto.STRINGS:
+            return helper.make_tensor("", TensorProto.STRING, [len(item.strings)], item.strings)
+    return None
 
 
 def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
     """The tensors of initializers and of Constant nodes, by name."""
-    found = {tensor.name: tensor for tensor in graph.initializer}
-    for node in graph.node:
-        held = held_by(node)
-        if held is not None:
-            found[node.output[0]] = held
-    return found
+    held = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
+    return {**{tensor.name: tensor for tensor in graph.initializer}, **held}
 
 
 def computed_values(proto: ModelProto) -> set[str]:
