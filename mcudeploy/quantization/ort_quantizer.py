@@ -23,7 +23,7 @@ from onnx import ModelProto, helper, numpy_helper
 from mcudeploy import __version__
 from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.text import first_line
-from mcudeploy.quantization.clip_ranges import ClipRanges, Range, clip_ranges
+from mcudeploy.quantization.clip_ranges import ClipRanges, DeadClip, Range, clip_ranges
 from mcudeploy.quantization.data import Sample
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
@@ -191,14 +191,14 @@ class Calibration:
 
 def insert(
     prepared: Path, ranges: TensorsData, excluded: Sequence[str], activations: Activations = "int8"
-) -> ModelProto:
+) -> tuple[ModelProto, Sequence[DeadClip]]:
     """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric or int16 and
-    symmetric; weights become int8, symmetric and per channel.
+    symmetric; weights become int8, symmetric and per channel. Also return nodes of which all results are 0.
 
     The nodes `excluded` stay float, and so do Clip nodes that allow no 0. Raises ModelError if ONNX Runtime
     fails.
     """
-    clips = ranges_of_clips(prepared, ranges)
+    clips = _ranges_of_clips(prepared, ranges)
     ranges = _with(ranges, clips.changed)
     excluded = (*excluded, *clips.kept)
     try:
@@ -219,10 +219,10 @@ def insert(
             quantizer.model.topological_sort()
     except Exception as error:  # as above
         raise ModelError(f"ONNX Runtime does not quantise the model: {first_line(error)}") from error
-    return _tidied(quantizer.model.model)
+    return _tidied(quantizer.model.model), clips.dead
 
 
-def ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:
+def _ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:
     """The ranges that clip as the Relu and Clip nodes of a prepared model do, where those of the samples do
     not.
     """

@@ -48,4 +48,4 @@ def _quantise(model: Model, folder: Path, made: Path) -> None:
         info.name: drawn.standard_normal(info.shape or ()).astype(np.float32) for info in given.inputs
     }
     ranges = Calibration(prepared, folder).ranges("minmax", [sample])
-    onnx.save(insert(prepared, ranges, ()), made)
+    onnx.save(insert(prepared, ranges, ())[0], made)

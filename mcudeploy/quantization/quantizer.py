@@ -243,7 +243,7 @@ class _Work:
             ranges = calibration.ranges(method, self._staged(f"calibrating: {method}", self.calibration))
             if method not in wanted:
                 continue
-            proto = library.insert(prepared, ranges, kept, asked.activations)
+            proto, dead = library.insert(prepared, ranges, kept, asked.activations)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
             if not made:  # report unsupported operators before the other methods take their time
@@ -252,7 +252,6 @@ class _Work:
                 self.classes = floats.run(self.comparison, self._advance)
             self.progress.stage(f"comparing: {method}")
             agreement = floats.against(path, self.comparison, self._advance)
-            dead = library.ranges_of_clips(prepared, ranges).dead
             made.append(MethodResult(method, proto, path, agreement, dead))
         return made, left
 
@@ -292,9 +291,8 @@ class _Work:
         calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
         for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
-        onnx.save(
-            library.insert(prepared, ranges, excluded(prepared, asked.keep_float), asked.activations), path
-        )
+        kept = excluded(prepared, asked.keep_float)
+        onnx.save(library.insert(prepared, ranges, kept, asked.activations)[0], path)
         floats = Floats(prepared, [it.name for it in self.model.outputs], None)
         floats.run(parts[1], lambda _: None)
         decibels = floats.against(path, parts[1], lambda _: None).decibels
