@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
-from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite
+from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite, require_replaced
 from mcudeploy.frontend.decompose.old_opsets import modern
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions
 from mcudeploy.frontend.onnx.convert import (
@@ -94,20 +94,11 @@ def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelPro
     Raises ModelError naming the fault, and UsageError for choices that do not fit it.
     """
     parsed = parse(path, choices)
-    _require_none(parsed.refusals, parsed.proto)
+    require_replaced(parsed.proto, parsed.refusals)
     proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
     flat, refusals, chosen = _flat(proto)
-    _require_none(refusals, flat)
+    require_replaced(flat, refusals)
     return _modern(flat), (*notes, *chosen)
-
-
-def _require_none(refusals: Mapping[str, str], proto: ModelProto) -> None:
-    """Raise ModelError for refused nodes."""
-    nodes = {node.name: node.op_type for node in proto.graph.node}
-    if refusals:
-        raise ModelError.unsupported(
-            tuple(Problem(printable(label), nodes[label], why) for label, why in refusals.items())
-        )
 
 
 def _operators(proto: ModelProto) -> dict[str, str]:

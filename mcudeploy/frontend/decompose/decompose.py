@@ -12,6 +12,8 @@ from contextlib import suppress
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.text import printable
 from mcudeploy.frontend.decompose import (
     attention_rules,
     box_rules,
@@ -186,6 +188,14 @@ ML_RULES: dict[str, Rule] = {
 
 OWN_RULES: dict[str, Rule] = {SUPPRESSION: box_rules.non_max_suppression}
 """Rules for nodes that stand for those of the file."""
+
+
+def require_replaced(proto: ModelProto, refusals: Mapping[str, str]) -> None:
+    """Raise ModelError for nodes that stay for the reasons `refusals`, by label."""
+    if refusals:
+        kinds = {node.name: node.op_type for node in proto.graph.node}
+        problems = (Problem(printable(name), kinds.get(name, ""), why) for name, why in refusals.items())
+        raise ModelError.unsupported(tuple(problems))
 
 
 def require_finite(proto: ModelProto) -> None:

@@ -5,14 +5,12 @@ onnx converts the form of operators, not their meaning. Rules replace those whos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError
 from mcudeploy.common.text import printable
-from mcudeploy.frontend.decompose.decompose import Rule, expand
+from mcudeploy.frontend.decompose.decompose import Rule, expand, require_replaced
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.norm_rules import normalize_by
 from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted
@@ -44,7 +42,7 @@ def modern(proto: ModelProto) -> ModelProto:
             f"Export it with opset {LOWERED_FROM} or newer"
         ) from fault
     result, refusals = expand(result, LOWERED_FROM, {}, _rule)
-    _require_none(result, refusals)
+    require_replaced(result, refusals)
     result.ir_version = max(result.ir_version, INITIALIZERS_ALONE)
     return result
 
@@ -58,14 +56,6 @@ def _has_changed(node: NodeProto, opset: int) -> bool:
 
 def _rule(node: NodeProto) -> Rule | None:
     return _RULES.get(node.op_type) if node.domain == ASIDE else None
-
-
-def _require_none(proto: ModelProto, refusals: Mapping[str, str]) -> None:
-    """Raise ModelError for nodes that have no equivalent."""
-    if refusals:
-        kinds = {node.name: node.op_type for node in proto.graph.node}
-        problems = (Problem(printable(name), kinds.get(name, ""), why) for name, why in refusals.items())
-        raise ModelError.unsupported(tuple(problems))
 
 
 def _resize(make: Maker) -> None:
