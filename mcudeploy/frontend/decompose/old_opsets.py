@@ -13,19 +13,13 @@ from mcudeploy.common.text import printable
 from mcudeploy.frontend.decompose.decompose import Rule, expand, require_replaced
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.norm_rules import normalize_by
-from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted
+from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted, has_changed
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.plain_forms import INITIALIZERS_ALONE
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, opset_of
+from mcudeploy.frontend.onnx.protos import opset_of
 
 LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
-
-_CHANGED_IN = {"BatchNormalization": 9, "Dropout": 10, "Hardmax": 13, "Pad": 11, "Resize": 11, "Upsample": 10}
-"""The opset from which an operator has another meaning or form, or is gone, and onnx converts it wrongly."""
-
-_CONVERTED = {"BatchNormalization": ("spatial", 1), "Pad": ("mode", b"constant")}
-"""An attribute by operator, and its only value, also the default, with which onnx converts it rightly."""
 
 
 def modern(proto: ModelProto) -> ModelProto:
@@ -34,7 +28,7 @@ def modern(proto: ModelProto) -> ModelProto:
     if opset >= LOWERED_FROM:
         return proto
     try:
-        result = converted(proto, LOWERED_FROM, lambda node: _has_changed(node, opset))
+        result = converted(proto, LOWERED_FROM, lambda node: has_changed(node, opset))
     except FAULTS as fault:
         reason = printable(" ".join(str(fault).split())[-200:])
         raise ModelError(
@@ -45,13 +39,6 @@ def modern(proto: ModelProto) -> ModelProto:
     require_replaced(result, refusals)
     result.ir_version = max(result.ir_version, INITIALIZERS_ALONE)
     return result
-
-
-def _has_changed(node: NodeProto, opset: int) -> bool:
-    if node.domain not in ONNX_DOMAINS or opset >= _CHANGED_IN.get(node.op_type, 0):
-        return False
-    name, value = _CONVERTED.get(node.op_type, ("", None))
-    return not name or attribute_of(node, name, value) != value
 
 
 def _rule(node: NodeProto) -> Rule | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from onnx import ModelProto, NodeProto, shape_inference, version_converter
 from onnx.version_converter import ConvertError
 
-from mcudeploy.frontend.onnx.protos import copy_of, import_domain, refill
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, copy_of, import_domain, refill
 
 ASIDE = "mcudeploy.aside"
 """The domain of nodes that were set aside: the converter leaves nodes of other domains alone."""
@@ -17,6 +17,12 @@ FAULTS = (
     *(ConvertError, shape_inference.InferenceError),
 )
 """The errors that the converter raises for models that it cannot convert."""
+
+_CHANGED_IN = {"BatchNormalization": 9, "Dropout": 10, "Hardmax": 13, "Pad": 11, "Resize": 11, "Upsample": 10}
+"""The opset from which an operator has another meaning or form, or is gone, and onnx converts it wrongly."""
+
+_CONVERTED = {"BatchNormalization": ("spatial", 1), "Pad": ("mode", b"constant")}
+"""An attribute by operator, and its only value, also the default, with which onnx converts it rightly."""
 
 
 def converted(proto: ModelProto, opset: int, aside: Callable[[NodeProto], bool]) -> ModelProto:
@@ -33,3 +39,11 @@ def converted(proto: ModelProto, opset: int, aside: Callable[[NodeProto], bool])
     result = version_converter.convert_version(result, opset)
     refill(result.opset_import, [entry for entry in result.opset_import if entry.domain != ASIDE])
     return result
+
+
+def has_changed(node: NodeProto, opset: int) -> bool:
+    """Return whether onnx would convert a node of this opset wrongly."""
+    if node.domain not in ONNX_DOMAINS or opset >= _CHANGED_IN.get(node.op_type, 0):
+        return False
+    name, value = _CONVERTED.get(node.op_type, ("", None))
+    return not name or attribute_of(node, name, value) != value

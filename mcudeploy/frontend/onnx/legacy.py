@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from onnx import ModelProto, NodeProto, helper, shape_inference, version_converter
 
-from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted
+from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted, has_changed
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.frontend.onnx.protos import (
     ONNX_DOMAINS,
@@ -126,10 +126,13 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
 
     Also a model whose sums and norms ONNX Runtime's optimiser has joined.
     """
-    if opset_of(proto) not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
+    opset = opset_of(proto)
+    if opset not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
         return proto
     joined = any(node.op_type in _JOINED and node.domain == "com.microsoft" for node in proto.graph.node)
-    if not (joined or any(map(_normalizes, proto.graph.node))) or _would_change(proto):
+    if not (joined or any(map(_normalizes, proto.graph.node))):
+        return proto
+    if any(has_changed(node, opset) for node in proto.graph.node):
         return proto
     try:
         result = converted(proto, _NORMALIZES_FROM, _normalizes)
@@ -139,12 +142,6 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
         if node.domain == ASIDE:
             node.domain = ""
     return result
-
-
-def _would_change(proto: ModelProto) -> bool:
-    """Whether the converter changes a meaning: that of Hardmax, which is another one before opset 13."""
-    old = opset_of(proto) < 13
-    return old and any(node.op_type == "Hardmax" for node in proto.graph.node)
 
 
 def _normalizes(node: NodeProto) -> bool:
