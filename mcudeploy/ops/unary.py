@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, pi, sqrt
 from typing import ClassVar, Literal
 
 from mcudeploy.ir.graph import Operator, Tensor
@@ -18,6 +18,9 @@ UnaryFunction = Literal[
     "tan", "tanh", "thresholded_relu",
 ]  # fmt: skip
 """All but relu, which is a clip, have a kernel of their name; its header defines alpha and beta."""
+
+GELU_SLOPE, GELU_CUBIC = sqrt(2 / pi), 0.044715
+"""Of gelu_tanh: x / 2 * (1 + tanh(slope * (x + cubic * x^3)))."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
-
+from mcudeploy.ops.unary import GELU_CUBIC, GELU_SLOPE
 from mcudeploy.training.node_list import NodeList
-
-_SLOPE = sqrt(2 / pi)
-_CUBIC = 0.044715
 
 
 def share(nodes: NodeList, x: str) -> str:
     """The share of `x` that passes: (1 + tanh(slope * (x + cubic * x^3))) / 2."""
-    curve = nodes.add("Tanh", [_odd(nodes, x, _CUBIC)], nodes.shapes[x])
+    curve = nodes.add("Tanh", [_odd(nodes, x, GELU_CUBIC)], nodes.shapes[x])
     return _line(nodes, curve, 0.5, 0.5)
 
 
 def slope(nodes: NodeList, x: str) -> str:
     """The derivative at `x`: share * (1 + 2 * x * (1 - share) * the derivative of the argument of tanh)."""
     shape, passed = nodes.shapes[x], share(nodes, x)
-    rest = nodes.add("Mul", [_line(nodes, passed, -2.0, 2.0), _odd(nodes, x, 3 * _CUBIC)], shape)
+    rest = nodes.add("Mul", [_line(nodes, passed, -2.0, 2.0), _odd(nodes, x, 3 * GELU_CUBIC)], shape)
     return nodes.add("Mul", [passed, _line(nodes, rest, 1.0, 1.0)], shape)
 
 
 def _odd(nodes: NodeList, x: str, cubic: float) -> str:
     """Slope * (x + cubic * x^3)."""
     square = nodes.add("Mul", [x, x], nodes.shapes[x])
-    return nodes.add("Mul", [x, _line(nodes, square, _SLOPE * cubic, _SLOPE)], nodes.shapes[x])
+    return nodes.add("Mul", [x, _line(nodes, square, GELU_SLOPE * cubic, GELU_SLOPE)], nodes.shapes[x])
 
 
 def _line(nodes: NodeList, x: str, factor: float, constant: float) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import pi, prod, sqrt
+from math import prod, sqrt
 
 from onnx import helper
 
 from mcudeploy.frontend.decompose.integer_rules import padded
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
+from mcudeploy.ops.unary import GELU_CUBIC, GELU_SLOPE
 
 _SEQUENCE, _LENGTHS, _FIRST, _LAST = 0, 4, 5, 7
 _BATCH_AXES = (2, 1, 1)
@@ -95,8 +96,6 @@ def _one(make: Maker, inputs: list[str], sequence: int | None, lengths: list[int
     return outputs
 
 
-_CUBIC = 0.044715
-"""Factor of the cube in the approximation by tanh."""
 _QUICK_SLOPE = 1.702
 """Slope of QuickGelu's sigmoid if the node states none."""
 
@@ -112,8 +111,8 @@ def fast_gelu(make: Maker) -> None:
     """Replace FastGelu, which approximates the distribution function by tanh."""
     x = _biased(make)
     cube = make.add("Mul", make.add("Mul", x, x), x)
-    inner = make.add("Add", x, make.add("Mul", cube, make.constant(_CUBIC)))
-    share = make.add("Tanh", make.add("Mul", inner, make.constant(sqrt(2 / pi))))
+    inner = make.add("Add", x, make.add("Mul", cube, make.constant(GELU_CUBIC)))
+    share = make.add("Tanh", make.add("Mul", inner, make.constant(GELU_SLOPE)))
     _share_of(make, x, share, make.outputs[0])
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.ops.elementwise import BinaryFunction
-from mcudeploy.ops.unary import UnaryFunction
+from mcudeploy.ops.unary import GELU_CUBIC, GELU_SLOPE, UnaryFunction
 
 Floats = NDArray[np.float32]
 _Exact = NDArray[np.float64]
@@ -111,8 +111,7 @@ def _softplus(x: _Exact) -> _Exact:
 def _gelu(constants: Constants, node: Node) -> ScalarFunction:
     how = node.text("approximate", "none")
     if how == "tanh":
-        factor = math.sqrt(2 / math.pi)
-        curve = exactly(lambda x: 0.5 * x * (1 + np.tanh(factor * (x + 0.044715 * x**3))))
+        curve = exactly(lambda x: 0.5 * x * (1 + np.tanh(GELU_SLOPE * (x + GELU_CUBIC * x**3))))
         return ScalarFunction("gelu_tanh", 0.0, 0.0, curve)
     if how != "none":
         raise Unsupported(f"approximate={how!r} is not supported; none and tanh are")

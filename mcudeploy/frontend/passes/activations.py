@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import pi, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
+from mcudeploy.ops.unary import GELU_CUBIC, GELU_SLOPE
 
 _Polynomial = NDArray[Any]
 """Coefficients, that of the highest power first."""
@@ -19,9 +20,7 @@ _PRECISION = 2e-5
 """Relative difference of constants that exporters have rounded."""
 _DEEPEST = 5
 """Limit of the nodes between a value and its polynomial."""
-_SLOPE, _CUBIC = sqrt(2 / pi), 0.044715
-"""Of the approximation of Gelu by tanh."""
-_CURVES = {"Erf": (sqrt(0.5), 0.0), "Tanh": (_SLOPE * _CUBIC, 0.0, _SLOPE, 0.0)}
+_CURVES = {"Erf": (sqrt(0.5), 0.0), "Tanh": (GELU_SLOPE * GELU_CUBIC, 0.0, GELU_SLOPE, 0.0)}
 """Polynomials of Gelu, by the function that takes them."""
 
 

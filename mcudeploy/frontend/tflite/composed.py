@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import pi, prod, sqrt
+from math import prod, sqrt
 
 from onnx import TensorProto
 
@@ -12,6 +12,7 @@ from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.variable_states import Translation
 from mcudeploy.frontend.tflite.writer import Writer
+from mcudeploy.ops.unary import GELU_CUBIC, GELU_SLOPE
 
 _LEAST_NORM = 1e-6
 """TFLite divides by this norm at least."""
@@ -109,8 +110,8 @@ def gelu(writer: Writer, operator: TfliteOperator) -> None:
     x = writer.real(writer.input(operator, 0))
     if operator.flag("Approximate"):
         square = _step(writer, "Mul", x, x)
-        bend = _step(writer, "Add", _step(writer, "Mul", square, 0.044715), 1.0)
-        curve = _step(writer, "Tanh", _step(writer, "Mul", _step(writer, "Mul", x, bend), sqrt(2 / pi)))
+        bend = _step(writer, "Add", _step(writer, "Mul", square, GELU_CUBIC), 1.0)
+        curve = _step(writer, "Tanh", _step(writer, "Mul", _step(writer, "Mul", x, bend), GELU_SLOPE))
     else:
         curve = _step(writer, "Erf", _step(writer, "Mul", x, sqrt(0.5)))
     share = _step(writer, "Mul", _step(writer, "Add", curve, 1.0), 0.5)
