@@ -6,21 +6,36 @@ import atexit
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from mcudeploy.common.errors import ModelError
+from mcudeploy.common.errors import GIVEN_AS, ModelError
 from mcudeploy.common.files import read_limited
-from mcudeploy.common.text import printable
+from mcudeploy.common.text import count_text, printable
 
 _ENDINGS = frozenset({".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inc", ".ino"})
 _MOST_BYTES = 64 * 2**20
 _HEAD_BYTES = 4096
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_ARRAY = re.compile(r"\{([\s0-9a-fA-FxXuUlL,+-]*)\}")
-_NUMBER = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*")
+_CHARACTER = r"'(?:[^'\\\n]|\\[^\n][0-9a-fA-F]*)'"
+_STRING = r'"(?:[^"\\\n]|\\.)*+"'
+_TEXT = re.compile(rf"{_STRING}|{_CHARACTER}", re.DOTALL)
+_COMMENT = re.compile(rf"{_STRING}|{_CHARACTER}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_DIRECTIVE = re.compile(r"\s*#\s*(if|el|endif)\w*(.*)")
+_ELSE = {"0": "", "1": "never", "never": "never"}
+"""The condition of a branch after one with the condition 0, 1 or never."""
+_ARRAY = re.compile(
+    rf"""\{{((?:[^{{}};"']++|{_STRING}|{_CHARACTER}|["'])*+)(\}}?)|=\s*((?:{_STRING}\s*)++)""", re.DOTALL
+)
+"""An initializer in braces, up to what none contains; or a string."""
+_ELEMENT = re.compile(rf"""((?:[^,"']++|{_STRING}|{_CHARACTER}|["'])*+)(?:,|\Z)""", re.DOTALL)
+_CAST = re.compile(r"(?:static_cast<[\w\s:]+>|\(\s*[A-Za-z_][\w\s:]*\)|[(\s])*")
+_NUMBER = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlL]*")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]{1,3})|(.))", re.DOTALL)
+_ESCAPED = {**dict(zip("abtnvfr", map(chr, range(7, 14)), strict=True)), "\n": ""}
 _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\][^={]*)?=?\s*\Z")
 _BEFORE = 200
 """Characters before an array in which its name is looked for."""
@@ -30,33 +45,75 @@ _LEAST, _MOST_ARRAYS = 32, 1000
 """Bytes of the smallest array that counts, and the number of arrays that are read."""
 
 
-def model_file(path: Path) -> Path:
-    """Return the path of a model: of a C file, that of a temporary file with its array.
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An array and its bytes, up to the first wrong element. `wrong`: that element, and why it is."""
 
-    Raises ModelError for a C file in which no array is a model, or several arrays are.
+    name: str
+    content: bytes
+    wrong: str = ""
+    at: int = 0
+    """The position of the wrong element in the text."""
+
+    @property
+    def ending(self) -> str:
+        """The ending of a model's file; "" if the array is not a model."""
+        if self.content[4:8] == _TFLITE:
+            return ".tflite"
+        return ".onnx" if self.content.startswith(_ONNX) and not self.wrong else ""
+
+
+def model_file(path: Path) -> Path:
+    """Return the path of a model: of a C file, that of a temporary file with its array, which errors name.
+
+    Raises ModelError for a C file in which no array is a model, several arrays are, or the model is damaged.
     """
-    text = _text_of(path)
-    arrays = {} if text is None else _arrays(text)
-    if not arrays and path.suffix.lower() not in _ENDINGS:
+    text, is_c = _text_of(path), path.suffix.lower() in _ENDINGS
+    if is_c and text is not None and not text.strip():
+        raise ModelError(f"{path} is empty")
+    plain = "" if text is None else _without_dead_lines(_COMMENT.sub(_without_comment, text))
+    arrays = [each for each in _arrays(plain) if is_c or each.ending]
+    if not arrays and not is_c:
         return path
-    models = {name: content for name, content in arrays.items() if _ending_of(content)}
+    models = [each for each in arrays if each.ending]
+    wrong = next((each for each in models or arrays if each.wrong), None)
+    why = "" if wrong is None else f"{wrong.wrong}, on line {1 + plain.count(chr(10), 0, wrong.at)}"
+    if models and why:
+        raise ModelError(f"{path} is damaged: {why}. Write the file again, such as with xxd -i")
     if not models:
-        sizes = ", ".join(f"{printable(name)} ({len(content):,} B)" for name, content in arrays.items())
-        others = f"Its arrays are {sizes[:400]}" if sizes else f"It has no array of {_LEAST} bytes or more"
+        sizes = ", ".join(f"{printable(it.name)} ({len(it.content):,} B)" for it in arrays if not it.wrong)
+        others = [f"Its arrays are {sizes[:400]}"] if sizes else []
+        others += [f"One is damaged, or not of bytes: {why}"] if why else []
         raise ModelError(
             f"{path}: no array of this C file is a model of TFLite, which has TFL3 at byte 4, or of ONNX. "
-            f"{others}"
+            f"{'. '.join(others) or f'It has no array of {_LEAST} bytes or more outside comments and #if 0'}"
         )
-    contents = set(models.values())
-    if len(contents) > 1:
-        names = ", ".join(map(printable, models))
+    if len({each.content for each in models}) > 1:
+        names = ", ".join(printable(each.name) for each in models)
         raise ModelError(f"{path}: the arrays {names} are models: leave one of them in the file")
-    (content,) = contents
+    model = models[0]
+    _require_length(path, model, plain)
     folder = tempfile.mkdtemp(prefix="mcudeploy-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    result = Path(folder, path.name.split(".")[0] + _ending_of(content))
-    result.write_bytes(content)
+    result = Path(folder, path.name.split(".")[0] + model.ending)
+    result.write_bytes(model.content)
+    GIVEN_AS[str(result)] = f"{path} (array {printable(model.name)})"
     return result
+
+
+def _require_length(path: Path, model: _Array, plain: str) -> None:
+    """Raise ModelError if the constant of an array's length, as xxd -i writes it, states another one."""
+    stated = re.search(rf"\b{model.name}_len\s*=\s*(\w+)\s*;", plain)
+    name, length = printable(model.name), len(model.content)
+    try:
+        right = stated is None or _integer(stated[1]) == length
+    except ValueError:  # it is computed
+        right = True
+    if stated is not None and not right:
+        raise ModelError(
+            f"{path}: the array {name} has {length:,} bytes, and {name}_len is {printable(stated[1])}: "
+            "restore the array, or correct the constant"
+        )
 
 
 def _text_of(path: Path) -> str | None:
@@ -67,46 +124,110 @@ def _text_of(path: Path) -> str | None:
         with path.open("rb") as stream:
             if b"\0" in stream.read(_HEAD_BYTES):
                 return None
-        return read_limited(path, _MOST_BYTES).decode("utf-8", "replace")
+        return read_limited(path, _MOST_BYTES).decode("utf-8", "surrogateescape")
     return None
 
 
-def _arrays(text: str) -> dict[str, bytes]:
-    """The arrays of bytes, by name."""
-    plain = _COMMENT.sub(" ", text)
-    result: dict[str, bytes] = {}
-    for match in islice(_ARRAY.finditer(plain), _MOST_ARRAYS):
-        content = _bytes_of(match[1])
-        if content and len(content) >= _LEAST:
-            name = _NAME.search(plain[max(0, match.start() - _BEFORE) : match.start()])
-            result[name[1] if name else f"number {len(result)}"] = content
-    return result
+def _without_comment(match: re.Match[str]) -> str:
+    """The lines of a comment, empty; strings and characters as they are."""
+    return match[0] if match[0][0] in "\"'" else " " + "\n" * match[0].count("\n")
 
 
-def _bytes_of(body: str) -> bytes | None:
-    """The bytes of an initializer; None if it has something else."""
-    try:
-        return bytes(map(_byte, body.rstrip().rstrip(",").split(",")))
-    except ValueError:
+def _without_dead_lines(plain: str) -> str:
+    """The text in which the lines between #if 0 and #endif, and those after the #else of #if 1, are empty."""
+    conditions: list[str] = []
+    lines = plain.split("\n")
+    for number, line in enumerate(lines):
+        if directive := _DIRECTIVE.match(line):
+            if directive[1] == "if":
+                conditions.append(directive[2].strip())
+            elif conditions:
+                condition = conditions.pop()
+                conditions += [_ELSE.get(condition, "")] if directive[1] == "el" else []
+        elif "0" in conditions or "never" in conditions:
+            lines[number] = ""
+    return "\n".join(lines)
+
+
+def _arrays(plain: str) -> list[_Array]:
+    """The arrays of bytes, and those that have something else and might be damaged."""
+    matches = (match for match in _ARRAY.finditer(plain) if len(match[1] or match[3] or "") >= _LEAST)
+    return [each for match in islice(matches, _MOST_ARRAYS) if (each := _array(match, plain)) is not None]
+
+
+def _array(match: re.Match[str], plain: str) -> _Array | None:
+    """The array of an initializer; None if it is short, or is not one of bytes."""
+    before = plain[max(0, match.start() - _BEFORE) : match.start()]
+    named = _NAME.search(before)
+    name = named[1] if named else f"at character {match.start()}"
+    string, closed = match[3], bool(match[2] or match[3])
+    elements = [string] if string else _elements(match[1].rstrip())
+    content, number = _read(elements)
+    if number == len(elements) and closed:
+        return _Array(name, content) if len(content) >= _LEAST else None
+    if not string and (len(elements) < _LEAST or not before.rstrip().endswith("=")):
         return None
+    element = [*elements, ""][number]
+    text = printable(element.strip())
+    why = f"{text}, not a number from -128 to 255, a character or a string" if text else "missing"
+    wrong = f"element {number} of the array {printable(name)} is {why}"
+    if not closed and number >= len(elements) - 1:
+        wrong = f"the array {printable(name)} has no closing brace after {count_text(number, 'element')}"
+    start = match.start(3 if string else 1) + sum(len(each) + 1 for each in elements[:number])
+    start -= number == len(elements)  # no comma follows the last one
+    return _Array(name, content, wrong, start + len(element) - len(element.lstrip()))
+
+
+def _read(elements: Sequence[str]) -> tuple[bytes, int]:
+    """The bytes of the elements before the first that is wrong, and their number."""
+    content = bytearray()
+    for number, element in enumerate(elements):
+        try:
+            content += _bytes_of(element)
+        except ValueError:
+            return bytes(content), number
+    return bytes(content), len(elements)
+
+
+def _elements(body: str) -> list[str]:
+    """The texts between the commas of an initializer; the last comma may end it."""
+    elements = _ELEMENT.findall(body) if '"' in body or "'" in body else body.split(",")
+    return elements if elements[-1].strip() else elements[:-1]
 
 
 @lru_cache(maxsize=4096)
-def _byte(item: str) -> int:
-    """The byte of a number in C, which is negative in a signed array. Raises ValueError for another text."""
-    number = _NUMBER.fullmatch(item.strip())
+def _bytes_of(element: str) -> bytes:
+    """The byte of a number in C, which is negative in a signed array, or of a character; those of a string.
+
+    Raises ValueError for another text.
+    """
+    cast = _CAST.match(element)
+    plain = element[cast.end() if cast else 0 :].rstrip("\t\r\n )")
+    texts = _TEXT.findall(plain)
+    if texts and not _TEXT.sub("", plain).strip():
+        return b"".join(map(_unescaped, texts))
+    value = _integer(plain.replace("'", ""))
+    return bytes([value + 256 if -128 <= value < 0 else value])
+
+
+def _integer(text: str) -> int:
+    """The value of a number in C. Raises ValueError for another text."""
+    number = _NUMBER.fullmatch(text)
     if number is None:
-        raise ValueError(item)
+        raise ValueError(text)
     digits = number[2]
-    octal = digits.startswith("0") and digits.isdigit()
-    value = int(digits, 8 if octal else 0)
-    if number[1] == "-":
-        value = -value
-    return value + 256 if -128 <= value < 0 else value
+    value = int(digits, 8 if digits.startswith("0") and digits.isdigit() else 0)
+    return -value if number[1] == "-" else value
 
 
-def _ending_of(content: bytes) -> str:
-    """The ending of a model's file; "" if the content is not a model."""
-    if content[4:8] == _TFLITE:
-        return ".tflite"
-    return ".onnx" if content.startswith(_ONNX) else ""
+def _unescaped(text: str) -> bytes:
+    """The bytes of a character or a string in quotes. Raises ValueError for an escape above 255."""
+    inner = text[1:-1].encode("utf-8", "surrogateescape").decode("latin-1")
+    return _ESCAPE.sub(_escaped, inner).encode("latin-1")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """The character that an escape stands for; one above 255 for a larger number."""
+    if match[3]:
+        return _ESCAPED.get(match[3], match[3])
+    return chr(min(int(match[1], 16) if match[1] else int(match[2], 8), 256))

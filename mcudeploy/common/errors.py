@@ -11,11 +11,20 @@ from dataclasses import dataclass
 
 from mcudeploy.common.text import agree, count_text
 
+GIVEN_AS: dict[str, str] = {}
+"""Names for messages: that of the user's file, by the path of a temporary file with its content."""
+
 
 class DeployError(Exception):
     """Base of all errors shown to the user; `exit_code` ends the process."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        for path, given in GIVEN_AS.items():
+            text = text.replace(path, given)
+        return text
 
 
 class UsageError(DeployError):
