@@ -240,7 +240,9 @@ def _outputs(
 def _graph(
     builder: Builder, model: OnnxModel, inputs: tuple[GraphIO, ...], outputs: tuple[GraphIO, ...]
 ) -> Graph:
-    states = tuple(builder.states)
+    # The file's order numbers the states for the application, whatever order the operators have.
+    stated = [state.before for state in model.states]
+    states = tuple(sorted(builder.states, key=lambda state: stated.index(state.before.name)))
     inputs += tuple(state.before for state in states)
     outputs += tuple(state.after for state in states)
     outputs = last_states_alone(builder, outputs)
