@@ -66,7 +66,7 @@ class SearchTask:
         """Return the task for a model whose unsplit plan runs its operators, by position, in `order`.
 
         `guess`: estimated times, if `tiles` measures; `unsplit`: the estimate of that plan; `max_overhead`:
-        percent of its latency.
+        percent of its latency. No arena has more room than the board's memories, whatever `ram_limit` is.
         """
         flow = Dataflow.of(model.graph)
         rivals = Rivals.of(model, guess)
@@ -76,7 +76,7 @@ class SearchTask:
         return cls(
             model, model.min_scratch, board, Space.of(flow, order), tiles, time, variants,
             move_price(tiles), unsplit.ticks, unsplit.ticks * factor, unsplit.latency_ticks * factor,
-            inf if ram_limit is None else ram_limit,
+            inf if ram_limit is None else min(ram_limit, sum(map(board.room, board.memories))),
         )  # fmt: skip
 
     def tiled(self, plan: Plan) -> TiledGraph:
