@@ -6,7 +6,6 @@ from pathlib import Path
 
 import onnx
 import pytest
-from training.training_models import Network
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands.training_steps import written_step
@@ -17,6 +16,7 @@ from mcudeploy.planner.planner import find_plans
 from mcudeploy.training.recipe import Recipe, Update
 from tests.frontend.onnx_files import save
 from tests.gate.networks import NETWORKS
+from tests.training.training_models import Network
 
 BOARD = "mps2-an505"
 SECONDS = 1.0

@@ -138,7 +138,7 @@ OPERATORS: dict[str, Operator] = {
     "Erf": lax.erf,
     "Exp": jnp.exp,
     "Flatten": lambda x: x.reshape(x.shape[0], -1),
-    "Gelu": lambda x: nn.gelu(x, approximate=False),
+    "Gelu": lambda x, approximate=b"none": nn.gelu(x, approximate=approximate == b"tanh"),
     "Gemm": _gemm,
     "GlobalAveragePool": lambda x: x.mean((2, 3), keepdims=True),
     "GlobalMaxPool": lambda x: x.max((2, 3), keepdims=True),
