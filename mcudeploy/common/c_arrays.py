@@ -103,7 +103,8 @@ def model_file(path: Path) -> Path:
 
 def _require_length(path: Path, model: _Array, plain: str) -> None:
     """Raise ModelError if the constant of an array's length, as xxd -i writes it, states another one."""
-    stated = re.search(rf"\b{model.name}_len\s*=\s*(\w+)\s*;", plain)
+    key = f"{model.name}_len"  # it comes first, since the search for a text is fast
+    stated = re.search(rf"{key}(?<!\w{key})\s*=\s*(\w+)\s*;", plain)
     name, length = printable(model.name), len(model.content)
     try:
         right = stated is None or _integer(stated[1]) == length

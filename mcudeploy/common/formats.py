@@ -30,19 +30,31 @@ _BROWSER = (
 )
 _POINTER = "It is a pointer of Git LFS, not the file itself: git lfs pull fetches the file"
 _PAGE = "It is a web page, not the file itself: download the raw file"
+_GZIP = "It is compressed: gunzip unpacks it"
+_JSON = "It is a JSON text, not a model with weights: export the model as .onnx or .tflite"
+_WEIGHTS = (
+    "It is a safetensors file, which holds weights without a network: load it into the model that it "
+    "belongs to; torch.onnx.export(model, (example,), 'model.onnx') makes an ONNX file of that"
+)
+_BOM = b"\xef\xbb\xbf"
+"""The mark with which some editors begin a text."""
 _ENDINGS = {
-    **dict.fromkeys((".ckpt", ".pt", ".pt2", ".pth", ".safetensors"), _PYTORCH),
+    **dict.fromkeys((".ckpt", ".pt", ".pt2", ".pth"), _PYTORCH),
     **dict.fromkeys((".h5", ".hdf5", ".keras"), _KERAS),
     **dict.fromkeys((".joblib", ".pickle", ".pkl"), _PICKLED),
     ".espdl": _ESP_DL,
     ".ort": _RUNTIME,
     ".pb": _TENSORFLOW,
     ".pte": _EXECUTORCH,
+    ".safetensors": _WEIGHTS,
 }
 _CONTENTS = (
     (re.compile(rb"version https://git-lfs\."), _POINTER),
     (re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE), _PAGE),
     (re.compile(rb'\s*\{[^\0]*"(modelTopology|weightsManifest)"'), _BROWSER),
+    (re.compile(rb'\s*[{[]\s*(["{}[\]]|-?\d)'), _JSON),
+    (re.compile(rb"\x1f\x8b"), _GZIP),
+    (re.compile(rb'.{8}\{\s*"', re.DOTALL), _WEIGHTS),
     (re.compile(rb"\x89HDF"), _KERAS),
     (re.compile(rb".{4}ORTM", re.DOTALL), _RUNTIME),
     (re.compile(rb".{4}ET\d\d", re.DOTALL), _EXECUTORCH),
@@ -56,7 +68,7 @@ def way_in(path: Path) -> str:
     if path.is_dir():
         return f". {_TENSORFLOW}" if (path / "saved_model.pb").is_file() else ""
     with path.open("rb") as stream:
-        head = stream.read(_HEAD_BYTES)
+        head = stream.read(_HEAD_BYTES).removeprefix(_BOM)
     by_content = next((way for pattern, way in _CONTENTS if pattern.match(head)), "")
     found = by_content or _ENDINGS.get(path.suffix.lower(), "")
     return f". {found}" if found else ""
