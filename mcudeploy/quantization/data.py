@@ -28,7 +28,8 @@ Sample = Mapping[str, Array]
 _MOST_BYTES = 2**30
 """Limit in bytes of the data loaded from one .npz; a folder of files is read sample by sample."""
 _MOST_LABEL_BYTES = 2**26
-_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+_NPY, _ZIP = b"\x93NUMPY", (b"PK\x03\x04", b"PK\x05\x06")
+"""First bytes of files; an archive without arrays begins in another way."""
 _FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError)
 _UNPACKING = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 _DAMAGED = (*_FAULTS, *_UNPACKING, RuntimeError)  # zipfile's error of an encrypted file, or of another method
@@ -83,6 +84,8 @@ def open_samples(path: Path, inputs: Sequence[Info], fit: Fit | None = None) -> 
                 "with an array for each, or a folder"
             )
         return _stacked({inputs[0].name: (str(path), _load(path))}, inputs, fit)
+    if not head:
+        raise UsageError(f"{path} is empty")
     raise UsageError(
         f"{path} is neither a folder, nor an .npz or .npy file: write samples with numpy.savez or numpy.save"
     )
@@ -179,10 +182,11 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Ar
                 keys = {inputs[0].name: values[0]}
             missing = [key for key in keys.values() if key not in members]
             if missing:
+                others = "no arrays at all" if labels is None else f"labels alone, as {labels!r}"
                 raise UsageError(
                     f"{path} has no array {printable(missing[0])!r}; it has "
-                    f"{', '.join(map(printable, values[:8])) or 'none'}. It needs one for each input of the "
-                    f"model: {_listed(inputs)}"
+                    f"{', '.join(map(printable, values[:8])) or others}. It needs one for each input of the "
+                    f"model: {_listed(inputs)}. numpy.savez writes arrays by name"
                 )
             names = {name: f"{path} ({printable(key)})" for name, key in keys.items()}
             for info in inputs:

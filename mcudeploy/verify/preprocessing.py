@@ -98,6 +98,11 @@ def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -
         return _raw(path, content, wanted.border)
     if not content:
         raise UsageError(f"{path} is empty")
+    if ending == ".npz":
+        raise UsageError(
+            f"{path} is an archive of arrays: give one .npy file for each array, which numpy.save writes. "
+            "The first axis may count runs. evaluate --data reads an .npz"
+        )
     if ending in _ENDINGS:
         raise UsageError(f"{path} is damaged: it does not begin as {ending} files do")
     raise UsageError(f"{path} is not {_KINDS}: write the values with numpy.save")

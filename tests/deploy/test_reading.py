@@ -129,6 +129,7 @@ def _wav(channels: int) -> bytes:
         ("x.csv", b"1,2\n", wanted(3), r"has 2 numbers; 'x' of the model, \[3\], needs 3"),
         ("x.png", b"text", wanted(3), "is damaged: it does not begin as .png files do"),
         ("x.npy", b"", wanted(3), "is empty"),
+        ("x.npz", b"PK\3\4", wanted(3), "is an archive of arrays: give one .npy file for each array"),
         ("x.csv", b"1,two,3\n", wanted(3), "'two' is no number"),
         ("x.csv", b"a,b\nc,d\n", wanted(2), "'c' is no number"),
         ("x.csv", b"\xff\xff", wanted(3), "is no text"),

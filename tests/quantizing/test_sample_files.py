@@ -106,7 +106,7 @@ def test_one_file_of_a_folder_is_named(value: np.ndarray, said: str, tmp_path: P
 def test_files_that_are_none(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
     path.write_bytes(content)
-    refused(path, r"x\.bin is (damaged|neither a folder)")
+    refused(path, r"x\.bin is (damaged|empty|neither a folder)")
     folder = folder_of(tmp_path / "folder", images(2))
     (folder / "000.npy").write_bytes(content)
     refused(folder, r"000\.npy is (damaged|not a \.npy)")
@@ -135,6 +135,13 @@ def test_a_sample_that_lacks_an_input(tmp_path: Path) -> None:
     folder_of(folder / "a_left", PAIR)
     folder_of(folder / "b", PAIR[:2])
     refused(folder, r"b has no 002\.npy: each sample needs a file.*2 files missing", TWO)
+
+
+def test_archives_without_arrays_of_inputs(tmp_path: Path) -> None:
+    np.savez(tmp_path / "empty.npz")
+    refused(tmp_path / "empty.npz", "has no array 'image'; it has no arrays at all.*numpy.savez writes")
+    np.savez(tmp_path / "labels.npz", y=np.arange(3))
+    refused(tmp_path / "labels.npz", "has no array 'image'; it has labels alone, as 'y'")
 
 
 def test_archives_that_do_not_fit(tmp_path: Path) -> None:
