@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from test_training_programs import HOST, LARGE_RATE, ran, values_of
 from test_unary_gradients import FUNCTIONS, network, of_newest_opset
 from training_models import Array, Float64Step, random_network, saved
 
+from mcudeploy.frontend.onnx.plain_forms import walk_depth_first
 from mcudeploy.training.step import TrainingStep
 
 KWS = Path(os.environ.get("MODELS", "models")) / "mlperf_tiny/kws01_fp32/model.onnx"
@@ -38,8 +40,12 @@ has its channels, and so its weights, in another order than the file.
 
 
 def constants_of(model: ModelProto) -> Iterator[tuple[str, str]]:
-    """The constants of layers with weights, in order: weights and bias; a bias may be a later Add."""
-    nodes = list(model.graph.node)
+    """The constants of layers with weights, as a program numbers them: weights and bias; a bias may be a
+    later Add.
+    """
+    ordered = deepcopy(model.graph)
+    walk_depth_first(ordered)
+    nodes = list(ordered.node)
     for node in nodes:
         if node.op_type == "MatMul":
             (after,) = [it for it in nodes if node.output[0] in it.input]
