@@ -24,7 +24,7 @@ SECONDS = 1.0
 
 TOLERATED = 1.02
 
-LATENCIES = {("cells", 12): 20_574_655.0}
+LATENCIES = {("cells", 12): 16_526_917.0}
 """Modelled cycles of plans, stalls included, by network and KiB of fast memory."""
 
 
