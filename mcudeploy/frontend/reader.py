@@ -38,7 +38,9 @@ from mcudeploy.frontend.passes.folding import Folder, with_small_constants
 from mcudeploy.frontend.passes.versions import drop_equal_versions, require_versions, version_notes
 
 _MOST_ROUNDS = 64
-"""Limit of the number of times that rules are applied, while they replace further nodes."""
+"""Limit of the number of times that rules are applied: some replace the results of others, a few levels deep,
+and none may go on for ever.
+"""
 _OF_RUNTIME = "SimplifiedLayerNormalization"
 """An operator that ONNX Runtime has in ONNX's domain, and ONNX does not."""
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)

@@ -34,8 +34,16 @@ _RECOMPUTED, _REORDERED = 2, 3
 _MOVED_SHARE = 0.1
 """Share of the effort left for the moves of a plan whose peak keeps a RAM limit that its arena exceeds."""
 
-_SWAPPED, _PROMISED_SHARE = 3, 0.3
-"""Number of plans of a round with a long search for transfers; the share of the effort for the short ones."""
+_SWAPPED, _SWAPPED_SHARE, _PROMISED_SHARE = 3, 0.5, 0.3
+"""Number of plans of a round with a long search for transfers; the share of the effort left for each of them
+but the last, which has all; the share for the short ones.
+"""
+
+_MORE_EFFORT = 1.2
+"""Least effort of another long search for a plan, as a multiple of the last: with less it finds the same."""
+
+_ORDER_SHARE, _MOVES_SHARE, _FASTER_SHARE = 0.5, 0.7, 0.2
+"""Shares of the effort left: for one order, for the moves of a plan, and for those of a faster plan."""
 
 _PLAN_UNITS, _PACK_UNITS = 220, 120
 """Effort per step of a plan by first fit, with its kernels, and of offsets alone."""
@@ -113,7 +121,7 @@ def _reordered(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
     for plan in _by_peak(current.plans)[:_REORDERED]:
         if _has_repeated(plan) or plan in current.settled["order"] or effort.is_spent():
             continue
-        part, tiled = effort.part(0.5), task.tiled(plan)
+        part, tiled = effort.part(_ORDER_SHARE), task.tiled(plan)
         found = placing.reordered(task.lean, tiled, plan.schedule, part, placing.QUICK)
         current.settle("order", plan, part)
         if live_peak(tiled, found.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
@@ -127,7 +135,7 @@ def _relocated(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
         return
     for plan in sorted(_by_peak(plans), key=lambda one: placing.latency_bound(one, task.model, task.board)):
         if worth_moving(task, plan, plans):
-            yield from _moved(task, current, plan, effort.part(0.7))
+            yield from _moved(task, current, plan, effort.part(_MOVES_SHARE))
 
 
 def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
@@ -135,17 +143,17 @@ def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
     if not current.plans or _waits(task, current):
         return
     best, *faster = front(current.plans, task.board, task.ram_limit)
-    yield from _moved(task, current, best, effort.part(0.7))
+    yield from _moved(task, current, best, effort.part(_MOVES_SHARE))
     best = min(current.plans, key=lambda plan: sort_key(plan, task.board, task.ram_limit))
     is_settled = best in current.settled["proof"]
     if not _has_repeated(best) and not best.estimate.exposed_ticks and not is_settled:
-        part = effort.part(0.5)
+        part = effort.part(_ORDER_SHARE)
         given, best = best, _in_proven_order(task, best, part)
         current.settle("proof", given, part)
         current.settle("proof", best, part)
         yield best
     for plan in faster:
-        yield from _moved(task, current, plan, effort.part(0.2))
+        yield from _moved(task, current, plan, effort.part(_FASTER_SHARE))
 
 
 def _waits(task: SearchTask, current: Round) -> bool:
@@ -166,9 +174,9 @@ def _swapped(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]
             current.promised[plan] = placing.promised_ticks(plan, model, task.board, tiled, budget)
     ranked = sorted(current.promised, key=lambda plan: current.promised[plan])
     for number, plan in enumerate(ranked[:_SWAPPED], 1):
-        part = effort.part(1.0 if number == _SWAPPED else 0.5)
+        part = effort.part(1.0 if number == _SWAPPED else _SWAPPED_SHARE)
         worth = worth_moving(task, plan, current.plans) and current.promised[plan] < inf
-        if worth and part.left >= 1.2 * current.offered.get(plan, 0.0):
+        if worth and part.left >= _MORE_EFFORT * current.offered.get(plan, 0.0):
             current.offered[plan] = part.left
             yield from _moved(task, current, plan, part)
 
