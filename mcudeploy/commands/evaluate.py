@@ -38,7 +38,6 @@ from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.data_faults import (
     InputTally,
-    are_shares,
     at_ends,
     clipping_warnings,
     one_class,
@@ -226,8 +225,8 @@ def _failures(
 def _fault_of_outputs(graph: Graph, task: Task, data: Dataset, device: ModelResults) -> str | None:
     """Report that nearly all samples have one class, or equal outputs, if that is unlikely; else None."""
     computed, values = task.class_of(device.values), device.values
-    if computed is not None and (task.labels is not None or are_shares(values)):
-        fault = one_class(computed, task.labels)
+    if computed is not None:
+        fault = one_class(computed, task.labels, values)
         if fault is not None or task.labels is not None:
             return fault
     border = _judged(graph, task).border

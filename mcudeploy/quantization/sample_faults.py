@@ -14,14 +14,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.quantization.agreement import Floats
 from mcudeploy.quantization.data import Array, Sample, Samples
-from mcudeploy.verify.data_faults import (
-    InputFacts,
-    InputTally,
-    are_shares,
-    one_class,
-    same_arrays,
-    unchanged,
-)
+from mcudeploy.verify.data_faults import InputFacts, InputTally, one_class, same_arrays, unchanged
 
 _REPORTED_SHARE = 0.1
 """Share of constant samples, or of copies, above which they are reported. Some are real, such as silence."""
@@ -162,7 +155,7 @@ def output_fault(
     name = floats.class_name
     if classes is not None and name is not None:
         scores = np.array([values[name].reshape(-1) for values in floats.values])
-        fault = one_class(classes, labels) if labels is not None or are_shares(scores) else None
+        fault = one_class(classes, labels, scores)
         if fault is not None:
             return fault
     keys = [b"".join(value.tobytes() for value in values.values()) for values in floats.values]

@@ -215,10 +215,12 @@ def likely_cause(it: InputFacts) -> str:
     return ""
 
 
-def one_class(computed: Array, labels: Array | None) -> str | None:
-    """Report that nearly all samples get one class, if the labels, or the number of samples without labels,
-    make that unlikely.
+def one_class(computed: Array, labels: Array | None, scores: Array) -> str | None:
+    """Report that nearly all samples get one class, if that is unlikely: by the labels, or without labels if
+    the scores [samples, elements] are probabilities of many samples.
     """
+    if labels is None and not _are_shares(scores):
+        return None
     numbers, counts = np.unique(computed, return_counts=True)
     number, count, total = int(numbers[counts.argmax()]), int(counts.max()), len(computed)
     if count < _NEARLY_ALL * total:
@@ -232,7 +234,7 @@ def one_class(computed: Array, labels: Array | None) -> str | None:
     return f"{said}; by the labels {total - missed:,} are of that class"
 
 
-def are_shares(values: Array) -> bool:
+def _are_shares(values: Array) -> bool:
     """Whether each row is probabilities of three or more classes, such as a softmax makes."""
     wide = values.ndim == 2 and values.shape[1] >= _LEAST_CLASSES
     return bool(wide and (values >= 0).all() and (np.abs(values.sum(1) - 1) < _ROUNDED).all())

@@ -18,7 +18,6 @@ from mcudeploy.verify.data_faults import (
     InputFacts,
     InputTally,
     Levels,
-    are_shares,
     clipping_warnings,
     levels_of,
     likely_cause,
@@ -124,13 +123,15 @@ def test_images_with_their_axes_in_the_other_order(made: Recogniser) -> None:
 
 def test_one_class_is_remarkable_if_the_labels_say_so() -> None:
     labels = np.repeat(np.arange(CLASSES), 10)
-    assert "class 2 is computed for 40 of 40 samples" in str(one_class(np.full(40, 2), labels))
-    assert one_class(labels, labels) is None
-    assert one_class(np.zeros(40, int), np.zeros(40, int)) is None
+    logits, shares = np.tile([2.0, 0.3, 0.5], (40, 1)), np.tile([0.2, 0.3, 0.5], (40, 1))
+    assert "class 2 is computed for 40 of 40 samples" in str(one_class(np.full(40, 2), labels, logits))
+    assert one_class(labels, labels, logits) is None
+    assert one_class(np.zeros(40, int), np.zeros(40, int), logits) is None
     unbalanced = np.array([0] * 38 + [1] * 2)
-    assert one_class(np.zeros(40, int), unbalanced) is None
-    assert one_class(np.zeros(19, int), None) is None and one_class(np.zeros(20, int), None) is not None
-    assert are_shares(np.array([[0.2, 0.3, 0.5]])) and not are_shares(np.array([[2.0, 0.3, 0.5]]))
+    assert one_class(np.zeros(40, int), unbalanced, logits) is None
+    assert one_class(np.zeros(19, int), None, shares[:19]) is None
+    assert one_class(np.zeros(20, int), None, shares[:20]) is not None
+    assert one_class(np.zeros(20, int), None, logits[:20]) is None
 
 
 def test_outputs_may_be_equal_if_the_inputs_are() -> None:
