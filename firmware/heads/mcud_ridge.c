@@ -13,9 +13,9 @@ enum {
 /* A system is solved when the squared gradient has fallen to this share of the first one. */
 static const float solved_share = 1e-8f;
 
-/* Vectors are rounded to 16 bits before they are multiplied with examples. The products are sums of integers, by which a
- * core without an FPU solves in a quarter of the time. They are taken of examples minus the first one, so that centring
- * loses no digits where examples are close to each other. */
+/* Vectors are rounded to 16 bits before they are multiplied with examples. The products are sums of integers, by which
+ * a core without an FPU solves in a quarter of the time. They are taken of examples minus the first one, so that
+ * centring loses no digits where examples are close to each other. */
 typedef struct {
     float *mean;       /* [features], of the examples */
     float *weights;    /* [features] */

@@ -43,7 +43,8 @@ typedef struct {
 } mcud_tensor;
 
 /* The measurer receives such records over the line: only their end may have padding. */
-MCUD_REQUIRE(sizeof(mcud_tensor) == 3u * sizeof(void *) + 8u, "mcud_tensor has another layout: compile these files with -fno-pack-struct");
+MCUD_REQUIRE(sizeof(mcud_tensor) == 3u * sizeof(void *) + 8u,
+             "mcud_tensor has another layout: compile these files with -fno-pack-struct");
 
 typedef struct mcud_op mcud_op;
 
@@ -61,7 +62,8 @@ struct mcud_op {
     uint32_t rows;                /* of the output; by rows, of the input */
     uint32_t block_rows;          /* rows made, or taken in, by one step */
 };
-MCUD_REQUIRE(sizeof(mcud_op) == 5u * sizeof(void *) + 8u, "mcud_op has another layout: compile these files with -fno-pack-struct");
+MCUD_REQUIRE(sizeof(mcud_op) == 5u * sizeof(void *) + 8u,
+             "mcud_op has another layout: compile these files with -fno-pack-struct");
 
 typedef struct {
     uint8_t *base;

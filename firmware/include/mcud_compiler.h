@@ -2,9 +2,9 @@
  *
  * A block is inline assembler with an operand in every register that a compiler can give. GCC and Clang take those of
  * the DSP extension and of RISC-V's vectors; GCC alone those of Arm's vectors and of Cortex-M0, for which Clang gets
- * intrinsics, and portable C. With MCUD_BLOCKS 0 all blocks are C: so where Clang keeps r9 for itself (-frwpi), or if you define it
- * because a compiler says that assembler needs more registers than there are. Assembler of a few operands is used
- * nevertheless. Builds without optimisation, and compilers that are not of these two families, get portable C. */
+ * intrinsics, and portable C. With MCUD_BLOCKS 0 all blocks are C: so where Clang keeps r9 for itself (-frwpi), or if
+ * you define it because a compiler says that assembler needs more registers than there are. Assembler of a few operands
+ * is used nevertheless. Builds without optimisation, and compilers of other families, get portable C. */
 #ifndef MCUD_COMPILER_H
 #define MCUD_COMPILER_H
 

@@ -83,7 +83,8 @@ uint32_t mcud_parameters_check(const mcud_parameter_table *table, const uint8_t 
     if (get_field(header + VERSION_AT) != MCUD_PARAMETERS_VERSION) {
         return MCUD_PARAMETERS_LAYOUT;
     }
-    if (memcmp(header + HASH_AT, table->hash, sizeof table->hash) != 0 || get_field(header + BYTES_AT) != table->bytes) {
+    if (memcmp(header + HASH_AT, table->hash, sizeof table->hash) != 0 ||
+        get_field(header + BYTES_AT) != table->bytes) {
         return MCUD_PARAMETERS_FOREIGN;
     }
     return MCUD_PARAMETERS_OK;
@@ -191,8 +192,8 @@ static int is_later(uint32_t sequence, uint32_t other)
     return sequence - other - 1u < 0x7FFFFFFFu;
 }
 
-/* The newest intact blob, or the larger status of two slots without one. A slot that cannot be read may have a newer blob
- * than the other: the status is then MCUD_PARAMETERS_STORAGE. */
+/* The newest intact blob, or the larger status of two slots without one. A slot that cannot be read may have a newer
+ * blob than the other: the status is then MCUD_PARAMETERS_STORAGE. */
 static slot_content newest(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
 {
     const slot_content one = examine(table, storage, 0);

@@ -1,7 +1,7 @@
 /* Storage of model parameters that an application keeps: flash sectors, a file, a received message.
  *
- * Parameters are the constants of the operators that `build --replaceable` names. They are stored as a blob: a header of
- * MCUD_PARAMETERS_HEADER_BYTES, then the values as kernels read them. All integers are little-endian.
+ * Parameters are the constants of the operators that `build --replaceable` names. They are stored as a blob: a header
+ * of MCUD_PARAMETERS_HEADER_BYTES, then the values as kernels read them. All integers are little-endian.
  *
  *   offset  bytes
  *        0      4  "MCUP"
@@ -43,12 +43,13 @@ enum {
 
 /* Two slots, each with room for a blob; in flash, each in separate sectors. Offsets count from the start of a slot.
  *
- * Callbacks return 0, or 1 for a failure. A slot whose read failed may hold the newest blob: nothing is then loaded, erased
- * or written. Two further results of read say that a slot holds no blob: MCUD_PARAMETERS_ABSENT if there is no such slot (a
- * message is slot 0 alone), and MCUD_PARAMETERS_CORRUPT if its bytes can never be read (an ECC error after a torn write).
+ * Callbacks return 0, or 1 for a failure. A slot whose read failed may hold the newest blob: nothing is then loaded,
+ * erased or written. Two further results of read say that a slot holds no blob: MCUD_PARAMETERS_ABSENT if there is no
+ * such slot (a message is slot 0 alone), and MCUD_PARAMETERS_CORRUPT if its bytes can never be read (an ECC error after
+ * a torn write).
  *
- * Offsets and bytes of a write are multiples of MCUD_PARAMETERS_GRAIN, and a save writes no byte twice. A save first erases
- * the slot that it writes; erase may be NULL where that needs nothing. */
+ * Offsets and bytes of a write are multiples of MCUD_PARAMETERS_GRAIN, and a save writes no byte twice. A save first
+ * erases the slot that it writes; erase may be NULL where that needs nothing. */
 typedef struct {
     uint32_t (*read)(void *user, uint32_t slot, uint32_t offset, void *to, uint32_t bytes);
     uint32_t (*write)(void *user, uint32_t slot, uint32_t offset, const void *from, uint32_t bytes);
