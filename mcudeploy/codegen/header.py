@@ -96,7 +96,7 @@ def entries_of(plan: Plan) -> list[int]:
 def arena_map(plan: Plan, work: WorkBytes) -> list[MapLine]:
     """A line for each tensor, then for the scratch of each operator; live ranges are in tape entries."""
     tiled = TiledGraph.of(plan)
-    found = lives(tiled, plan.schedule.steps)
+    live = lives(tiled, plan.schedule.steps)
     at_peak = _peak_bytes(plan, tiled, work)
     moves = Counter(transfer.tensor for transfer in plan.layout.transfers)
     lines, places = [], entries_of(plan)
@@ -107,7 +107,7 @@ def arena_map(plan: Plan, work: WorkBytes) -> list[MapLine]:
             continue
         residences = plan.layout.blocks[name]
         blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(residences))
-        span = _span(places, min(found.first[blocks]), max(found.end[blocks]))
+        span = _span(places, min(live.first[blocks]), max(live.end[blocks]))
         if moves[name]:
             span += f", {count_text(moves[name], 'move')}"
         where, size = _where(plan, residences), tensor.size_bytes
@@ -137,7 +137,7 @@ def _peak_bytes(plan: Plan, tiled: TiledGraph, work: WorkBytes) -> Counter[tuple
     """The bytes alive at the step of the peak, by tensor, or by operator (True) for scratch. A block made in
     place of another counts once, for the older one.
     """
-    step, found = plan.estimate.peak_step, lives(tiled, plan.schedule.steps)
+    step, live = plan.estimate.peak_step, lives(tiled, plan.schedule.steps)
     alive: Counter[tuple[str, bool]] = Counter()
     for buffer in laid_out_buffers(tiled, plan.schedule.steps, work, plan.layout):
         if step not in buffer.life:
@@ -146,7 +146,7 @@ def _peak_bytes(plan: Plan, tiled: TiledGraph, work: WorkBytes) -> Counter[tuple
             alive[buffer.scratch_of[0], True] += buffer.size_bytes
             continue
         numbers = ((name, tiled.first_block[name] + block) for name, block in buffer.members)
-        owner = next(name for name, number in numbers if any(step in life for life in found.of(number)))
+        owner = next(name for name, number in numbers if any(step in life for life in live.of(number)))
         alive[owner, False] += buffer.size_bytes
     return alive
 

@@ -73,9 +73,9 @@ def plan_model(
     A plan whose measurement missed the latency limit is skipped.
     """
     progress.stage(f"planning {path.name}")
-    made = _planned(path, board, options, progress)
-    limit = made.planned.limit(options.max_overhead)
-    chosen = through(lambda: known_within_limit(made, limit))
+    deployment = _planned(path, board, options, progress)
+    limit = deployment.planned.limit(options.max_overhead)
+    chosen = through(lambda: known_within_limit(deployment, limit))
     again = _planned_again(chosen, options, progress)
     return chosen if again is None else through(lambda: known_within_limit(again, limit))
 
@@ -148,10 +148,10 @@ def with_ways_out(
     progress.stage("looking for what would fit")
     if model.window is not None and options.plan_file is None:
         model = smallest_choice(model, board, options)
-    found = WaysOut(model, board, options).proposals(list_boards())
+    proposals = WaysOut(model, board, options).proposals(list_boards())
     if options.plan_file is None:
-        found += _as_int8(model, board, options)
-    return FitError(str(error), tuple(found))
+        proposals += _as_int8(model, board, options)
+    return FitError(str(error), tuple(proposals))
 
 
 def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:

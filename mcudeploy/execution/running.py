@@ -142,11 +142,11 @@ def _unsplit(
     base = made.with_plan(made.planned.baseline)
     if target.board.is_host or not base.fits:
         return None
-    found = base.measured(target.emulated)
-    if found is None and made.planned.candidates:
+    measurement = base.measured(target.emulated)
+    if measurement is None and made.planned.candidates:
         progress.stage("measuring the unsplit plan")
-        found = run_on(base, target, samples[:1], progress)[1].measurement
-    return found
+        measurement = run_on(base, target, samples[:1], progress)[1].measurement
+    return measurement
 
 
 def _misses(turn: _Turn, overhead: float | None, limit: float, how: str = "as measured") -> bool:

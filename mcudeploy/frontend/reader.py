@@ -105,11 +105,11 @@ def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelPro
 
 def _operators(proto: ModelProto) -> dict[str, str]:
     """The ONNX operator of each node name; "" if the domain is another one, or nodes of that name differ."""
-    found: dict[str, str] = {}
+    operators: dict[str, str] = {}
     for node in proto.graph.node:
         op = node.op_type if node.domain in ONNX_DOMAINS else ""
-        found[node.name] = op if found.get(node.name, op) == op else ""
-    return found
+        operators[node.name] = op if operators.get(node.name, op) == op else ""
+    return operators
 
 
 def _values(graph: GraphProto) -> set[str]:

@@ -125,14 +125,14 @@ def rank_boards(
     groups: dict[tuple[str, Isa], list[Board]] = {}
     for board in boards if options.dma_io else [it.with_dma_everywhere() for it in boards]:
         groups.setdefault((STAND_INS.get(board.core, board.core), board.isa), []).append(board)
-    found: list[Fit] = []
+    fits: list[Fit] = []
     for done, ((core, isa), alike) in enumerate(groups.items()):
         progress.stage(f"searching for {core}: {count_text(len(alike), 'board')}")
         progress.advance(done, len(groups))
         if model.isa is not isa:
             model = model.of_graph(model.graph, model.sha256, isa=isa)
-        found += _Searched(model, tuple(alike), options).fits()
-    return sorted(found, key=_rank)
+        fits += _Searched(model, tuple(alike), options).fits()
+    return sorted(fits, key=_rank)
 
 
 def _rank(fit: Fit) -> tuple[bool, int, bool, float, str]:

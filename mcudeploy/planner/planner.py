@@ -139,15 +139,15 @@ def find_plans(
     unsplit plan fails the check.
     """
     board = options.limited(board)
-    found = search_plans(
+    planned = search_plans(
         model, board, options, tiles, start=start, report=report, progress=progress, known=known
     )
-    if found.interrupted:
+    if planned.interrupted:
         _LOG.warning("interrupted: the search ends with the best plan so far")
-    found = replace(found, limits=dict(options.memory_limits))
-    found = _on_cores(found)
-    found = through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
-    return replace(found, candidates=_tried(found.candidates, options.time_limit))
+    planned = replace(planned, limits=dict(options.memory_limits))
+    planned = _on_cores(planned)
+    planned = through(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
+    return replace(planned, candidates=_tried(planned.candidates, options.time_limit))
 
 
 def _tried(plans: tuple[Plan, ...], time_limit: float) -> tuple[Plan, ...]:
@@ -314,8 +314,8 @@ def search_plans(
         if costs_of and stored is not None:
             kernels = models[stored.form].with_kernels(stored.kernels)
             stored = timed(stored, kernels, board, source, move_price(source))
-        given = tuple(plan for plan in (stored,) if plan is not None)
-        return Planned(models, given, unsplit, Search(), costs_of, objective=unit, offers_baseline=not given)
+        plans = tuple(plan for plan in (stored,) if plan is not None)
+        return Planned(models, plans, unsplit, Search(), costs_of, objective=unit, offers_baseline=not plans)
     unsplit = timed(unsplit, base, board, source, move_price(source))
     cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
     board = board.reserving(cut.parameters.ram_bytes)

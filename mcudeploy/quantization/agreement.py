@@ -164,15 +164,15 @@ class Floats:
         """Run the same samples through an int8 model."""
         reference = Reference(model, self.names)
         noises = {name: Noise() for name in self.names}
-        kept = []
+        scores = []
         for done, (wanted, sample) in enumerate(zip(self.values, samples, strict=True), 1):
-            found = reference.run(sample)
+            outputs = reference.run(sample)
             for name, noise in noises.items():
-                noise.add(wanted[name], found[name])
+                noise.add(wanted[name], outputs[name])
             if self.class_name is not None:
-                kept.append({self.class_name: found[self.class_name]})
+                scores.append({self.class_name: outputs[self.class_name]})
             advance(done)
-        mine, other = _classes(self.values, self.class_name), _classes(kept, self.class_name)
+        mine, other = _classes(self.values, self.class_name), _classes(scores, self.class_name)
         share = None if mine is None or other is None else share_of_equal(mine, other)
         return Agreement(noises, share, other, len(self.values))
 

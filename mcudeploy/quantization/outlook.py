@@ -32,20 +32,20 @@ def as_int8(model: Model) -> Model | None:
         return None
     try:
         with tempfile.TemporaryDirectory(prefix="mcudeploy-int8-") as folder:
-            made = Path(folder) / "int8.onnx"
-            _quantise(model, Path(folder), made)
-            found = load_model(made, isa=model.isa)
+            path = Path(folder) / "int8.onnx"
+            _quantise(model, Path(folder), path)
+            quantised = load_model(path, isa=model.isa)
     except DeployError:
         return None
-    return replace(found, path=model.path)
+    return replace(quantised, path=model.path)
 
 
-def _quantise(model: Model, folder: Path, made: Path) -> None:
-    given = read_float(model.path, model.choices)
-    prepared = prepare(given.proto, folder)
+def _quantise(model: Model, folder: Path, path: Path) -> None:
+    float_model = read_float(model.path, model.choices)
+    prepared = prepare(float_model.proto, folder)
     drawn = np.random.default_rng(0)
     sample: Sample = {
-        info.name: drawn.standard_normal(info.shape or ()).astype(np.float32) for info in given.inputs
+        info.name: drawn.standard_normal(info.shape or ()).astype(np.float32) for info in float_model.inputs
     }
     ranges = Calibration(prepared, folder).ranges("minmax", [sample])
-    onnx.save(insert(prepared, ranges, ())[0], made)
+    onnx.save(insert(prepared, ranges, ())[0], path)

@@ -251,13 +251,13 @@ def _reduced_index(
     value: OnnxValue, axes: tuple[int, ...], shape: Shape, dimensions: tuple[int, ...]
 ) -> IndexArray:
     """The positions of the results, stored with size 1 for reduced dimensions; axes stay as 1."""
-    made = tuple(1 if place in dimensions else size for place, size in enumerate(shape))
-    kept = value.index
+    reduced = tuple(1 if place in dimensions else size for place, size in enumerate(shape))
+    index = value.index
     for axis in axes:
-        kept = kept.take([0], axis=axis)
-    places = coordinates(kept, shape)
+        index = index.take([0], axis=axis)
+    places = coordinates(index, shape)
     zeroed = tuple(np.zeros_like(p) if d in dimensions else p for d, p in enumerate(places))
-    return np.ravel_multi_index(zeroed, made).astype(np.int32)
+    return np.ravel_multi_index(zeroed, reduced).astype(np.int32)
 
 
 def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:

@@ -206,13 +206,13 @@ class _Flat:
             if held is not None:
                 scope.names[node.output[0]] = self._constant(held, scope.place, node.output[0])
                 continue
-            made = [self._new(scope.prefix + printable(name)) if name else "" for name in node.output]
-            call = SubgraphCall(node, number, scope, tuple(made))
+            outputs = [self._new(scope.prefix + printable(name)) if name else "" for name in node.output]
+            call = SubgraphCall(node, number, scope, tuple(outputs))
             if is_control(node):
                 self.replace(call)
             else:
                 self._add(renamed(call))
-            scope.names.update(zip(node.output, made, strict=True))
+            scope.names.update(zip(node.output, outputs, strict=True))
         return [scope.of(value.name) for value in graph.output]
 
     def branch(self, call: SubgraphCall) -> None:
@@ -263,11 +263,11 @@ class _Flat:
         stacked: list[list[str]] = [[] for _ in body.output[1 + len(carried) :]]
         done = 0
         while going and (limit is None or done < limit):
-            given = [self._number(done), self._constant(np.array(True), "", "true"), *carried]
-            made = self._graph(body, call.inside("body", f"{done}/"), given)
-            going = bool(self._known(made[0], "whether it goes on"))
-            self._collect(stacked, made[1 + len(carried) :])
-            carried = made[1 : 1 + len(carried)]
+            inputs = [self._number(done), self._constant(np.array(True), "", "true"), *carried]
+            outputs = self._graph(body, call.inside("body", f"{done}/"), inputs)
+            going = bool(self._known(outputs[0], "whether it goes on"))
+            self._collect(stacked, outputs[1 + len(carried) :])
+            carried = outputs[1 : 1 + len(carried)]
             done += 1
         self._finish(call, carried, [(pieces, 0, False) for pieces in stacked])
 
@@ -293,9 +293,9 @@ class _Flat:
                 self._make(call, "Gather", [source, place], axis=axis)
                 for source, place, axis in zip(sources, places, axes, strict=True)
             ]
-            made = self._graph(body, call.inside("body", f"{done}/"), [*carried, *slices])
-            self._collect(stacked, made[len(carried) :])
-            carried = made[: len(carried)]
+            outputs = self._graph(body, call.inside("body", f"{done}/"), [*carried, *slices])
+            self._collect(stacked, outputs[len(carried) :])
+            carried = outputs[: len(carried)]
         ends = zip(stacked, out_axes, map(bool, out_backward), strict=True)
         self._finish(call, carried, list(ends))
 

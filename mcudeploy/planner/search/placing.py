@@ -115,9 +115,9 @@ def reordered(
     methods: Collection[str] = DEFAULT,
 ) -> Schedule:
     """Return the schedule, which must not repeat steps, in the order with the least peak found."""
-    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
-    ordered = schedule_of(schedule.steps, found.order, found.status)
-    return replace(ordered, lower_bound_bytes=found.lower_bound_bytes)
+    order = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
+    ordered = schedule_of(schedule.steps, order.order, order.status)
+    return replace(ordered, lower_bound_bytes=order.lower_bound_bytes)
 
 
 def placed(
@@ -157,8 +157,7 @@ def _stalled(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocati
     pace = None
     if relocation is not None and relocation.costs is not None:
         pace = Pace(step_ticks(tiled, plan.schedule.steps, relocation.costs), relocation.price)
-    found = stalls(plan, tiled, board, model.work, pace)
-    return replace(plan, estimate=replace(plan.estimate, stalls=found))
+    return replace(plan, estimate=replace(plan.estimate, stalls=stalls(plan, tiled, board, model.work, pace)))
 
 
 def _over_time(
