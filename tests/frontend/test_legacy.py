@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -100,3 +101,56 @@ def test_broadcasts_along_an_axis(opset: int, axis: int, tmp_path: Path) -> None
     graph = assert_same(path, {"x": X})
     wanted = (X / 255 + held["b"].reshape(3, 1, 1)) * held["r"]
     assert np.allclose(run(graph, {"x": X})["y"], wanted, atol=1e-5)
+
+
+ROW = X.reshape(1, 108)
+WEIGHTS = {
+    "w": np.random.default_rng(2).normal(size=(8, 108)).astype(np.float32),
+    "b": np.ones(8, np.float32),
+}
+NORM = {name: np.linspace(0.5, at, 3, dtype=np.float32) for at, name in enumerate("sbmv", 1)}
+NORMAL = (X - NORM["m"][:, None, None]) / np.sqrt(NORM["v"] + 1e-5)[:, None, None]
+NORMALIZED = NORMAL * NORM["s"][:, None, None] + NORM["b"][:, None, None]
+
+
+def of_ir_3(
+    item: onnx.NodeProto, shape: Sequence[int | str], held: dict[str, np.ndarray], listed: bool
+) -> onnx.ModelProto:
+    """A file of opset 6 and of IR version 3, which lists constants as inputs."""
+    values = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    values += [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, held[name].shape) for name in held if listed
+    ]
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in item.output]
+    constants = [numpy_helper.from_array(value, name) for name, value in held.items()]
+    graph = helper.make_graph([item], "old", values, results, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)], ir_version=3)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("batch", [1, "N"])
+@pytest.mark.parametrize("attributes", [{"broadcast": 1}, {}])
+def test_gemm_of_opset_6(attributes: dict[str, int], batch: int | str, listed: bool, tmp_path: Path) -> None:
+    item = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1, **attributes)
+    graph = load(save(of_ir_3(item, [batch, 108], WEIGHTS, listed), tmp_path))
+    assert np.allclose(run(graph, {"x": ROW})["y"], ROW @ WEIGHTS["w"].T + 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("attributes", [{"is_test": 1}, {"is_test": 0}, {}, {"is_test": 1, "spatial": 1}])
+def test_batch_normalization_of_opset_6(attributes: dict[str, int], tmp_path: Path) -> None:
+    """Its mode is that of its outputs."""
+    item = helper.make_node("BatchNormalization", ["x", *NORM], ["y"], **attributes)
+    graph = load(save(of_ir_3(item, [1, 3, 6, 6], NORM, True), tmp_path))
+    assert np.allclose(run(graph, {"x": X})["y"], NORMALIZED, atol=1e-4)
+
+
+def test_old_nodes_that_are_refused_are_named(tmp_path: Path) -> None:
+    training = helper.make_node("BatchNormalization", ["x", *NORM], list("yefgh"), "bn")
+    wrong = helper.make_node("Gemm", ["x", "w", "b"], ["y"], "fc", transB=1, broadcast=1)
+    held = WEIGHTS | {"b": np.ones(5, np.float32)}
+    cases = [(training, [1, 3, 6, 6], NORM, "training mode"), (wrong, [1, 108], held, "does not fit")]
+    for item, shape, constants, why in cases:
+        with pytest.raises(ModelError) as caught:
+            load(save(of_ir_3(item, shape, constants, True), tmp_path))
+        (problem,) = caught.value.problems
+        assert problem.node == item.name and why in problem.reason

@@ -21,6 +21,8 @@ from mcudeploy.frontend.onnx.protos import (
 
 _RUN_FROM = 7
 """First opset that ONNX Runtime runs."""
+_DROPPED = {"BatchNormalization": "is_test", "Dropout": "is_test", "Gemm": "broadcast"}
+"""Attributes without a meaning from that opset on: the outputs state the mode, and any operand broadcasts."""
 _FALLBACK_OPSET = 17
 """Opset of a file that uses no operator of ONNX itself."""
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
@@ -88,10 +90,19 @@ def _runnable(proto: ModelProto) -> ModelProto:
         del result.graph.value_info[:]
         result = version_converter.convert_version(shape_inference.infer_shapes(result), _RUN_FROM - 1)
         _align_operands(result)
-        result = version_converter.convert_version(shape_inference.infer_shapes(result), _RUN_FROM)
+        for node in result.graph.node:
+            kept = [item for item in node.attribute if item.name != _DROPPED.get(node.op_type)]
+            refill(node.attribute, kept)
+        result = shape_inference.infer_shapes(result)
+        result = _back(converted(result, _RUN_FROM, _is_gemm))
         in_plain_forms(result)  # Constant nodes hold floats only before opset 9, converted ones integers
         return result
     return proto
+
+
+def _is_gemm(node: NodeProto) -> bool:
+    """Whether the converter would refuse a node if its shapes are open."""
+    return node.op_type == "Gemm" and node.domain in ONNX_DOMAINS
 
 
 def _align_operands(proto: ModelProto) -> None:
@@ -135,9 +146,13 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
     if any(has_changed(node, opset) for node in proto.graph.node):
         return proto
     try:
-        result = converted(proto, _NORMALIZES_FROM, _normalizes)
+        return _back(converted(proto, _NORMALIZES_FROM, _normalizes))
     except FAULTS:
         return proto
+
+
+def _back(result: ModelProto) -> ModelProto:
+    """The model, with the nodes that were set aside in ONNX's domain again."""
     for node in result.graph.node:
         if node.domain == ASIDE:
             node.domain = ""

@@ -24,7 +24,8 @@ def in_plain_forms(proto: ModelProto, kept: Collection[str] = ()) -> None:
     written += (value.name for value in graph.input)
     if len(written) != len(set(written)):  # the reader refuses it
         return
-    if _constants_alone(graph):
+    _constants_alone(graph)
+    if proto.ir_version:
         proto.ir_version = max(proto.ir_version, INITIALIZERS_ALONE)
     _without_identities(graph, kept)
 
@@ -53,20 +54,19 @@ def walk_depth_first(graph: GraphProto, kept: Collection[str] = ()) -> None:
     refill(graph.node, [*ordered.values(), *others])
 
 
-def _constants_alone(graph: GraphProto) -> bool:
-    """Make Constant nodes initializers, which are not inputs; return whether that changed the graph."""
+def _constants_alone(graph: GraphProto) -> None:
+    """Make Constant nodes initializers, which are not inputs."""
     there = {tensor.name for tensor in graph.initializer}
     held = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
     held = {name: tensor for name, tensor in held.items() if name not in there}
     inputs = [value for value in graph.input if value.name not in there]
     if not held and len(inputs) == len(graph.input):
-        return False
+        return
     for name, tensor in held.items():
         graph.initializer.append(tensor)
         graph.initializer[-1].name = name
     refill(graph.node, [node for node in graph.node if held.keys().isdisjoint(node.output)])
     refill(graph.input, inputs)
-    return True
 
 
 def _without_identities(graph: GraphProto, kept: Collection[str]) -> None:
