@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from pydantic import Field, ValidationError
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
 
 from mcudeploy.common.errors import ConfigError, ModelError
 from mcudeploy.common.files import read_limited
@@ -72,6 +73,14 @@ class ParameterLayout(FileModel):
     size_bytes: Rows
     parameters: list[LaidOutParameter]
     operators: dict[str, _StoredFacts]
+
+    @model_validator(mode="after")
+    def _require_inside(self) -> ParameterLayout:
+        for it in self.parameters:
+            end = it.offset + it.count * np.dtype(it.type).itemsize
+            if end > self.size_bytes:
+                raise ValueError(f"{it.name} of {it.operator} ends at byte {end:,} of {self.size_bytes:,}")
+        return self
 
     @property
     def replaceable(self) -> tuple[str, ...]:

@@ -380,6 +380,11 @@ def test_blobs_of_files_are_checked(model: Path, tmp_path: Path) -> None:
     initial = ParameterBlob.of(mcudeploy.make_parameters(model, tmp_path / "lib"))
     found = api.compare(api.read_blob(blob), initial, tmp_path / "lib")
     assert not found["equal"] and [bool(it["differ"]) for it in found["parameters"]] == [False, True]
+    layout = read_layout(tmp_path / "lib")
+    larger = [layout.parameters[0].model_copy(update={"offset": layout.size_bytes})]
+    (tmp_path / "damaged.json").write_text(layout.model_copy(update={"parameters": larger}).model_dump_json())
+    with pytest.raises(ConfigError, match=r"damaged\.json does not state .* ends at byte .* of "):
+        api.compare(initial, initial, tmp_path / "damaged.json")
     content = bytearray(blob.read_bytes())
     for size in (0, 31, 32, len(content) - 1):
         blob.write_bytes(content[:size])
