@@ -245,7 +245,6 @@ def _require_names(paths: Sequence[Path], options: Options, wake_word: WakeWord 
 def _built(path: Path, board: Board, options: Options, checks: Checks, progress: Progress) -> BuiltModel:
     """Build one model."""
     verify, bare = checks.verify, checks.bare
-    progress.stage(f"planning {path.name}")
     made = plan_model(path, board, options, progress)
     samples = drawn_samples(made.model.graph, options.seed, checks.samples)
     verdict = require_verified(made, samples, progress) if verify else None

@@ -11,7 +11,7 @@ from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli import result_tables as tables
-from mcudeploy.cli.output import terminal
+from mcudeploy.cli.output import LoggedProgress, terminal
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import BuildError, FitError
 from mcudeploy.execution.deployment import Deployment
@@ -37,7 +37,9 @@ def test_a_library_for_a_build_system_states_its_costs(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "mcudeploy")  # without -v, whatever an earlier test has set
-    report = reports.build_models([model], BOARD, QUICK, tmp_path, kind="cmake")
+    progress = LoggedProgress(terminal(stderr=True))
+    report = reports.build_models([model], BOARD, QUICK, tmp_path, kind="cmake", progress=progress)
+    assert capsys.readouterr().err.splitlines().count("planning small.onnx") == 1
     stack = report["library_stack_bound_bytes"]
     assert 0 < stack < report["stack_bound_bytes"] and report["stack_unknown"] is None
     assert f"#define TINY_STACK_BYTES {stack}u\n" in (tmp_path / "include" / "tiny.h").read_text()
