@@ -10,13 +10,12 @@ from itertools import pairwise
 from math import lcm
 
 from mcudeploy.boards.board import Board, Unit
-from mcudeploy.checker.owners import Owners, PlanFaultError, Shapes, transfer_text
+from mcudeploy.checker.owners import PlanFaultError, Shapes, transfer_text
 from mcudeploy.checker.races import require_no_races
+from mcudeploy.checker.replay import replay
 from mcudeploy.ir.engine import CPU
-from mcudeploy.ir.graph import Operator
-from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.parameter_table import PARAMETER_ALIGNMENT
-from mcudeploy.ir.plan import Plan, Residence, Run, Transfer, Wait
+from mcudeploy.ir.plan import Plan, Residence, Run
 
 __all__ = ["PlanFaultError", "check"]
 
@@ -67,7 +66,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     _require_kept(plan, shapes)
     _require_places(plan, shapes, _alignments(plan, board, users, unit_of))
     _require_lines(plan, board, shapes)
-    _replay(plan, shapes)
+    replay(plan, shapes)
     if plan.lanes:
         _require_cores(plan, board)
         require_no_races(plan, shapes)
@@ -292,91 +291,6 @@ def _require_place(plan: Plan, place: Residence, size_bytes: int, alignment: int
         raise PlanFaultError(f"{what} at {place.offset} + {size_bytes} leaves its arena of {arena}")
     if place.offset % alignment:
         raise PlanFaultError(f"{what} at {place.offset} is not aligned to {alignment}")
-
-
-def _replay(plan: Plan, shapes: Shapes) -> None:
-    """Run the tape on bytes that record their owners."""
-    owners = Owners(plan, shapes)
-    for border in plan.graph.resident_inputs():
-        owners.fill(border.tensor)
-    begun_runs: set[Run] = set()
-    last_fed: dict[int, int] = {}
-    states = {name for state in plan.graph.states for name in (state.tensor, *state.through)}
-    begun, waited = 0, dict[str, int]()
-    flying: dict[int, Transfer] = {}
-    for entry in plan.tape:
-        if isinstance(entry, Wait):
-            waited[entry.engine] = entry.transfer
-        for number, transfer in list(flying.items()):
-            if transfer.end <= owners.time and number <= waited.get(transfer.engine, -1):
-                owners.finish(number, flying.pop(number))
-        if isinstance(entry, Transfer):
-            if entry.engine == CPU:
-                owners.move(entry)
-            else:
-                flying[begun] = entry
-                owners.begin(begun, entry)
-            begun += 1
-        if not isinstance(entry, Run):
-            continue
-        operator = plan.graph.operators[entry.operator]
-        where = f"step {owners.time} ({operator.name}, block {entry.block})"
-        if not operator.inputs and entry.block <= last_fed.get(entry.operator, -1):
-            what = "the same rows again" if entry in begun_runs else "earlier rows after later ones"
-            raise PlanFaultError(f"{where} asks the application for {what}")
-        if states.intersection(operator.inputs) and entry in begun_runs:
-            raise PlanFaultError(f"{where} goes on with its state a second time")
-        if not operator.inputs:
-            last_fed[entry.operator] = entry.block
-        begun_runs.add(entry)
-        _run_step(plan, owners, operator, entry.block, where)
-        owners.time += 1
-    owners.time = shapes.steps - 1
-    for border in plan.graph.outputs:
-        rows = plan.graph.tensors[border.tensor].shape[0]
-        owners.expect(border.tensor, Interval(0, rows), f"the end, output {border.tensor}")
-
-
-def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where: str) -> None:
-    inputs = plan.graph.input_tensors(operator)
-    accumulates = operator.op.accumulates
-    size = plan.rows_of(operator.name)
-    total = inputs[0].shape[0] if accumulates else plan.graph.tensors[operator.output].shape[0]
-    if not 0 <= block < size.count(total):
-        raise PlanFaultError(f"{where}: the operator has no block {block}")
-    rows = size.interval(block, total)
-    made = 0 if accumulates else block
-    written, place = None, -1
-    if not accumulates or rows.hi == total:  # the last step writes the output
-        place, written = owners.place(operator.output, made, where)
-    allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
-    nest = plan.graph.loops(operator)
-    busy = [] if written is None else [written]
-    for operand, tensor in enumerate(inputs):
-        rows_of = nest.rows_taken if accumulates else nest.rows_read
-        needed = rows_of(operand, rows, tensor.shape[0])
-        if accumulates and operand in allowed and rows.hi < total and len(needed):
-            _require_home(plan, tensor.name, operator.output, where)
-        for read in owners.expect(tensor.name, needed, where):
-            same_place = read == written and operand in allowed and owners.lead(tensor.name) == size.lead
-            if written is not None and read.shares(written) and not same_place:
-                raise PlanFaultError(f"{where}: the output overlaps input {tensor.name} at {read.bytes}")
-            busy.append(read)
-    owners.use_scratch(operator, block, busy, where)
-    if written is not None:
-        owners.write(operator.output, made, place)
-
-
-def _require_home(plan: Plan, read: str, made: str, where: str) -> None:
-    """Raises PlanFaultError unless a tensor, to which every step adds, has one place: that of the result."""
-    places = {
-        (each.memory, each.offset)
-        for name in (read, made)
-        for block in plan.layout.blocks[name]
-        for each in block
-    }
-    if len(places) > 1:
-        raise PlanFaultError(f"{where} adds to {read}, which resides in {len(places)} places")
 
 
 def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:
