@@ -293,7 +293,7 @@ def _checked(proto: ModelProto) -> ModelProto:
         for kind in shapeless:
             kind.ClearField("shape")
         return inferred(proto)
-    except (onnx.checker.ValidationError, shape_inference.InferenceError) as fault:
+    except _ONNX_FAULTS as fault:
         raise ModelError(f"the model is malformed: {_first_lines(str(fault))}") from fault
     except (RuntimeError, ValueError, TypeError, IndexError, UnicodeError) as fault:
         raise ModelError(f"the model cannot be checked: {_first_lines(str(fault))}") from fault
