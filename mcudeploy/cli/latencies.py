@@ -60,28 +60,3 @@ def _latency(report: Values) -> str:
 
 def _ticks(latency: Values | None) -> str:
     return f"{latency['value']:,.0f} {plain(latency['unit'])}" if latency else ""
-
-
-def less_flash(report: Values) -> str:
-    """Return up to three plans with other kernels: bytes of constants and tables, and added time."""
-    return _smaller(report, "flash_curve", "flash_bytes", "--flash-limit")
-
-
-def less_ram(report: Values) -> str:
-    """Return up to three plans by kernels with less scratch: bytes of the arena, and added time."""
-    return _smaller(report, "ram_curve", "arena_bytes", "--ram-limit")
-
-
-def _smaller(report: Values, name: str, key: str, option: str) -> str:
-    curve, own = report.get(name), report.get("estimated_latency")
-    if not curve or not own or len(curve) == 1:
-        return ""
-    sizes = [point[key] for point in curve]
-    wanted = [sizes[-1] + (sizes[0] - sizes[-1]) * part // 3 for part in (2, 1, 0)]
-    shown = {max(size for size in sizes if size <= most) for most in wanted}
-    texts = (
-        f"{point[key]:,} B {100 * (point['latency']['value'] / own['value'] - 1):+.1f} %"
-        for point in curve
-        if point[key] in shown
-    )
-    return f"{', '.join(texts)}, estimated ({option})"

@@ -10,14 +10,21 @@ from rich.text import Text
 
 from mcudeploy.cli.bounds_table import bounds_facts, bounds_table
 from mcudeploy.cli.hop_tables import hop_curve, hop_facts
-from mcudeploy.cli.latencies import latency_facts, latency_of, less_flash, less_ram, milliseconds_text
+from mcudeploy.cli.latencies import latency_facts, latency_of, milliseconds_text
 from mcudeploy.cli.output import Values, cell, is_verbose, lines
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text, plain
-from mcudeploy.report.wording import coarse_text, litert_text, operators_text, outputs_text, steps_text
+from mcudeploy.report.wording import (
+    coarse_text,
+    litert_text,
+    operators_text,
+    outputs_text,
+    smaller_facts,
+    steps_text,
+)
 
 _NAMED = 3
 """Operators that a row of the table of floats names."""
@@ -35,13 +42,13 @@ def check(console: Console, report: Values) -> None:
     known = [("parameters", _count(report, "parameters")), ("MACs", _macs(report))]
     known += [("weights", _bytes(report, "weights_bytes")), ("left out", _left_out(report))]
     if "plans" in report:
-        way = {"streamed": "streamed (--stream-input)"}
+        way = {"unsplit": "unsplit (--no-split)", "streamed": "streamed (--stream-input)"}
         known += [
             (f"arena, {way.get(name, name)}", _fit(report, found)) for name, found in report["plans"].items()
         ]
     else:
         known += [("arena, unsplit", _bytes(report, "arena_bytes"))]
-    known += [("states", _states(report.get("states") or ()))]
+    known += [*smaller_facts(report), ("states", _states(report.get("states") or ()))]
     facts(console, known)
     _in_float(console, report.get("in_float", ()))
     for line in (*report["notes"], *report.get("missing", ())):
@@ -98,21 +105,18 @@ def _macs(report: Values) -> str:
 def _fit(report: Values, found: Values) -> str:
     fits = "fits" if found["fits"] else "does not fit"
     text = f"{found['arena_bytes']:,} B: {fits} {plain(report['board'])}"
-    latency = found.get("latency")
-    return text + (f"; {milliseconds_text(latency)} of {report['period_ms']:g} ms" if latency else "")
+    if "latency" not in found:
+        return text
+    period = f" of {report['period_ms']:g} ms" if "period_ms" in report else ""
+    return f"{text}; {milliseconds_text(found['latency'])}{period}, {found['flash_bytes']:,} B of flash"
 
 
 def plan(console: Console, report: Values) -> None:
     """Print the `plan` report."""
     if "explanation" in report:
         console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
-    facts(console, [*_plan_facts(report), *latency_facts(report), *_smaller_facts(report)])
+    facts(console, [*_plan_facts(report), *latency_facts(report), *smaller_facts(report)])
     hop_curve(console, report)
-
-
-def _smaller_facts(report: Values) -> list[tuple[str, str]]:
-    """Return the time that less RAM or flash would cost, by other kernels."""
-    return [("less RAM", less_ram(report)), ("less flash", less_flash(report))]
 
 
 def plans(console: Console, report: Values) -> None:
@@ -145,7 +149,7 @@ def tune(console: Console, report: Values) -> None:
         [
             *_plan_facts(report),
             *latency_facts(report),
-            *_smaller_facts(report),
+            *smaller_facts(report),
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{count_text(search['candidates'], 'candidate')}, "
                        f"{count_text(search['duplicates'], 'duplicate')}, "
@@ -235,7 +239,7 @@ def measure(console: Console, report: Values) -> None:
             ("stack", _painted(report)),
             ("RAM in total", _bytes(report, "total_ram_bytes")),
             *latency_facts(report),
-            *_smaller_facts(report),
+            *smaller_facts(report),
             *_model_facts(report.get("cycles_model")),
             *stall_facts(report),
         ],

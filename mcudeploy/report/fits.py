@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from mcudeploy.boards.board import Board
 from mcudeploy.codegen.header import entries_of
 from mcudeploy.execution.results import Fitted
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Fit, Latency
+from mcudeploy.planner.flash_curve import Point, flash_curve, ram_curve
+from mcudeploy.planner.model.model import Model
 
 JsonObject = dict[str, Any]
 
@@ -52,6 +56,27 @@ def latency(found: Latency | None) -> JsonObject | None:
         return None
     ticks = latency_object(round(found.ticks), found.unit, found.clock_hz)
     return ticks | {"costs_of": found.costs_of}
+
+
+def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:
+    """Report the latency of a plan by its core's costs, even if it was measured; null on the host.
+
+    `flash_curve`: constants and tables of the same schedule by other kernels, and its latency; `ram_curve`:
+    its arena, by kernels with less scratch.
+    """
+    curve = flash_curve(plan, model, board)
+    if curve is None:
+        return {"estimated_latency": None, "flash_curve": None, "ram_curve": None}
+
+    def points(name: str, each: Sequence[Point]) -> list[JsonObject]:
+        unit, clock_hz = curve.latency.unit, curve.latency.clock_hz
+        return [{name: size, "latency": latency_object(round(ticks), unit, clock_hz)} for size, ticks in each]
+
+    return {
+        "estimated_latency": latency(curve.latency),
+        "flash_curve": points("flash_bytes", curve.points),
+        "ram_curve": points("arena_bytes", ram_curve(plan, model, board)),
+    }
 
 
 def longest(plan: Plan, found: tuple[int, Latency] | None) -> JsonObject | None:

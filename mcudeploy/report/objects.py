@@ -26,7 +26,6 @@ from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, memories_of
 from mcudeploy.planner.fit import longest_step
-from mcudeploy.planner.flash_curve import flash_curve, ram_curve
 from mcudeploy.planner.place.sharing import sharing
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.report import fits, moving
@@ -65,28 +64,7 @@ def _(result: Fitted) -> JsonObject:
 def known_latency(made: Deployment) -> JsonObject:
     """Report the measured latency of a plan, and the estimate."""
     measured = latency(made, made.measured(), made.baseline())
-    return measured | modelled_latency(made)
-
-
-def modelled_latency(made: Deployment) -> JsonObject:
-    """Report the latency of a plan by its core's costs, even if it was measured; null on the host.
-
-    `flash_curve`: constants and tables of the same schedule by other kernels, and its latency; `ram_curve`:
-    its arena, by kernels with less scratch.
-    """
-    curve = flash_curve(made.plan, made.model, made.board)
-    if curve is None:
-        return {"estimated_latency": None, "flash_curve": None, "ram_curve": None}
-    unit, clock_hz = curve.latency.unit, curve.latency.clock_hz
-    points = [
-        {"flash_bytes": size, "latency": latency_object(round(ticks), unit, clock_hz)}
-        for size, ticks in curve.points
-    ]
-    lean = [
-        {"arena_bytes": size, "latency": latency_object(round(ticks), unit, clock_hz)}
-        for size, ticks in ram_curve(made.plan, made.model, made.board)
-    ]
-    return {"estimated_latency": fits.latency(curve.latency), "flash_curve": points, "ram_curve": lean}
+    return measured | fits.modelled_latency(made.plan, made.model, made.board)
 
 
 def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
@@ -294,7 +272,7 @@ def _(result: Tuned) -> JsonObject:
             ],
             "stack_bytes": measured.stack_bytes,
             **stack(result.observed.stack),
-            **modelled_latency(made),
+            **fits.modelled_latency(made.plan, made.model, made.board),
         }
     )
 
@@ -309,7 +287,7 @@ def _(result: Measured) -> JsonObject:
         if result.timing == "traffic" or measured["latency"]["unit"] == ran.observed.measurement.unit:
             measured["overhead_percent"], measured["overhead_source"] = known
         measured["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
-    planned = plan(made, ran.observed.measurement) | modelled_latency(made)
+    planned = plan(made, ran.observed.measurement) | fits.modelled_latency(made.plan, made.model, made.board)
     return planned | sizes(ran.firmware) | measured
 
 

@@ -10,7 +10,7 @@ from mcudeploy.execution.results import Checked
 from mcudeploy.ir.clock import MODEL_UNIT, latency_object
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.tape.footprint import missing, weights_bytes
+from mcudeploy.planner.tape.footprint import missing, tables_bytes, weights_bytes
 from mcudeploy.report.in_float import in_float
 
 JsonObject = dict[str, Any]
@@ -56,28 +56,38 @@ def removed_channels(graph: Graph) -> JsonObject | None:
 
 
 def _fits(board: Board, found: Checked) -> JsonObject:
-    """Return the arena of each plan, whether it fits the board, and its latency if runs have a period.
+    """Return the arena of each plan, its constants and tables in flash, whether it fits, and its latency.
 
-    If none fits, `missing` lists the shortage of the plan with the least arena.
+    If none fits, `missing` lists the shortage of the plan with the least arena. The curves are those of the
+    plan that `run` would choose.
     """
+    from mcudeploy.report.fits import modelled_latency  # noqa: PLC0415  (loads the planner)
+
     plans = found.plans
     short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
     arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
     some = not all(short.values())
+    default = plans.get("split", plans["unsplit"])
     return {
         "board": board.name,
         "fits": some,
         "missing": [] if some else short[min(arenas, key=arenas.__getitem__)],
         "plans": {
-            name: {"arena_bytes": arenas[name], "fits": not short[name]} | _latency(board, found, plan)
-            for name, (plan, _) in plans.items()
+            name: {
+                "arena_bytes": arenas[name],
+                "fits": not short[name],
+                "flash_bytes": weights_bytes(model.calls) + tables_bytes(plan, model.calls, board),
+            }
+            | _latency(board, found, plan)
+            for name, (plan, model) in plans.items()
         },
+        **modelled_latency(*default, board),
     }
 
 
 def _latency(board: Board, found: Checked, plan: Plan) -> JsonObject:
-    """Return the estimated latency of a plan; nothing without a period, or on a host."""
-    if found.period_ms is None or board.is_host:
+    """Return the estimated latency of a plan; nothing on a host."""
+    if board.is_host:
         return {}
     unit = MODEL_UNIT if found.unit == "cycles" else found.unit
     return {"latency": latency_object(round(plan.estimate.ticks), unit, board.clock_hz)}

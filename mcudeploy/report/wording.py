@@ -123,3 +123,26 @@ def error_text(check: Values) -> str:
 def _share(error: float, span: float) -> str:
     """Return an error as a share of the range of values, or unchanged if all values are 0."""
     return f"{error / span:.1g} of the range" if span else f"{error:g}"
+
+
+def smaller_facts(report: Values) -> list[tuple[str, str]]:
+    """Return up to three plans each with less RAM and with less flash by other kernels: bytes, added time."""
+    return [
+        ("less RAM", _smaller(report, "ram_curve", "arena_bytes", "--ram-limit")),
+        ("less flash", _smaller(report, "flash_curve", "flash_bytes", "--flash-limit")),
+    ]
+
+
+def _smaller(report: Values, name: str, key: str, option: str) -> str:
+    curve, own = report.get(name), report.get("estimated_latency")
+    if not curve or not own or len(curve) == 1:
+        return ""
+    sizes = [point[key] for point in curve]
+    wanted = [sizes[-1] + (sizes[0] - sizes[-1]) * part // 3 for part in (2, 1, 0)]
+    shown = {max(size for size in sizes if size <= most) for most in wanted}
+    texts = (
+        f"{point[key]:,} B {100 * (point['latency']['value'] / own['value'] - 1):+.1f} %"
+        for point in curve
+        if point[key] in shown
+    )
+    return f"{', '.join(texts)}, estimated ({option})"

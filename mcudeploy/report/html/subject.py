@@ -21,7 +21,14 @@ from mcudeploy.report.html.curve import FLASH, RAM, Curve, curve_picture
 from mcudeploy.report.html.output_picture import output_picture
 from mcudeploy.report.output_curves import output_curves
 from mcudeploy.report.times import StepTimes, latency_text, step_times
-from mcudeploy.report.wording import error_text, litert_text, operators_text, outputs_text, steps_text
+from mcudeploy.report.wording import (
+    error_text,
+    litert_text,
+    operators_text,
+    outputs_text,
+    smaller_facts,
+    steps_text,
+)
 
 View = dict[str, Any]
 Report = Mapping[str, Any]
@@ -121,6 +128,7 @@ def _facts(made: Deployment, report: Report) -> Iterator[tuple[str, str]]:
     )
     yield "split", "; ".join(cuts) or "none"
     yield "search", f"{count_text(search['candidates'], 'candidate')} in {search['seconds']:.1f} s"
+    yield from ((name, text) for name, text in smaller_facts(report) if text)
 
 
 def _curves(subject: Subject) -> Iterator[Curve]:
