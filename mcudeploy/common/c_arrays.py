@@ -77,13 +77,13 @@ def model_file(path: Path) -> Path:
         return path
     models = [each for each in arrays if each.ending]
     wrong = next((each for each in models or arrays if each.wrong), None)
-    why = "" if wrong is None else f"{wrong.wrong}, on line {1 + plain.count(chr(10), 0, wrong.at)}"
+    why = "" if wrong is None else f"on line {1 + plain.count(chr(10), 0, wrong.at)}: {wrong.wrong}"
     if models and why:
-        raise ModelError(f"{path} is damaged: {why}. Write the file again, such as with xxd -i")
+        raise ModelError(f"{path} is damaged {why}. Write the file again, such as with xxd -i")
     if not models:
         sizes = ", ".join(f"{printable(it.name)} ({len(it.content):,} B)" for it in arrays if not it.wrong)
         others = [f"Its arrays are {sizes[:400]}"] if sizes else []
-        others += [f"One is damaged, or not of bytes: {why}"] if why else []
+        others += [f"One is damaged, or not of bytes, {why}"] if why else []
         raise ModelError(
             f"{path}: no array of this C file is a model of TFLite, which has TFL3 at byte 4, or of ONNX. "
             f"{'. '.join(others) or f'It has no array of {_LEAST} bytes or more outside comments and #if 0'}"
