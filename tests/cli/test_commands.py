@@ -14,8 +14,8 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.help import leaves
-from mcudeploy.cli.latencies import less_flash, less_ram
 from mcudeploy.cli.main import cli
+from mcudeploy.report.wording import smaller_facts
 from mcudeploy.verify.preprocessing import Preprocessing
 from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, OUTPUT, PLAN, RUN, TINY, Deploy
 
@@ -316,8 +316,9 @@ def test_tune_says_what_less_flash_costs() -> None:
     curve = [{"flash_bytes": size, "latency": {"value": ticks}} for size, ticks in sizes.items()]
     own = {"estimated_latency": {"value": 100}}
     shown = "7,000 B +1.0 %, 5,000 B +20.0 %, 3,000 B +50.0 %, estimated (--flash-limit)"
-    assert less_flash(own | {"flash_curve": curve}) == shown
-    assert less_flash(own | {"flash_curve": curve[:1]}) == less_flash({}) == ""
+    nothing = {"less RAM": "", "less flash": ""}
+    assert dict(smaller_facts(own | {"flash_curve": curve})) == nothing | {"less flash": shown}
+    assert dict(smaller_facts(own | {"flash_curve": curve[:1]})) == dict(smaller_facts({})) == nothing
 
 
 def test_a_plan_says_what_less_ram_costs() -> None:
@@ -326,7 +327,7 @@ def test_a_plan_says_what_less_ram_costs() -> None:
         {"arena_bytes": 784, "latency": {"value": 174}},
     ]
     shown = "784 B +74.0 %, estimated (--ram-limit)"
-    assert less_ram({"estimated_latency": {"value": 100}, "ram_curve": curve}) == shown
+    assert dict(smaller_facts({"estimated_latency": {"value": 100}, "ram_curve": curve}))["less RAM"] == shown
 
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:
