@@ -24,7 +24,7 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES, kernel_sources, source_folders
-from mcudeploy.dossier.static_analysis import accepted
+from mcudeploy.extensions.dossier.static_analysis import accepted
 from mcudeploy.toolchain.firmware_build import write_project
 from mcudeploy.toolchain.project import SoftEngine, assemble
 

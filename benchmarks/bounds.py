@@ -33,8 +33,8 @@ from kernels import print_table  # noqa: E402
 from mcudeploy.boards.board import load_board  # noqa: E402
 from mcudeploy.commands.commands import plan_model  # noqa: E402
 from mcudeploy.common.errors import DeployError  # noqa: E402
-from mcudeploy.execution.bounds.bounding import CountedProgram  # noqa: E402
-from mcudeploy.execution.bounds.program_bounds import Dependence, ProgramBounds, StepBound  # noqa: E402
+from mcudeploy.extensions.bounds.bounding import CountedProgram  # noqa: E402
+from mcudeploy.extensions.bounds.program_bounds import Dependence, ProgramBounds, StepBound  # noqa: E402
 from mcudeploy.ir.graph import DType, Graph  # noqa: E402
 from mcudeploy.planner.plan_options import Options  # noqa: E402
 from mcudeploy.verify.samples import Sample, drawn_samples  # noqa: E402

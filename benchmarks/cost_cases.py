@@ -22,41 +22,41 @@ from training_cases import (
     unary_gradient_cases,
 )
 
+from mcudeploy.extensions.learned.trees import LEAF, TreeSums
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.affine import Affine
-from mcudeploy.ops.cast import Cast
-from mcudeploy.ops.channel_rows import Conv2dToRows
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.concat_channels import ConcatChannels
-from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.depth_to_space import DepthToSpace
-from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
-from mcudeploy.ops.gather import GatherRows
-from mcudeploy.ops.grid_sample import GridSample
-from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
-from mcudeploy.ops.matmul import MatMul
-from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.norm import LayerNorm
-from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
-from mcudeploy.ops.pool_indices import MaxPoolIndices
-from mcudeploy.ops.quantize import Dequantize, Quantize
-from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
-from mcudeploy.ops.reduce import Reduce, Reduction
-from mcudeploy.ops.resample import Filter, Resample, resize_taps
-from mcudeploy.ops.resize import Resize, ResizedAxis, resize_samples
-from mcudeploy.ops.roi_align import RoiAlign
-from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
-from mcudeploy.ops.softmax import Softmax
-from mcudeploy.ops.suppression import NonMaxSuppression
-from mcudeploy.ops.svdf import Svdf
-from mcudeploy.ops.take import Gather, Take
-from mcudeploy.ops.top_k import TopK
-from mcudeploy.ops.transfer import Clean, Copy, Invalidate
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.trees import LEAF, TreeSums
-from mcudeploy.ops.unary import Unary, UnaryFunction
+from mcudeploy.ops.conv.affine import Affine
+from mcudeploy.ops.conv.channel_rows import Conv2dToRows
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.image.grid_sample import GridSample
+from mcudeploy.ops.image.resample import Filter, Resample, resize_taps
+from mcudeploy.ops.image.resize import Resize, ResizedAxis, resize_samples
+from mcudeploy.ops.image.roi_align import RoiAlign
+from mcudeploy.ops.image.suppression import NonMaxSuppression
+from mcudeploy.ops.matrix.matmul import MatMul
+from mcudeploy.ops.matrix.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
+from mcudeploy.ops.matrix.svdf import Svdf
+from mcudeploy.ops.move.cast import Cast
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.concat_channels import ConcatChannels
+from mcudeploy.ops.move.depth_to_space import DepthToSpace
+from mcudeploy.ops.move.gather import GatherRows
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
+from mcudeploy.ops.move.queue import Queue
+from mcudeploy.ops.move.scatter import ScatterReduction, ScatterRows
+from mcudeploy.ops.move.take import Gather, Take
+from mcudeploy.ops.move.top_k import TopK
+from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows, MaxPool
+from mcudeploy.ops.pool.pool_indices import MaxPoolIndices
+from mcudeploy.ops.reduce.norm import LayerNorm
+from mcudeploy.ops.reduce.reduce import Reduce, Reduction
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, BinaryFunction, Lut
+from mcudeploy.ops.scalar.integer import IntegerBinary, IntegerFunction
+from mcudeploy.ops.scalar.unary import Unary, UnaryFunction
 
 SHAPES: tuple[Shape, ...] = (
     (8, 8, 16),

@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.render import render_head_check
 from mcudeploy.codegen.texts import FeatureStatistics
-from mcudeploy.commands.adapt import features_model
 from mcudeploy.commands.commands import plan_model
-from mcudeploy.commands.head_kinds import HEADS, HeadSize, Ridge
-from mcudeploy.commands.head_statistics import SeenInputs
-from mcudeploy.commands.heads import HeadAnswer, HeadWanted, call_head, head_bytes, with_head
 from mcudeploy.device.transport import open_transport
+from mcudeploy.extensions.heads.adapt import features_model
+from mcudeploy.extensions.heads.head_kinds import HEADS, HeadSize, Ridge
+from mcudeploy.extensions.heads.head_statistics import SeenInputs
+from mcudeploy.extensions.heads.heads import HeadAnswer, HeadWanted, call_head, head_bytes, with_head
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.verify.samples import drawn_samples

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from one_operator import mixed_operator
 
-from mcudeploy.ir.graph import DType, Graph, Shape
-from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.conv_int16 import Conv2dInt16
-from mcudeploy.ops.int16 import (
+from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16
+from mcudeploy.extensions.int16.int16 import (
     BinaryInt16,
     Int16Function,
     MeanInt16,
@@ -20,13 +18,15 @@ from mcudeploy.ops.int16 import (
     SoftmaxInt16,
     TwiceScale,
 )
-from mcudeploy.ops.integer import IntegerBinary
-from mcudeploy.ops.lstm_int8 import LSTM_GATES, LstmInt8
-from mcudeploy.ops.lstm_int16 import LstmInt16
-from mcudeploy.ops.lut_int16 import LutInt16, interpolated_function
-from mcudeploy.ops.matmul_int16 import MatMulInt16
-from mcudeploy.ops.pool import PoolInt16
-from mcudeploy.ops.resize_int16 import ResizedInt16, ResizeInt16
+from mcudeploy.extensions.int16.lstm_int8 import LSTM_GATES, LstmInt8
+from mcudeploy.extensions.int16.lstm_int16 import LstmInt16
+from mcudeploy.extensions.int16.lut_int16 import LutInt16, interpolated_function
+from mcudeploy.extensions.int16.matmul_int16 import MatMulInt16
+from mcudeploy.extensions.int16.resize_int16 import ResizedInt16, ResizeInt16
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.pool.pool import PoolInt16
+from mcudeploy.ops.scalar.integer import IntegerBinary
 
 _SHORT, _BYTE, _FLOAT = DType.INT16, DType.INT8, DType.FLOAT32
 _SHAPES: tuple[Shape, ...] = (

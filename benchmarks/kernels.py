@@ -30,10 +30,10 @@ from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.execution.cycles.profile import CORES
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from mcudeploy.toolchain.disassembly import Functions

@@ -26,10 +26,10 @@ from mcudeploy.boards.board import load_board  # noqa: E402
 from mcudeploy.common.errors import ProtocolError  # noqa: E402
 from mcudeploy.common.progress import SILENT  # noqa: E402
 from mcudeploy.device.target import Target  # noqa: E402
-from mcudeploy.multiboard.chain_firmware import ChainBoard  # noqa: E402
-from mcudeploy.multiboard.frames import Chain  # noqa: E402
-from mcudeploy.multiboard.link import line_of  # noqa: E402
-from mcudeploy.multiboard.run import ChainRequest, plan_chain  # noqa: E402
+from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard  # noqa: E402
+from mcudeploy.extensions.several_boards.frames import Chain  # noqa: E402
+from mcudeploy.extensions.several_boards.link import line_of  # noqa: E402
+from mcudeploy.extensions.several_boards.run import ChainRequest, plan_chain  # noqa: E402
 from mcudeploy.planner.model.model import load_model  # noqa: E402
 from mcudeploy.planner.plan_options import Options  # noqa: E402
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from unittest.mock import patch
 
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.extensions.graphs.plaingraph import load_plain_graph
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.order import portfolio
 from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem
 from mcudeploy.planner.order.portfolio import DEFAULT, Ordered, best_order
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of
-from mcudeploy.planner.plain.plaingraph import load_plain_graph
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 

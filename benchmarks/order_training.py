@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.extensions.graphs.plaingraph import PlainGraph, graph_of, load_plain_graph
 from mcudeploy.planner.order.portfolio import DEFAULT, best_order
-from mcudeploy.planner.plain.plaingraph import PlainGraph, graph_of, load_plain_graph
 
 QUICK = ("rpo", "lifetime_bfs", "chain_dfs", "deferred_updates")
 SEED = 0

@@ -12,11 +12,17 @@ from pathlib import Path
 from time import process_time
 
 from mcudeploy.common.errors import FitError
-from mcudeploy.multiboard.pipeline.division import Mode, Pipeline, PipelineTask, divided, task_of
-from mcudeploy.multiboard.pipeline.exact_regions import exact
-from mcudeploy.multiboard.pipeline.pipeline_report import bottleneck
-from mcudeploy.multiboard.pipeline.topology import Topology
-from mcudeploy.multiboard.pipeline.unit_regions import Objective, worth
+from mcudeploy.extensions.several_boards.pipeline.division import (
+    Mode,
+    Pipeline,
+    PipelineTask,
+    divided,
+    task_of,
+)
+from mcudeploy.extensions.several_boards.pipeline.exact_regions import exact
+from mcudeploy.extensions.several_boards.pipeline.pipeline_report import bottleneck
+from mcudeploy.extensions.several_boards.pipeline.topology import Topology
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective, worth
 from mcudeploy.planner.model.model import Model, load_model
 
 TINY = ("mlperf_tiny/vww01_int8", "mlperf_tiny/ic01_int8", "mcu/mbv2_w035_96_int8")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from mcudeploy.checker.offsets import check_offsets
 from mcudeploy.common.effort import Effort
+from mcudeploy.extensions.graphs.rectfile import read_rectangles
 from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.place import place
-from mcudeploy.planner.plain.rectfile import read_rectangles
 
 
 def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...]]:

@@ -30,7 +30,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv.conv import Conv2d
 
 PLAIN = {
     "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_full", "dwconv2d_s8",

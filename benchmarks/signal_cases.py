@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from one_operator import mixed_operator
 
-from mcudeploy.ir.graph import DType, Graph
-from mcudeploy.ops.cast import Cast
-from mcudeploy.ops.filter_bank import (
+from mcudeploy.extensions.audio.filter_bank import (
     FilterBankLog,
     FilterBankRoot,
     NoiseEstimate,
@@ -17,8 +15,8 @@ from mcudeploy.ops.filter_bank import (
     Pcan,
     Smoothing,
 )
-from mcudeploy.ops.fourier import RealFft
-from mcudeploy.ops.signal import (
+from mcudeploy.extensions.audio.fourier import RealFft
+from mcudeploy.extensions.audio.signal import (
     OverlapAdd,
     RunCount,
     SignalEnergy,
@@ -27,6 +25,8 @@ from mcudeploy.ops.signal import (
     SignalStack,
     SignalWindow,
 )
+from mcudeploy.ir.graph import DType, Graph
+from mcudeploy.ops.move.cast import Cast
 
 _SHORT, _WORD, _FLOAT = DType.INT16, DType.INT32, DType.FLOAT32
 _LENGTHS = (8, 12, 16, 20, 32, 48, 64, 80, 128, 240, 256, 320, 400, 480, 512, 1024)

@@ -13,14 +13,14 @@ import sys
 from pathlib import Path
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands.training_steps import smallest_step
 from mcudeploy.common.progress import SILENT
 from mcudeploy.common.sizes import parse_limit
+from mcudeploy.extensions.training.recipe import Recipe, Update
+from mcudeploy.extensions.training.training_steps import smallest_step
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.training.recipe import Recipe, Update
 
 BOARD = "mps2-an505"
 

@@ -8,12 +8,7 @@ from typing import get_args
 import numpy as np
 from one_operator import mixed_operator, one_operator
 
-from mcudeploy.ir.graph import DType, Graph, Shape
-from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.resize import resize_samples
-from mcudeploy.ops.training import (
+from mcudeploy.extensions.training.training import (
     ClipGradient,
     ClipMask,
     Conv2dInputGradient,
@@ -21,18 +16,28 @@ from mcudeploy.ops.training import (
     TrainedConv2d,
     mask_bytes,
 )
-from mcudeploy.ops.training_optimizer import NextSample, ParameterStep, SquareSum
-from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
-from mcudeploy.ops.training_quantized import BiasedConv2d
-from mcudeploy.ops.training_resize import ResizeGradient
-from mcudeploy.ops.training_unary import (
+from mcudeploy.extensions.training.training_optimizer import NextSample, ParameterStep, SquareSum
+from mcudeploy.extensions.training.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
+from mcudeploy.extensions.training.training_quantized import BiasedConv2d
+from mcudeploy.extensions.training.training_resize import ResizeGradient
+from mcudeploy.extensions.training.training_unary import (
     PiecewiseGradient,
     Slope,
     SlopedGradient,
     SmoothFunction,
     SmoothGradient,
 )
-from mcudeploy.ops.training_updates import BiasGradientSum, BiasUpdate, Conv2dGradientSum, Conv2dWeightUpdate
+from mcudeploy.extensions.training.training_updates import (
+    BiasGradientSum,
+    BiasUpdate,
+    Conv2dGradientSum,
+    Conv2dWeightUpdate,
+)
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.image.resize import resize_samples
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 VALUE_SHAPES = (
     (1, 1, 10), (1, 1, 128), (6, 5, 16), (12, 12, 8), (25, 5, 64), (24, 24, 3), (7, 3, 6), (9, 2, 33),

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcudeploy.boards.board import list_boards
     from mcudeploy.commands.keywords import Choices
-    from mcudeploy.commands.learning import TrainResult, build_training, train
     from mcudeploy.commands.loaded import LoadedModel, load
     from mcudeploy.commands.ondevice import evaluate, flash, measure, quantize, tune
-    from mcudeploy.commands.parameter_exchange import make_parameters
     from mcudeploy.commands.python import (
         BuildResult,
         PlanResult,
@@ -39,6 +37,8 @@ if TYPE_CHECKING:
         ProtocolError,
         UsageError,
     )
+    from mcudeploy.extensions.heads.parameter_exchange import make_parameters
+    from mcudeploy.extensions.training.learning import TrainResult, build_training, train
 
 __version__ = "0.1.0"
 __all__ = [

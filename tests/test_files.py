@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.common.files import is_ours, read_limited, same_file, write_file, write_files
-from mcudeploy.planner.plain.rectfile import write_offsets
+from mcudeploy.extensions.evaluation.gate_report import junit, markdown
+from mcudeploy.extensions.graphs.rectfile import write_offsets
 from mcudeploy.report.chart import Drawing, html_page, svg_picture
-from mcudeploy.report.gate_report import junit, markdown
 
 
 def _leftovers(folder: Path) -> set[str]:

@@ -31,10 +31,10 @@ from peers.rows import OWN, Row, compared
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Lut
-from mcudeploy.ops.norm import LayerNorm
-from mcudeploy.ops.pool import MaxPool
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.pool.pool import MaxPool
+from mcudeploy.ops.reduce.norm import LayerNorm
+from mcudeploy.ops.scalar.elementwise import Lut
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from tests.targets.conftest import cache  # noqa: F401 - a fixture

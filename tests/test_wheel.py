@@ -30,7 +30,8 @@ def test_the_wheel_ships_templates_firmware_and_boards(wheel: Path) -> None:
     }
     assert not wanted - shipped
     plugins = {
-        f"mcudeploy/execution/{name}.c" for name in ("cycles/counts", "cycles/marks", "bounds/data_flow")
+        f"mcudeploy/{name}.c"
+        for name in ("execution/cycles/counts", "execution/cycles/marks", "extensions/bounds/data_flow")
     }
     assert {"mcudeploy/py.typed", *plugins} <= shipped
 

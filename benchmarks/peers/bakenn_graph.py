@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
-from mcudeploy.ops.affine import Affine
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.move import Slice
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.softmax import Softmax
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.conv.affine import Affine
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Slice
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from peers.generated import Array, NetworkRefusedError
 
 LEAST, MOST = -128, 127

@@ -12,7 +12,6 @@ from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
-from mcudeploy.cli.frontend_command import before_option
 from mcudeploy.cli.options import (
     force_option,
     library_options,
@@ -24,13 +23,14 @@ from mcudeploy.cli.options import (
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputFile, InputModel, NewFolder
 from mcudeploy.common.errors import UsageError
+from mcudeploy.extensions.audio.frontend_command import before_option
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.codegen.arenas import ArenaKind
     from mcudeploy.codegen.exporters import Kind
-    from mcudeploy.codegen.wake_word import WakeWord
     from mcudeploy.device.target import Target
+    from mcudeploy.extensions.audio.wake_word import WakeWord
     from mcudeploy.planner.plan_options import Options
 
 
@@ -113,7 +113,7 @@ def build(
 ) -> None:
     """Write a self-contained C library of one or several models, and the firmware that runs each."""
     from mcudeploy.commands import build as building
-    from mcudeploy.dossier.dossier import DossierWanted
+    from mcudeploy.extensions.dossier.dossier import DossierWanted
 
     wanted = None if dossier is None else DossierWanted(dossier, typed_arguments())
     wake_word = None
@@ -144,7 +144,7 @@ def build(
 
 def _wake_word(models: tuple[Path, ...], manifest: Path | None) -> tuple[tuple[Path, ...], WakeWord]:
     """The model after ESPHome's front end, and the wake word that it hears."""
-    from mcudeploy.commands.wake_word_manifest import read_manifest, with_front_end
+    from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
 
     if len(models) != 1:
         raise UsageError(

@@ -238,8 +238,8 @@ def chain_options(command: Command) -> Command:
         emulate: bool,
         **rest: Any,
     ) -> None:
-        from mcudeploy.multiboard.link import line_of
-        from mcudeploy.multiboard.run import ChainRequest
+        from mcudeploy.extensions.several_boards.link import line_of
+        from mcudeploy.extensions.several_boards.run import ChainRequest
 
         names = _renamed(boards, chained)
         if _is_chain(names, board):

@@ -15,43 +15,19 @@ import rich_click as click
 
 from mcudeploy import __version__
 from mcudeploy.cli import (
-    adapt_command as adapt,
-)
-from mcudeploy.cli import (
     boards_command as boards,
 )
 from mcudeploy.cli import (
     build_command as build,
 )
 from mcudeploy.cli import (
-    evaluate_command as evaluate,
-)
-from mcudeploy.cli import (
     fit_command as fit,
-)
-from mcudeploy.cli import (
-    frontend_command as frontend,
-)
-from mcudeploy.cli import (
-    gate_command as gate,
-)
-from mcudeploy.cli import (
-    graph_command as graph,
 )
 from mcudeploy.cli import (
     model_commands as model,
 )
 from mcudeploy.cli import (
-    parameters_command as parameters,
-)
-from mcudeploy.cli import (
-    quantize_command as quantize,
-)
-from mcudeploy.cli import (
     run_command as run,
-)
-from mcudeploy.cli import (
-    train_command as train,
 )
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings, settable
@@ -60,6 +36,14 @@ from mcudeploy.cli.output import describe, print_error
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError
+from mcudeploy.extensions.audio import frontend_command as frontend
+from mcudeploy.extensions.evaluation import evaluate_command as evaluate
+from mcudeploy.extensions.evaluation import gate_command as gate
+from mcudeploy.extensions.graphs import graph_command as graph
+from mcudeploy.extensions.heads import adapt_command as adapt
+from mcudeploy.extensions.heads import parameters_command as parameters
+from mcudeploy.extensions.quantization import quantize_command as quantize
+from mcudeploy.extensions.training import train_command as train
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""

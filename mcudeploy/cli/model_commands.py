@@ -12,7 +12,6 @@ from click import get_current_context
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, boards_option
 from mcudeploy.cli.fleets import devices_options
-from mcudeploy.cli.frontend_command import before_option
 from mcudeploy.cli.options import (
     model_argument,
     output_options,
@@ -26,6 +25,7 @@ from mcudeploy.cli.parameter_types import Finite
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError, UsageError
+from mcudeploy.extensions.audio.frontend_command import before_option
 from mcudeploy.planner.plan_options import READING, Options
 from mcudeploy.report import as_json
 

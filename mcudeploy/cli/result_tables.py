@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from mcudeploy.cli.bounds_table import bounds_facts, bounds_table
 from mcudeploy.cli.hop_tables import hop_curve, hop_facts
 from mcudeploy.cli.latencies import latency_facts, latency_of, milliseconds_text
 from mcudeploy.cli.output import Values, cell, is_verbose, lines
@@ -17,6 +16,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text, plain
+from mcudeploy.extensions.bounds.bounds_table import bounds_facts, bounds_table
 from mcudeploy.report.wording import (
     coarse_text,
     litert_text,

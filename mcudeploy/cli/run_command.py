@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from mcudeploy.cli import chaintable
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import chain_options, device_options
-from mcudeploy.cli.frontend_command import before_option
 from mcudeploy.cli.options import (
     files_option,
     model_argument,
@@ -24,11 +22,13 @@ from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.sample_options import sample_options
 from mcudeploy.common.errors import OutputsDifferError, UsageError
+from mcudeploy.extensions.audio.frontend_command import before_option
+from mcudeploy.extensions.several_boards import chaintable
 
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
     from mcudeploy.execution.counted import Timing
-    from mcudeploy.multiboard.run import ChainRequest
+    from mcudeploy.extensions.several_boards.run import ChainRequest
     from mcudeploy.planner.plan_options import Options
     from mcudeploy.verify.preprocessing import Preprocessing
 
@@ -127,8 +127,8 @@ def run(
         classes = classes or labels
     samples: dict[str, Any] = {"inputs": list(inputs), "expected": list(expected), "reading": reading}
     if chain is not None:
-        from mcudeploy.multiboard.chain_report import report as chain_report
-        from mcudeploy.multiboard.run import run_chain
+        from mcudeploy.extensions.several_boards.chain_report import report as chain_report
+        from mcudeploy.extensions.several_boards.run import run_chain
 
         if steps is not None:
             raise UsageError("--steps cannot be combined with --chain")

@@ -13,13 +13,13 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Entry, Run, Transfer, Wait
-from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.integer import IntegerBinary
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.recurrent import Recurrent
-from mcudeploy.ops.reduce import Reduce
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.matrix.recurrent import Recurrent
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.reduce import Reduce
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.integer import IntegerBinary
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.tape.tape import Tape
 
 _CODES_PER_LINE = 6

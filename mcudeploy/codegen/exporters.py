@@ -13,13 +13,13 @@ from mcudeploy.codegen.kernelfiles import ON_UNIT
 from mcudeploy.codegen.library import c_files, finished, layout_files
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render, render_readme
-from mcudeploy.codegen.wake_word import (
+from mcudeploy.common.errors import UsageError
+from mcudeploy.extensions.audio.wake_word import (
     PAUSE_ROWS,
     WakeWord,
     detector_files,
     with_own_names,
 )
-from mcudeploy.common.errors import UsageError
 
 Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "esphome", "rust"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -44,8 +44,8 @@ from mcudeploy.codegen.texts import (
     TensorText,
     WaitsText,
 )
-from mcudeploy.codegen.training_text import TrainingText
 from mcudeploy.common.text import count_text
+from mcudeploy.extensions.training.training_text import TrainingText
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Hop
 from mcudeploy.ir.opdef import KernelCall

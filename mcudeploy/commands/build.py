@@ -16,26 +16,26 @@ from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
-from mcudeploy.codegen.training_text import StepBorders, StepNames, training_text
-from mcudeploy.codegen.wake_word import WakeWord, require_free_name
 from mcudeploy.commands.commands import plan_model, verdict_on_host
-from mcudeploy.commands.heads import HeadWanted, require_head, with_head, with_head_stack
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import first_repeated
 from mcudeploy.device.target import Target
-from mcudeploy.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
-from mcudeploy.dossier.dossier import DossierWanted, dossier_of
-from mcudeploy.execution.bounds.bounding import bounds_of
-from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
+from mcudeploy.extensions.audio.wake_word import WakeWord, require_free_name
+from mcudeploy.extensions.bounds.bounding import bounds_of
+from mcudeploy.extensions.bounds.bounds_report import bounds_page, bounds_report
+from mcudeploy.extensions.bounds.twin import require_twin
+from mcudeploy.extensions.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
+from mcudeploy.extensions.dossier.dossier import DossierWanted, dossier_of
+from mcudeploy.extensions.dossier.dossier_page import dossier_page
+from mcudeploy.extensions.heads.heads import HeadWanted, require_head, with_head, with_head_stack
+from mcudeploy.extensions.training.training_text import StepBorders, StepNames, training_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.parameter_layout import layout_text
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
-from mcudeploy.report.bounds_report import bounds_page, bounds_report
-from mcudeploy.report.html.dossier_page import dossier_page
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files

@@ -28,13 +28,13 @@ from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, measured_tiles
 from mcudeploy.device.known import known_times
 from mcudeploy.device.target import Target, open_device, require_port
-from mcudeploy.execution.bounds.bounding import bounds_of
-from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing
 from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
+from mcudeploy.extensions.bounds.bounding import bounds_of
+from mcudeploy.extensions.bounds.twin import require_twin
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.host_io import from_device
@@ -156,7 +156,7 @@ def with_ways_out(
 
 def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:
     """Return the proposal to quantise a float model, if it would fit."""
-    from mcudeploy.quantization.outlook import as_int8  # noqa: PLC0415 (ONNX Runtime's quantiser loads slowly)
+    from mcudeploy.extensions.quantization.outlook import as_int8  # noqa: PLC0415 (ONNX Runtime's quantiser loads slowly)
 
     small = None if model.window is not None else as_int8(model)
     plan = None if small is None else WaysOut(small, board, options).plan()

@@ -23,8 +23,8 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.boards.facts import Alignment
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_constant, parse_limit, parse_shape, parse_size, parse_state
+from mcudeploy.extensions.training.recipe import LARGEST_FACTOR, MOST_SAMPLES, Loss, Recipe, Update
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
-from mcudeploy.training.recipe import LARGEST_FACTOR, MOST_SAMPLES, Loss, Recipe, Update
 
 Named = str | Board
 """A board, or the name of one, of a family, or of a board file."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, Unpack, cast
 
-from mcudeploy.commands import learning, python
+from mcudeploy.commands import python
 from mcudeploy.commands.keywords import (
     Choices,
     Named,
@@ -19,6 +19,7 @@ from mcudeploy.commands.keywords import (
 )
 from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.extensions.training import learning
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.planner.model.model import Model, read_model
 

@@ -89,10 +89,10 @@ def evaluate(
     boards that share the samples; `measurers`: the number of emulated ones. The others are the options of the
     command of the same name, `output` is --output-name, limits are in percent.
     """
-    from mcudeploy.commands.evaluate import EvaluateRequest, evaluate_model  # noqa: PLC0415 (loads slowly)
-    from mcudeploy.evaluation.dataset import DataRequest  # noqa: PLC0415
-    from mcudeploy.evaluation.output_task import TaskChoice  # noqa: PLC0415
-    from mcudeploy.report.evaluation_report import evaluated  # noqa: PLC0415
+    from mcudeploy.extensions.evaluation.dataset import DataRequest  # noqa: PLC0415
+    from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest, evaluate_model  # noqa: PLC0415 (loads slowly)
+    from mcudeploy.extensions.evaluation.evaluation_report import evaluated  # noqa: PLC0415
+    from mcudeploy.extensions.evaluation.output_task import TaskChoice  # noqa: PLC0415
 
     options, known = options_of(choices), board_of(board)
     count = checked("measurers", measurers, PositiveInt)
@@ -145,8 +145,8 @@ def quantize(
     object of `quantize --json`.
     """
     # ONNX Runtime's quantiser loads slowly
-    from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model  # noqa: PLC0415
-    from mcudeploy.report.quantization_report import quantized  # noqa: PLC0415
+    from mcudeploy.extensions.quantization.quantization_report import quantized  # noqa: PLC0415
+    from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model  # noqa: PLC0415
 
     checked("method", method, _Method)
     checked("activations", activations, _Activations)

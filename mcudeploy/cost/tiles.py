@@ -17,7 +17,7 @@ from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Te
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
-from mcudeploy.ops.transfer import Copy
+from mcudeploy.ops.move.transfer import Copy
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from mcudeploy.codegen.selftest import SelfTest
     from mcudeploy.common.errors import Problem
     from mcudeploy.cost.estimate import Unit
-    from mcudeploy.execution.bounds.program_bounds import ProgramBounds
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.cycles.plugin import Counts
     from mcudeploy.execution.cycles.profile import Profile
     from mcudeploy.execution.deployment import Deployment
     from mcudeploy.execution.iterating import Iteration
     from mcudeploy.execution.running import Observation, Ran
+    from mcudeploy.extensions.bounds.program_bounds import ProgramBounds
     from mcudeploy.ir.plan import Plan
     from mcudeploy.planner.fit import Fit
     from mcudeploy.planner.model.model import Model

@@ -11,9 +11,10 @@ from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
+from mcudeploy.extensions.learned.class_names import with_numbers
+from mcudeploy.extensions.training.training_functions import hide_training
 from mcudeploy.frontend.onnx import dynamic_ranges, qonnx
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
-from mcudeploy.frontend.onnx.class_names import with_numbers
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.legacy import put_right
 from mcudeploy.frontend.onnx.named_states import amend
@@ -23,7 +24,6 @@ from mcudeploy.frontend.onnx.protos import opset_of
 from mcudeploy.frontend.onnx.rounding import round_exactly
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
-from mcudeploy.frontend.onnx.training_functions import hide_training
 
 _TFLITE_IDENTIFIER = b"TFL3"
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.kernelfiles import MOVE
-from mcudeploy.execution.bounds.program_bounds import ProgramBounds
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import (
     Built,
@@ -22,6 +21,8 @@ from mcudeploy.execution.results import (
     VerifiedRun,
 )
 from mcudeploy.execution.running import Ran
+from mcudeploy.extensions.bounds.bounds_report import bounds_report
+from mcudeploy.extensions.bounds.program_bounds import ProgramBounds
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, memories_of
@@ -29,7 +30,6 @@ from mcudeploy.planner.fit import longest_step
 from mcudeploy.planner.place.sharing import sharing
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.report import fits, moving
-from mcudeploy.report.bounds_report import bounds_report
 from mcudeploy.report.counted_report import counted_report
 from mcudeploy.report.hops import moving_window
 from mcudeploy.report.outputs import inputs, outputs

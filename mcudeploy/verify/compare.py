@@ -25,11 +25,11 @@ from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.expose import Rounded
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Entry, Plan, Run, Step
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.host_io import to_device
-from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.requantize import mean_multiplier, quantization_of
+from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.locations import BlockTable, Locations
 from mcudeploy.verify.difference import Difference, difference, least_tolerance, operator_stands

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.text import agree, count_text, printable
+from mcudeploy.extensions.int16.int16 import QuantizeInt16
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
-from mcudeploy.ops.int16 import QuantizeInt16
-from mcudeploy.ops.quantize import Quantize
+from mcudeploy.ops.move.quantize import Quantize
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.verify.preprocessing import image_shape
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO
-from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import from_device, to_device
+from mcudeploy.ops.move.gather import GatherRows
 from mcudeploy.ops.requantize import dequantize
 from mcudeploy.verify.preprocessing import AS_USUAL, OnReal, Preprocessing, Wanted, read_values
 

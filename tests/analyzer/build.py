@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Shape, Tensor
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.resize import Resize, ResizeMode, resize_samples
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.image.resize import Resize, ResizeMode, resize_samples
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.planner.axes import AxisGraph, Edge
 
 

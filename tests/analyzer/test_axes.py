@@ -7,16 +7,16 @@ import pytest
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import AxisKind
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.matmul import MatMul
-from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.pool import AveragePool
-from mcudeploy.ops.reduce import Reduce
-from mcudeploy.ops.softmax import Softmax
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.matrix.matmul import MatMul
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import AveragePool
+from mcudeploy.ops.reduce.reduce import Reduce
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.axes import TableWindow, Window, axis_graph, connections
 from tests.analyzer.build import conv, global_pool, graph, max_pool, named, resize, row_edge
 

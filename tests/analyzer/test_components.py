@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.ir.graph import Graph
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.matmul import MatMul
-from mcudeploy.ops.pool import AveragePool
-from mcudeploy.ops.softmax import Softmax
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.matrix.matmul import MatMul
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import AveragePool
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.axes import axis_graph, components, connections, convex, cuttable
 from tests.analyzer.build import conv, global_pool, graph, names
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from mcudeploy.cli.main import cli
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.axes import explain
 from tests.analyzer.build import conv, global_pool, graph, resize
 

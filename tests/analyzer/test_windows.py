@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from mcudeploy.ir.graph import Graph, Shape
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.conv import Conv2d, window_positions
-from mcudeploy.ops.elementwise import Lut
-from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.pool import MaxPool
-from mcudeploy.ops.softmax import Softmax
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.conv.conv import Conv2d, window_positions
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import MaxPool
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Lut
 from mcudeploy.planner.axes import axis_graph
 from tests.analyzer.build import conv, graph, resize, row_edge
 

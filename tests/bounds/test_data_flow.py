@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.execution.bounds.control_flow import ControlFlow
-from mcudeploy.execution.bounds.data_flow import (
+from mcudeploy.extensions.bounds.control_flow import ControlFlow
+from mcudeploy.extensions.bounds.data_flow import (
     DataFlow,
     Finding,
     Memories,

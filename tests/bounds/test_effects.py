@@ -7,7 +7,7 @@ import pytest
 from mcudeploy.boards.board import load_board
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.target import Target
-from mcudeploy.execution.bounds.effects import (
+from mcudeploy.extensions.bounds.effects import (
     Location,
     MemoryAccess,
     StackMove,

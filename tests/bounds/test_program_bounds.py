@@ -12,11 +12,11 @@ import pytest
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ConfigError, ProtocolError
-from mcudeploy.execution.bounds import bounding
-from mcudeploy.execution.bounds.bounding import CountedProgram, bounds_of
-from mcudeploy.execution.bounds.program_bounds import Dependence
-from mcudeploy.execution.bounds.twin import require_twin
 from mcudeploy.execution.cycles.plugin import Counts, read_windows
+from mcudeploy.extensions.bounds import bounding
+from mcudeploy.extensions.bounds.bounding import CountedProgram, bounds_of
+from mcudeploy.extensions.bounds.program_bounds import Dependence
+from mcudeploy.extensions.bounds.twin import require_twin
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.samples import Sample, load_samples
 from tests import reports

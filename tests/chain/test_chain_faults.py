@@ -16,8 +16,8 @@ from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
-from mcudeploy.multiboard import frames
-from mcudeploy.multiboard.frames import Chain, RunningBoard
+from mcudeploy.extensions.several_boards import frames
+from mcudeploy.extensions.several_boards.frames import Chain, RunningBoard
 from mcudeploy.toolchain.firmware import Firmware, Sizes
 
 HELLO = struct.pack("<BBBBIIIIIHBBQI", 1, 4, 2, 4, 7, 1, 1, 9, 0, 246, 15, 1, 2**29, 64) + b"\4host"

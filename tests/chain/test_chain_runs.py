@@ -20,11 +20,11 @@ from mcudeploy.common.errors import ProtocolError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.transport import ProcessTransport
-from mcudeploy.multiboard.chain_firmware import ChainBoard, built
-from mcudeploy.multiboard.chain_report import report
-from mcudeploy.multiboard.frames import Chain, RunningBoard
-from mcudeploy.multiboard.link import line_of
-from mcudeploy.multiboard.run import ChainRequest, plan_chain, resend_us, run_chain
+from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built
+from mcudeploy.extensions.several_boards.chain_report import report
+from mcudeploy.extensions.several_boards.frames import Chain, RunningBoard
+from mcudeploy.extensions.several_boards.link import line_of
+from mcudeploy.extensions.several_boards.run import ChainRequest, plan_chain, resend_us, run_chain
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 

@@ -13,12 +13,12 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
+from mcudeploy.extensions.several_boards.board_cuts import Bounds, _line, cuts_of
+from mcudeploy.extensions.several_boards.chain_firmware import built, planned
+from mcudeploy.extensions.several_boards.link import UartLink, line_of
+from mcudeploy.extensions.several_boards.run import ChainRequest, run_chain
+from mcudeploy.extensions.several_boards.stages import operators_without_views, stages_of
 from mcudeploy.ir.isa import Isa
-from mcudeploy.multiboard.board_cuts import Bounds, _line, cuts_of
-from mcudeploy.multiboard.chain_firmware import built, planned
-from mcudeploy.multiboard.link import UartLink, line_of
-from mcudeploy.multiboard.run import ChainRequest, run_chain
-from mcudeploy.multiboard.stages import operators_without_views, stages_of
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 

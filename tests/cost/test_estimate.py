@@ -16,8 +16,8 @@ from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import ConstantArray, KernelCall
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.pool import AveragePoolByRows
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.pool.pool import AveragePoolByRows
 
 HEAD = "variant,loop,instructions\n"
 

@@ -13,20 +13,20 @@ import pytest
 from models import fully_connected
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.cli.adapt_command import build_head
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import render_head_check
 from mcudeploy.codegen.texts import FeatureStatistics
-from mcudeploy.commands import head_kinds, head_statistics
-from mcudeploy.commands.adapt import build_adaptable
 from mcudeploy.commands.commands import plan_model
-from mcudeploy.commands.head_kinds import HEADS, HeadSize, Prototypes, Ridge
-from mcudeploy.commands.heads import HeadWanted, head_fault, require_head, with_head
 from mcudeploy.common.errors import FitError, OutputsDifferError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.device.transport import open_transport
-from mcudeploy.evaluation.dataset import DataRequest
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.extensions.evaluation.dataset import DataRequest
+from mcudeploy.extensions.heads import head_kinds, head_statistics
+from mcudeploy.extensions.heads.adapt import build_adaptable
+from mcudeploy.extensions.heads.adapt_command import build_head
+from mcudeploy.extensions.heads.head_kinds import HEADS, HeadSize, Prototypes, Ridge
+from mcudeploy.extensions.heads.heads import HeadWanted, head_fault, require_head, with_head
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.toolchain.stack import stack_bound

@@ -22,12 +22,12 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.cli.main import cli
-from mcudeploy.commands import parameter_exchange as api
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ConfigError, FitError, ModelError, ProtocolError, UsageError
 from mcudeploy.device.target import Device, Target, open_device
-from mcudeploy.dossier.dossier import DossierWanted
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.extensions.dossier.dossier import DossierWanted
+from mcudeploy.extensions.heads import parameter_exchange as api
 from mcudeploy.ir.parameter_blob import ParameterBlob
 from mcudeploy.ir.parameter_table import Parameter, ParameterTable
 from mcudeploy.planner.parameter_layout import layout_text, parameters_of, read_layout

@@ -20,9 +20,9 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
+from mcudeploy.extensions.several_boards.link import line_of
+from mcudeploy.extensions.several_boards.run import ChainRequest, plan_chain
 from mcudeploy.frontend import load
-from mcudeploy.multiboard.link import line_of
-from mcudeploy.multiboard.run import ChainRequest, plan_chain
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans

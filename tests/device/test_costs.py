@@ -20,7 +20,7 @@ from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.pool import MaxPool
+from mcudeploy.ops.pool.pool import MaxPool
 
 DEVICE = ("board", 7)
 ORDER = np.arange(48 * 40, dtype=np.int32)

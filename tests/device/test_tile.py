@@ -28,7 +28,7 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = ("conv2d_s8", "conv2d_s8_1x1", "dwconv2d_s8")

@@ -18,7 +18,7 @@ from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_model
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.dossier.plan_facts import board_text, network_text
+from mcudeploy.extensions.dossier.plan_facts import board_text, network_text
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.planfile import load_plan, plan_text
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from models import quantised_convolutions
 
 from mcudeploy.cli.main import cli
-from mcudeploy.dossier.static_analysis import accepted
+from mcudeploy.extensions.dossier.static_analysis import accepted
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
+from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
 
 CLASSES, SIDE = 4, 6
 

@@ -10,8 +10,8 @@ import pytest
 from evaluated_models import CLASSES, SIDE, Recogniser, recogniser
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.evaluation.dataset import DataRequest, open_dataset
-from mcudeploy.evaluation.output_task import TaskChoice, choose_task
+from mcudeploy.extensions.evaluation.dataset import DataRequest, open_dataset
+from mcudeploy.extensions.evaluation.output_task import TaskChoice, choose_task
 from mcudeploy.frontend import load
 from mcudeploy.ir.graph import Graph
 

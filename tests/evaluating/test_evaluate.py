@@ -18,11 +18,11 @@ from evaluated_models import SIDE, Recogniser, coarse, recogniser
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.commands.evaluate import EvaluateRequest, evaluate_model
 from mcudeploy.device.target import Target
-from mcudeploy.evaluation.dataset import DataRequest
+from mcudeploy.extensions.evaluation.dataset import DataRequest
+from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest, evaluate_model
+from mcudeploy.extensions.evaluation.evaluation_report import evaluated
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.report.evaluation_report import evaluated
 
 
 @pytest.fixture(scope="module")

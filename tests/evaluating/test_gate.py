@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from evaluated_models import Recogniser, recogniser
 
 from mcudeploy.cli.main import cli
-from mcudeploy.commands.gate import read_budgets
+from mcudeploy.extensions.evaluation.gate import read_budgets
 
 
 @pytest.fixture(scope="module")

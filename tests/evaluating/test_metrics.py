@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mcudeploy.evaluation import metrics
+from mcudeploy.extensions.evaluation import metrics
 
 
 def test_the_area_under_the_curve_is_a_probability() -> None:

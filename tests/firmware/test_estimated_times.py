@@ -16,7 +16,7 @@ from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = ("conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_deep", "dwconv2d_s8")

@@ -8,8 +8,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from mcudeploy.commands.head_kinds import HEADS, HeadSize, Ridge
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.extensions.heads.head_kinds import HEADS, HeadSize, Ridge
 
 FOLDER = resource_dir("firmware") / "heads"
 CHECKED = ["-fsanitize=undefined,float-divide-by-zero", "-fsanitize-undefined-trap-on-error", "-Werror"]

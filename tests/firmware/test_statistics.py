@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mcudeploy.codegen.texts import FeatureStatistics
-from mcudeploy.commands.head_kinds import Prototypes
-from mcudeploy.commands.head_statistics import SeenInputs
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.extensions.heads.head_kinds import Prototypes
+from mcudeploy.extensions.heads.head_statistics import SeenInputs
 
 FOLDER = resource_dir("firmware") / "heads"
 CHECKED = ["-fsanitize=undefined,float-divide-by-zero", "-fsanitize-undefined-trap-on-error", "-Werror"]

@@ -21,19 +21,19 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
+from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16, SumScales, SumTies
+from mcudeploy.extensions.int16.int16 import UNBOUNDED, Bounds
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_int16 import Conv2dInt16, SumScales, SumTies
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.int16 import UNBOUNDED, Bounds
-from mcudeploy.ops.matmul import MatMul
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.resize import COORDINATE_MODES, Resize, resize_samples
-from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.image.resize import COORDINATE_MODES, Resize, resize_samples
+from mcudeploy.ops.matrix.matmul import MatMul
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.toolchain import Emulator, build_firmware
 
 KERNELS = (

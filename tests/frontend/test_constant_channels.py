@@ -19,10 +19,10 @@ from mcudeploy.frontend import load
 from mcudeploy.frontend.lower.tidy_ranges import ranges_of
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans

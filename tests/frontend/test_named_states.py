@@ -14,7 +14,7 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
-from mcudeploy.ops.queue import Queue
+from mcudeploy.ops.move.queue import Queue
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.frontend.onnx_files import build, node

@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Literal, get_args
 
 from mcudeploy.device.target import open_device
-from mcudeploy.multiboard.chain_firmware import ChainBoard, built
-from mcudeploy.multiboard.frames import RunningBoard
-from mcudeploy.multiboard.link import UartLink
-from mcudeploy.multiboard.run import resend_us
+from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built
+from mcudeploy.extensions.several_boards.frames import RunningBoard
+from mcudeploy.extensions.several_boards.link import UartLink
+from mcudeploy.extensions.several_boards.run import resend_us
 
 Fault = Literal["drop", "flip", "repeat", "delay", "insert"]
 

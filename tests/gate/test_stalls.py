@@ -8,12 +8,12 @@ import onnx
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.commands.training_steps import written_step
+from mcudeploy.extensions.training.recipe import Recipe, Update
+from mcudeploy.extensions.training.training_steps import written_step
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.training.recipe import Recipe, Update
 from tests.frontend.onnx_files import save
 from tests.gate.networks import NETWORKS
 from tests.training.training_models import Network

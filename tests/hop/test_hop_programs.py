@@ -19,8 +19,8 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, FitError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
-from mcudeploy.multiboard.link import line_of
-from mcudeploy.multiboard.run import ChainRequest, run_chain
+from mcudeploy.extensions.several_boards.link import line_of
+from mcudeploy.extensions.several_boards.run import ChainRequest, run_chain
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json

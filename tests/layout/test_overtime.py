@@ -19,7 +19,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
-from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time

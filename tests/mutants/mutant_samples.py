@@ -14,9 +14,9 @@ import yaml
 from mutate_values import mutated_bytes, mutated_value
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.extensions.quantization.data import open_samples
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.ir.graph import GraphIO
-from mcudeploy.quantization.data import open_samples
 from mcudeploy.toolchain.hardware_map import entries_for
 from mcudeploy.verify.preprocessing import Wanted, read_values
 

@@ -22,7 +22,7 @@ from single_node import (
 )
 
 from mcudeploy.ir.graph import Quantization
-from mcudeploy.ops.affine import affine_records
+from mcudeploy.ops.conv.affine import affine_records
 
 Array = NDArray[Any]
 

@@ -20,8 +20,8 @@ from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Sh
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
-from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.pool import AveragePool, AveragePoolByRows
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows
 
 Array = NDArray[Any]
 DTYPES = st.sampled_from([DType.INT8, DType.FLOAT32])

@@ -15,10 +15,10 @@ from single_node import bounded, seeds
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
-from mcudeploy.ops.channel_rows import Conv2dToRows
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.conv.channel_rows import Conv2dToRows
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.model.channels import channels_as_rows
 
 

@@ -23,7 +23,7 @@ from single_node import (
 )
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.move.concat import Concat
 
 
 @given(

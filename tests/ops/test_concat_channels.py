@@ -11,7 +11,7 @@ from single_node import bounded, seeds, sizes
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.concat_channels import ConcatChannels
+from mcudeploy.ops.move.concat_channels import ConcatChannels
 from mcudeploy.ops.requantize import requantization_table
 
 OWN, OTHER = Quantization(0.05, 3), Quantization(0.08, -7)

@@ -20,8 +20,8 @@ from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_constants import fold_zero_point
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_constants import fold_zero_point
 
 Array = NDArray[Any]
 

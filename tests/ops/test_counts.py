@@ -8,9 +8,9 @@ import pytest
 
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops import conv_counts, conv_counts_f32, conv_counts_mve, conv_counts_pairs
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.windows import Windows
+from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_counts_mve, conv_counts_pairs
+from mcudeploy.ops.conv.windows import Windows
+from mcudeploy.ops.move.transpose import Transpose
 
 
 def next_pixels(left: int, most: int) -> int:

@@ -23,7 +23,7 @@ from single_node import (
 )
 
 from mcudeploy.ir.graph import DType, Quantization, Tensor
-from mcudeploy.ops.elementwise import Binary, _add_arithmetic, broadcast_strides, sum_error
+from mcudeploy.ops.scalar.elementwise import Binary, _add_arithmetic, broadcast_strides, sum_error
 
 FUNCTIONS = ("Add", "Sub", "Mul", "Div")
 masks = st.tuples(st.just(True), st.booleans(), st.booleans(), st.booleans())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from single_node import Quantized, bounded, check_float, check_quantized, node, normal, seeds, sizes
 
-from mcudeploy.ops.grid_sample import PADDINGS
+from mcudeploy.ops.image.grid_sample import PADDINGS
 
 
 @given(

@@ -14,7 +14,7 @@ from harness import check_graph, run_graph
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv.conv import Conv2d
 
 
 def _conv_graph() -> tuple[Graph, dict[str, np.ndarray]]:

@@ -23,7 +23,7 @@ from single_node import (
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ops.matmul import MatMul
+from mcudeploy.ops.matrix.matmul import MatMul
 
 
 @given(heads=st.integers(0, 4), m=sizes, k=st.integers(1, 20), n=sizes, dtype=quantized_types, seed=seeds)

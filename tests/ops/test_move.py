@@ -23,8 +23,8 @@ from single_node import (
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.transpose import Transpose
 
 
 @st.composite

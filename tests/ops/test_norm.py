@@ -16,7 +16,7 @@ from reference_node import check_reference
 from single_node import Quantized, bounded, check_float, check_quantized, kinds, node, normal, seeds, shapes
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
-from mcudeploy.ops.norm import LayerNorm, fixed_point
+from mcudeploy.ops.reduce.norm import LayerNorm, fixed_point
 from mcudeploy.verify.reference import Reference
 
 

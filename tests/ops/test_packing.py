@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.parameter_table import table_bytes
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_fours_and_ones, pack_records, pack_taps
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.packing import pack_blocks, pack_fours, pack_fours_and_ones, pack_records, pack_taps
 from mcudeploy.ops.requantize import INT32_MAX, exact_bias, quantize_sums, settle_channels
 
 

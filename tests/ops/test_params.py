@@ -8,53 +8,53 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import get_args
 
 import numpy as np
 import pytest
 
-from mcudeploy import ops
+import mcudeploy
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources, source_index
+from mcudeploy.extensions.learned.trees import LEAF, TreeSums
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
 from mcudeploy.ir.parameter_table import guiding_arrays
-from mcudeploy.ops.affine import Affine
-from mcudeploy.ops.cast import Cast
-from mcudeploy.ops.channel_rows import Conv2dToRows
-from mcudeploy.ops.columns import BY_PIXELS, BY_WINDOWS, part_of
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.concat_channels import ConcatChannels
-from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.depth_to_space import DepthToSpace
-from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
-from mcudeploy.ops.feed import StreamedInput
-from mcudeploy.ops.gather import GatherRows
-from mcudeploy.ops.grid_sample import GridSample
-from mcudeploy.ops.integer import IntegerBinary
-from mcudeploy.ops.matmul import MatMul
-from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.norm import LayerNorm
-from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
-from mcudeploy.ops.pool_indices import MaxPoolIndices
-from mcudeploy.ops.quantize import Dequantize, Quantize
-from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
-from mcudeploy.ops.reduce import Reduce
-from mcudeploy.ops.resample import Resample, Taps
-from mcudeploy.ops.resize import Resize, resize_samples
-from mcudeploy.ops.roi_align import RoiAlign
-from mcudeploy.ops.scatter import ScatterRows
-from mcudeploy.ops.softmax import Softmax
-from mcudeploy.ops.suppression import NonMaxSuppression
-from mcudeploy.ops.svdf import Svdf
-from mcudeploy.ops.take import Gather, Take
-from mcudeploy.ops.top_k import TopK
-from mcudeploy.ops.transfer import Clean, Copy, Invalidate
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.trees import LEAF, TreeSums
-from mcudeploy.ops.unary import Unary, UnaryFunction
+from mcudeploy.ops.conv.affine import Affine
+from mcudeploy.ops.conv.channel_rows import Conv2dToRows
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.image.grid_sample import GridSample
+from mcudeploy.ops.image.resample import Resample, Taps
+from mcudeploy.ops.image.resize import Resize, resize_samples
+from mcudeploy.ops.image.roi_align import RoiAlign
+from mcudeploy.ops.image.suppression import NonMaxSuppression
+from mcudeploy.ops.matrix.matmul import MatMul
+from mcudeploy.ops.matrix.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
+from mcudeploy.ops.matrix.svdf import Svdf
+from mcudeploy.ops.move.cast import Cast
+from mcudeploy.ops.move.columns import BY_PIXELS, BY_WINDOWS, part_of
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.concat_channels import ConcatChannels
+from mcudeploy.ops.move.depth_to_space import DepthToSpace
+from mcudeploy.ops.move.feed import StreamedInput
+from mcudeploy.ops.move.gather import GatherRows
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
+from mcudeploy.ops.move.queue import Queue
+from mcudeploy.ops.move.scatter import ScatterRows
+from mcudeploy.ops.move.take import Gather, Take
+from mcudeploy.ops.move.top_k import TopK
+from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows, MaxPool
+from mcudeploy.ops.pool.pool_indices import MaxPoolIndices
+from mcudeploy.ops.reduce.norm import LayerNorm
+from mcudeploy.ops.reduce.reduce import Reduce
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, BinaryFunction, Lut
+from mcudeploy.ops.scalar.integer import IntegerBinary
+from mcudeploy.ops.scalar.unary import Unary, UnaryFunction
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from int16_cases import int16_cases
@@ -357,7 +357,12 @@ def test_every_kernel_has_a_sample_call() -> None:
 
 
 def test_no_two_families_have_one_kind() -> None:
-    modules = [importlib.import_module(f"mcudeploy.ops.{it.name}") for it in iter_modules(ops.__path__)]
+    names = [
+        it.name
+        for it in walk_packages(mcudeploy.__path__, "mcudeploy.")
+        if ".ops." in it.name or ".extensions." in it.name
+    ]
+    modules = [importlib.import_module(name) for name in names]
     families = {
         family
         for module in modules

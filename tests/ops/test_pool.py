@@ -23,7 +23,7 @@ from single_node import (
 
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from single_node import Quantized, bounded, normal, seeds
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.opdef import OperatorDef
-from mcudeploy.ops.elementwise import Lut
-from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
 from mcudeploy.ops.requantize import dequantize, quantize, requantization_table
+from mcudeploy.ops.scalar.elementwise import Lut
 
 quantizations = st.builds(Quantization, st.floats(0.0009765625, 8, width=32), st.integers(-128, 127))
 INT8 = np.arange(-128, 128, dtype=np.int16).astype(np.int8).reshape(4, 8, 8)

@@ -21,7 +21,7 @@ from single_node import (
 )
 
 from mcudeploy.ir.graph import DType, Quantization, Tensor
-from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.reduce.reduce import Reduce
 
 CHOICES = [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)]
 

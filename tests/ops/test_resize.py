@@ -20,8 +20,8 @@ from single_node import (
 )
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.resample import Filter, Resample, resize_taps
-from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, ResizedAxis, resize_samples
+from mcudeploy.ops.image.resample import Filter, Resample, resize_taps
+from mcudeploy.ops.image.resize import COORDINATE_MODES, NEAREST_MODES, Resize, ResizedAxis, resize_samples
 
 heights = st.integers(2, 7)
 targets = st.tuples(st.integers(1, 14), st.integers(1, 14))

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from single_node import bounded, seeds
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.queue import Queue
+from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.requantize import mean_multiplier, rounded_twice, tflite_multipliers
+from mcudeploy.ops.scalar.elementwise import Binary
 
 Array = NDArray[Any]
 pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from harness import check_graph
 
+from mcudeploy.extensions.audio.fourier import radices
 from mcudeploy.ir.graph import DType, Graph
-from mcudeploy.ops.fourier import radices
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from signal_cases import signal_cases

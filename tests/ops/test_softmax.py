@@ -20,7 +20,7 @@ from single_node import (
 )
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.softmax import Softmax, exponentials
+from mcudeploy.ops.reduce.softmax import Softmax, exponentials
 
 FULL_RANGE = {np.int8: (1 / 256, -128), np.uint8: (1 / 256, 0)}
 """The output quantisation every converter chooses."""

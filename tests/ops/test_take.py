@@ -25,7 +25,7 @@ from single_node import (
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.take import Gather, Take, runs
+from mcudeploy.ops.move.take import Gather, Take, runs
 
 stored = st.tuples(sizes, sizes, sizes)
 dtypes = st.sampled_from([each for each in DType if each is not DType.INT16])

@@ -13,26 +13,26 @@ from harness import check_graph
 from numpy.typing import NDArray
 
 from mcudeploy.codegen.operators import ConstantPool
-from mcudeploy.ir.graph import DType, Graph, Shape, Tensor
-from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.requantize import dequantize
-from mcudeploy.ops.training import (
+from mcudeploy.extensions.training.training import (
     ClipGradient,
     ClipMask,
     Conv2dInputGradient,
     MaskedGradient,
     TrainedConv2d,
 )
-from mcudeploy.ops.training_optimizer import NextSample, ParameterStep, SquareSum
-from mcudeploy.ops.training_quantized import BiasedConv2d
-from mcudeploy.ops.training_updates import (
+from mcudeploy.extensions.training.training_optimizer import NextSample, ParameterStep, SquareSum
+from mcudeploy.extensions.training.training_quantized import BiasedConv2d
+from mcudeploy.extensions.training.training_updates import (
     BiasGradientSum,
     BiasUpdate,
     Conv2dGradientSum,
     Conv2dWeightUpdate,
     Conv2dWeightUpdateByRows,
 )
+from mcudeploy.ir.graph import DType, Graph, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.requantize import dequantize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from one_operator import one_operator

@@ -11,10 +11,10 @@ import pytest
 from harness import check_graph
 from numpy.typing import NDArray
 
+from mcudeploy.extensions.training.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from one_operator import mixed_operator, one_operator

@@ -11,10 +11,10 @@ import pytest
 from harness import check_graph
 from numpy.typing import NDArray
 
+from mcudeploy.extensions.training.training_resize import ResizeGradient
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.resize import ResizeSamples, resize_samples
-from mcudeploy.ops.training_resize import ResizeGradient
+from mcudeploy.ops.image.resize import ResizeSamples, resize_samples
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from one_operator import one_operator

@@ -13,14 +13,14 @@ import pytest
 from harness import check_graph
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import DType, Shape
-from mcudeploy.ops.training_unary import (
+from mcudeploy.extensions.training.training_unary import (
     PiecewiseGradient,
     Slope,
     SlopedGradient,
     SmoothFunction,
     SmoothGradient,
 )
+from mcudeploy.ir.graph import DType, Shape
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from one_operator import mixed_operator, one_operator

@@ -11,7 +11,7 @@ from single_node import bounded, normal, seeds
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.opdef import OperatorDef
-from mcudeploy.ops.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
 
 
 @pytest.mark.parametrize("op", [Copy(), Clean(), Invalidate()])

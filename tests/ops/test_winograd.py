@@ -17,7 +17,7 @@ from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Te
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.conv import Conv2d, window_positions
+from mcudeploy.ops.conv.conv import Conv2d, window_positions
 
 KERNELS = ("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4")
 Array = NDArray[Any]

@@ -18,8 +18,8 @@ from mcudeploy.cost.timeline import critical_path
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Run, Sync, Transfer, Wait, WorkSlice
-from mcudeploy.ops.unary import Unary
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.cores.lanes import on_cores
 
 _GRAPHS = 8

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Rewrites
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.cores.parts import Piece, WorkSharing
 from mcudeploy.planner.model.forms import in_form
 from mcudeploy.planner.model.model import kernel_variants

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from mcudeploy.multiboard.pipeline.placement import boustrophedon, place
-from mcudeploy.multiboard.pipeline.simulate import BUFFERS, simulate
-from mcudeploy.multiboard.pipeline.unit_regions import Region
+from mcudeploy.extensions.several_boards.pipeline.placement import boustrophedon, place
+from mcudeploy.extensions.several_boards.pipeline.simulate import BUFFERS, simulate
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Region
 
 
 def test_rows_alternate() -> None:

@@ -8,12 +8,12 @@ from math import inf, isclose
 
 import pytest
 
-from mcudeploy.multiboard.pipeline.best import best
-from mcudeploy.multiboard.pipeline.cost import UnitLink
-from mcudeploy.multiboard.pipeline.exact_regions import exact
-from mcudeploy.multiboard.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
-from mcudeploy.multiboard.pipeline.groups import groups_of, merged_chains, single_groups
-from mcudeploy.multiboard.pipeline.unit_regions import Objective, Region, first, greedy, worth
+from mcudeploy.extensions.several_boards.pipeline.best import best
+from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink
+from mcudeploy.extensions.several_boards.pipeline.exact_regions import exact
+from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
+from mcudeploy.extensions.several_boards.pipeline.groups import groups_of, merged_chains, single_groups
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective, Region, first, greedy, worth
 from tests.pipeline.workgraphs import (
     CHAIN,
     CHAIN_LINK,

@@ -9,13 +9,13 @@ from typing import Any, get_args
 import pytest
 
 from mcudeploy.common.errors import FitError
+from mcudeploy.extensions.several_boards.pipeline.division import Mode, divided, task_of
+from mcudeploy.extensions.several_boards.pipeline.pipeline_report import report
+from mcudeploy.extensions.several_boards.pipeline.topology import Topology
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective, worth
+from mcudeploy.extensions.several_boards.pipeline.workgraph import WorkValue, work_graph
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.multiboard.pipeline.division import Mode, divided, task_of
-from mcudeploy.multiboard.pipeline.pipeline_report import report
-from mcudeploy.multiboard.pipeline.topology import Topology
-from mcudeploy.multiboard.pipeline.unit_regions import Objective, worth
-from mcudeploy.multiboard.pipeline.workgraph import WorkValue, work_graph
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.tiling.dataflow import Dataflow

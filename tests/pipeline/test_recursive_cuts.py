@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
-from mcudeploy.multiboard.pipeline.cost import UnitLink, group_ticks, shares, systolic_ticks
-from mcudeploy.multiboard.pipeline.group_line import Units
-from mcudeploy.multiboard.pipeline.unit_regions import Decision, Region, first, worth
+from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink, group_ticks, shares, systolic_ticks
+from mcudeploy.extensions.several_boards.pipeline.group_line import Units
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Decision, Region, first, worth
 from tests.pipeline.workgraphs import (
     CHAIN,
     CHAIN_LINK,

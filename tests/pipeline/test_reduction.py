@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcudeploy.multiboard.pipeline.groups import (
+from mcudeploy.extensions.several_boards.pipeline.groups import (
     GroupEdge,
     group_edges,
     groups_of,
@@ -12,7 +12,7 @@ from mcudeploy.multiboard.pipeline.groups import (
     single_groups,
     single_vertices,
 )
-from mcudeploy.multiboard.pipeline.workgraph import WorkGraph, WorkValue
+from mcudeploy.extensions.several_boards.pipeline.workgraph import WorkGraph, WorkValue
 from tests.pipeline.workgraphs import CHAIN, FORK, WAIST, group_names, random_graph
 
 

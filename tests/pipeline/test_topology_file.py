@@ -10,7 +10,7 @@ import pytest
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.multiboard.pipeline.topology import load_topology
+from mcudeploy.extensions.several_boards.pipeline.topology import load_topology
 
 DOCS = Path(__file__).parents[2] / "docs" / "pipeline.md"
 GOOD = 'width = 2\nboard = "nrf52840"\n[link]\nbytes_per_second = 1_000_000\n'

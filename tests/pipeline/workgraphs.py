@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from mcudeploy.multiboard.pipeline.cost import OperatorTicks, UnitLink
-from mcudeploy.multiboard.pipeline.group_line import GroupLine, Units, line_of
-from mcudeploy.multiboard.pipeline.groups import Group, groups_of, merged_chains
-from mcudeploy.multiboard.pipeline.workgraph import WorkGraph, WorkValue
+from mcudeploy.extensions.several_boards.pipeline.cost import OperatorTicks, UnitLink
+from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, Units, line_of
+from mcudeploy.extensions.several_boards.pipeline.groups import Group, groups_of, merged_chains
+from mcudeploy.extensions.several_boards.pipeline.workgraph import WorkGraph, WorkValue
 
 FORK = WorkGraph(
     tuple("abcdefgh"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, State, Tensor
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.pool import AveragePoolByRows
-from mcudeploy.ops.recurrent import Recurrent
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.matrix.recurrent import Recurrent
+from mcudeploy.ops.pool.pool import AveragePoolByRows
+from mcudeploy.ops.scalar.elementwise import Binary
 
 Q = Quantization(0.05, 3)
 

@@ -13,7 +13,7 @@ from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, Schedule, Step
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.tiling.blocks import TiledGraph, whole
 from mcudeploy.tiling.dataflow import Dataflow

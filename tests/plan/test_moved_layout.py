@@ -15,7 +15,7 @@ from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Function, Plan, Residence, Run, Transfer
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
 from mcudeploy.tiling.blocks import TiledGraph, whole
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.locations import BlockTable, Locations

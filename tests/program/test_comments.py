@@ -15,8 +15,8 @@ from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render_firmware, render_model, render_package
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.concat import Concat
 from mcudeploy.planner.tape.tape import Tape
 
 WINDOW = {  # each row of the output reads all 8 of the input

@@ -14,8 +14,8 @@ from models import fully_connected
 from mcudeploy import __version__
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.exporters import KINDS, Kind
-from mcudeploy.codegen.wake_word import WakeWord
 from mcudeploy.common.errors import UsageError
+from mcudeploy.extensions.audio.wake_word import WakeWord
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 

@@ -25,8 +25,8 @@ from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
-from mcudeploy.ops.elementwise import Lut
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.scalar.elementwise import Lut
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.tape.tape import Tape

@@ -12,13 +12,13 @@ from onnx import numpy_helper
 from rich.console import Console
 from small_floats import classifier, images
 
-from mcudeploy.cli.quantizetable import quantize
+from mcudeploy.extensions.quantization.agreement import Agreement, Layer, Noise, class_output
+from mcudeploy.extensions.quantization.ort_quantizer import METHODS, Calibration, prepare
+from mcudeploy.extensions.quantization.quantization_report import quantized
+from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
+from mcudeploy.extensions.quantization.quantizetable import quantize
+from mcudeploy.extensions.quantization.weights import outliers
 from mcudeploy.frontend.onnx.nodes import Info
-from mcudeploy.quantization.agreement import Agreement, Layer, Noise, class_output
-from mcudeploy.quantization.ort_quantizer import METHODS, Calibration, prepare
-from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
-from mcudeploy.quantization.weights import outliers
-from mcudeploy.report.quantization_report import quantized
 
 
 def info(name: str, *shape: int) -> Info:

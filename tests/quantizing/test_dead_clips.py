@@ -11,8 +11,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
-from mcudeploy.report.quantization_report import quantized
+from mcudeploy.extensions.quantization.quantization_report import quantized
+from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 3, 8, 8)).astype(np.float32)

@@ -10,9 +10,9 @@ import pytest
 from small_floats import classifier, images
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.quantization.agreement import Agreement, Noise
-from mcudeploy.quantization.quantizer import QuantizeRequest, quantize_model
-from mcudeploy.report.quantization_report import quantized
+from mcudeploy.extensions.quantization.agreement import Agreement, Noise
+from mcudeploy.extensions.quantization.quantization_report import quantized
+from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
 
 
 def report_of(folder: Path, samples: np.ndarray) -> dict[str, Any]:

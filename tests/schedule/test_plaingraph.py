@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.planner.plain.plaingraph import PlainGraph, graph_of, load_plain_graph
+from mcudeploy.extensions.graphs.plaingraph import PlainGraph, graph_of, load_plain_graph
 
 # w -> wt (a view), x -> conv(x, wt) -> y -> relu(y) -> z; grad(z, x) -> g; mul(g) -> s; sub(w, s) -> w'
 TRAINING: dict[str, Any] = {

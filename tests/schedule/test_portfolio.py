@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import least_peak, problems
 
-from mcudeploy.cli.order_command import _METHODS
 from mcudeploy.common.effort import Effort, endless
+from mcudeploy.extensions.graphs.order_command import _METHODS
+from mcudeploy.extensions.graphs.ordering import AUTO
 from mcudeploy.planner.order import portfolio
 from mcudeploy.planner.order.order_problem import OrderOutcome, OrderProblem, StepBuffer
 from mcudeploy.planner.order.portfolio import DEFAULT, METHODS, best_order
-from mcudeploy.planner.plain.ordering import AUTO
 
 
 @settings(max_examples=100, deadline=None)

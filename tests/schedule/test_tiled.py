@@ -13,8 +13,8 @@ from problems import any_order
 
 from mcudeploy.common.effort import endless
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.pool import AveragePoolByRows
+from mcudeploy.ops.pool.pool import AveragePoolByRows
+from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.order_problem import InPlace
 from mcudeploy.planner.order.published.refine import refine

@@ -10,10 +10,10 @@ from mcudeploy.checker.judge import check
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph, Operator, Shape
 from mcudeploy.ir.plan import Plan, Schedule
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.pool import AveragePoolByRows
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import AveragePoolByRows
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Cut, Space, State

@@ -19,8 +19,8 @@ from test_training_programs import HOST, LARGE_RATE, ran, values_of
 from test_unary_gradients import FUNCTIONS, network, of_newest_opset
 from training_models import Array, Float64Step, random_network, saved
 
+from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.frontend.onnx.plain_forms import walk_depth_first
-from mcudeploy.training.step import TrainingStep
 
 KWS = Path(os.environ.get("MODELS", "models")) / "mlperf_tiny/kws01_fp32/model.onnx"
 

@@ -10,9 +10,9 @@ from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
 from test_pool_gradients import largest_error
 from training_models import saved
 
+from mcudeploy.extensions.training.recipe import Recipe, Update
+from mcudeploy.extensions.training.step import training_step
 from mcudeploy.frontend import load
-from mcudeploy.training.recipe import Recipe, Update
-from mcudeploy.training.step import training_step
 
 
 @pytest.mark.parametrize("seed", range(30))

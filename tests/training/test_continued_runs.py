@@ -15,9 +15,9 @@ from training_models import random_network, saved
 from mcudeploy.commands.continued import continue_run
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.report import as_json
 from mcudeploy.report.objects import verdict as verdict_of
-from mcudeploy.training.step import TrainingStep
 from mcudeploy.verify.samples import NamedArray, Sample, load_samples
 
 COUNT = 7

@@ -12,10 +12,10 @@ from onnx import numpy_helper
 from training_models import Array, Float64Step, Network, one_hot, random_network, saved
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.extensions.training.lora import adapted
+from mcudeploy.extensions.training.recipe import Loss, Recipe, Update
+from mcudeploy.extensions.training.step import TrainingStep, training_step
 from mcudeploy.frontend import load
-from mcudeploy.training.lora import adapted
-from mcudeploy.training.recipe import Loss, Recipe, Update
-from mcudeploy.training.step import TrainingStep, training_step
 
 WIDTHS = (1e-5, 1e-6, 1e-7)
 NOISE = 4e-16

@@ -18,12 +18,12 @@ from training_models import Array, Network, saved
 
 import mcudeploy as md
 from mcudeploy.common.errors import ModelError
+from mcudeploy.extensions.training.forward import convolutions
+from mcudeploy.extensions.training.int8_values import real_constant
+from mcudeploy.extensions.training.named_layers import labels_of
+from mcudeploy.extensions.training.recipe import Recipe, Update
+from mcudeploy.extensions.training.step import trained_model, training_step
 from mcudeploy.frontend import load
-from mcudeploy.training.forward import convolutions
-from mcudeploy.training.int8_values import real_constant
-from mcudeploy.training.named_layers import labels_of
-from mcudeploy.training.recipe import Recipe, Update
-from mcudeploy.training.step import trained_model, training_step
 
 
 def quantized(folder: Path, seed: int, activation: str = "Relu", tail: str = "") -> Path:

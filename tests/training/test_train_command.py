@@ -16,14 +16,14 @@ from train_lines import CLASSES, RUN, invoked, network, outputs_of, refused, rep
 from training_models import Array, Network, saved
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.cli.train_command import _losses
 from mcudeploy.commands import commands as api
-from mcudeploy.commands import training_run, training_steps
 from mcudeploy.common.errors import DivergedError, FitError, OutputsDifferError
 from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.extensions.training import training_run, training_steps
+from mcudeploy.extensions.training.recipe import Recipe, Update
+from mcudeploy.extensions.training.train_command import _losses
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned
-from mcudeploy.training.recipe import Recipe, Update
 
 
 def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:

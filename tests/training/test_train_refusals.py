@@ -11,8 +11,8 @@ import pytest
 from train_lines import CLASSES, RUN, invoked, network, refused, report
 from training_models import Network, saved
 
-from mcudeploy.commands import training_run
 from mcudeploy.common.errors import FitError
+from mcudeploy.extensions.training import training_run
 
 
 def test_bad_samples_are_refused_before_the_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

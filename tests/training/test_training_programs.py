@@ -16,10 +16,10 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target
 from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
-from mcudeploy.training.step import TrainingStep
 from mcudeploy.verify.samples import NamedArray
 
 HOST = Target(load_board("host"))

@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto, helper, inliner, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from mcudeploy.training.step import TrainingStep
+from mcudeploy.extensions.training.step import TrainingStep
 
 Array = NDArray[Any]
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mcudeploy.boards.board import Board, Memory, Unit, load_board
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.unary import Unary
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.cores.functions import Assignment
 
 bounded = settings(deadline=None)  # other work on the machine is no failure

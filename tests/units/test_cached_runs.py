@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Unit
-from mcudeploy.ops.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
 from mcudeploy.planner.cores.functions import Assignment, partition
 from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.cores.routes import with_transfers

@@ -11,8 +11,8 @@ from test_cached_runs import LINE, Bytes, Caches
 
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import spread

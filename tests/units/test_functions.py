@@ -11,9 +11,9 @@ from hypothesis import given
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.unary import Unary
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.axes import convex
 from mcudeploy.planner.cores.functions import Assignment, assign, partition, require_types
 

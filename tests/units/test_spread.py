@@ -18,7 +18,7 @@ from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Function, Plan, memories_of
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.cores.functions import Assignment, partition
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.order.rpo import reverse_post_order

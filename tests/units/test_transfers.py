@@ -9,8 +9,8 @@ from hypothesis import given
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.common.errors import FitError
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
-from mcudeploy.ops.transfer import Clean, Copy, Invalidate
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.cores.functions import Assignment, partition
 from mcudeploy.planner.cores.requirements import needs
 from mcudeploy.planner.cores.routes import with_transfers

@@ -117,7 +117,7 @@ static int32_t shift_right(int32_t a, int32_t b)
 
 typedef int32_t function_of_two(int32_t a, int32_t b);
 
-/* In the order of IntegerFunction in mcudeploy/ops/integer.py. */
+/* In the order of IntegerFunction in mcudeploy/ops/scalar/integer.py. */
 static function_of_two *const functions[] = {
     add,  sub,        mul,   divide, modulo, remainder_of, power,   larger,   smaller,
     less, less_equal, equal, keep,   drop,   bits_and,     bits_or, bits_xor, shift_left,

@@ -14,20 +14,18 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
+from mcudeploy.extensions.learned import column_rules, learned_rules, support_vector_rules
 from mcudeploy.frontend.decompose import (
     attention_rules,
     box_rules,
-    column_rules,
     index_rules,
     integer_rules,
-    learned_rules,
     move_rules,
     norm_rules,
     product_rules,
     sequence_rules,
     signal_rules,
     sums_rules,
-    support_vector_rules,
     transformer_rules,
     volume_rules,
     window_rules,

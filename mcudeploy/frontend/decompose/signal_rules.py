@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
+from mcudeploy.extensions.audio.fourier import radices
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.product_rules import Term, ordered, product
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
-from mcudeploy.ops.fourier import radices
 
 _LARGEST_MATRIX = 2**22
 """Limit of the elements of a constant: 16 MiB of flash."""

@@ -20,8 +20,8 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.affine import Affine
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv.affine import Affine
+from mcudeploy.ops.conv.conv import Conv2d
 
 _Doubles = NDArray[np.float64]
 _SILENT_BIAS = 2.0**20

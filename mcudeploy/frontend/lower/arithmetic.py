@@ -17,8 +17,8 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import TRUTH
 from mcudeploy.frontend.onnx.values import STORED_TYPES, OnnxValue
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
-from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
 from mcudeploy.ops.requantize import STORED, dequantize_table
+from mcudeploy.ops.scalar.integer import IntegerBinary, IntegerFunction
 
 _HELD = ("int8", "uint8", "int32", "int64")
 _FUNCTIONS: dict[str, IntegerFunction] = {

@@ -8,6 +8,8 @@ from math import prod
 
 import numpy as np
 
+from mcudeploy.extensions.int16.int16 import BinaryInt16
+from mcudeploy.extensions.learned.trees import TreeSums
 from mcudeploy.frontend.lower.taking import depth_to_space, taking
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.names import Names
@@ -23,15 +25,13 @@ from mcudeploy.frontend.onnx.quantization import IntegerTable, activation_parame
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, is_storage_order, permutation
 from mcudeploy.ir.graph import DType, GraphIO, Operator, Quantization, Shape, State, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.int16 import BinaryInt16
-from mcudeploy.ops.quantize import Dequantize
-from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.move.quantize import Dequantize
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.trees import TreeSums
-from mcudeploy.ops.unary import Unary
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.unary import Unary
 
 RealLowering = Callable[["Builder", Node], OnnxValue]
 """A function that lowers the first output of a node to float tensors, without fusion and tables."""

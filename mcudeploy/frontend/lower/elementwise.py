@@ -20,9 +20,9 @@ from mcudeploy.frontend.onnx.values import (
 )
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.elementwise import Binary, BinaryFunction, sum_error
-from mcudeploy.ops.integer import IntegerBinary
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.scalar.elementwise import Binary, BinaryFunction, sum_error
+from mcudeploy.ops.scalar.integer import IntegerBinary
+from mcudeploy.ops.scalar.unary import Unary
 
 _MOST_SUM_ERROR = 2.0**-8
 """Limit of the error of an int8 sum before rounding, in steps of the output; others are computed in float."""

@@ -17,8 +17,8 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.cast import Cast
-from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.move.cast import Cast
+from mcudeploy.ops.move.gather import GatherRows
 from mcudeploy.ops.requantize import dequantize_table, quantize
 
 _EXACT = 1 << 24

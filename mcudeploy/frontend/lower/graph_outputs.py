@@ -22,10 +22,10 @@ from mcudeploy.frontend.onnx.values import (
     scattered,
 )
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, GraphIO, Quantization
-from mcudeploy.ops.cast import Cast
-from mcudeploy.ops.gather import GatherRows
-from mcudeploy.ops.move import Slice
-from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.move.cast import Cast
+from mcudeploy.ops.move.gather import GatherRows
+from mcudeploy.ops.move.move import Slice
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
 
 _CONSTANTS = ("float32", "int8", "uint8", "bool", "int32", "int64")
 """Element types of constant outputs."""

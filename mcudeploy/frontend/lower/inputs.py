@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mcudeploy.extensions.training.training_functions import BIASED_CONV, TRAINED_CONV
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import common_quantization
 from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.quantization import TRUTH, activation_parameters
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
-from mcudeploy.frontend.onnx.training_functions import BIASED_CONV, TRAINED_CONV
 from mcudeploy.frontend.onnx.values import (
     STORED_TYPES,
     IndexArray,

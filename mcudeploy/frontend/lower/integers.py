@@ -17,12 +17,12 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.cast import Cast
-from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.move.cast import Cast
+from mcudeploy.ops.move.scatter import ScatterReduction, ScatterRows
+from mcudeploy.ops.move.top_k import TopK
 from mcudeploy.ops.requantize import dequantize_table
-from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
-from mcudeploy.ops.top_k import TopK
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.unary import Unary
 
 _FLOAT, _INT8, _INT16, _INT32, _INT64, _BOOL, _HALF, _DOUBLE, _UINT32 = 1, 3, 5, 6, 7, 9, 10, 11, 12
 """Element types of TensorProto.DataType."""

@@ -33,9 +33,9 @@ from mcudeploy.frontend.onnx.values import (
 from mcudeploy.frontend.onnx.windows import KernelWindow, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.affine import Affine, affine_records
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.matmul import MatMul
+from mcudeploy.ops.conv.affine import Affine, affine_records
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.matrix.matmul import MatMul
 
 
 def conv(builder: Builder, node: Node) -> None:

@@ -7,7 +7,11 @@ from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
-from mcudeploy.frontend.lower import int16_nodes, signal_nodes
+from mcudeploy.extensions.audio import signal_nodes
+from mcudeploy.extensions.int16 import int16_nodes
+from mcudeploy.extensions.learned.tree_nodes import tree_regressor
+from mcudeploy.extensions.training.training_functions import TRAINING_DOMAIN
+from mcudeploy.extensions.training.training_nodes import TRAINING_NODES
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower.builder import Builder, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
@@ -40,13 +44,10 @@ from mcudeploy.frontend.lower.resize import real_resize, resize
 from mcudeploy.frontend.lower.slice import PICKS, pick, real_pick, split
 from mcudeploy.frontend.lower.state_nodes import load, quantized_svdf, queue, svdf
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
-from mcudeploy.frontend.lower.training_nodes import TRAINING_NODES
-from mcudeploy.frontend.lower.tree_nodes import tree_regressor
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ML_DOMAIN
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
-from mcudeploy.frontend.onnx.training_functions import TRAINING_DOMAIN
 from mcudeploy.ir.graph import Graph, GraphIO
 
 Lowering = Callable[[Builder, Node], None]

@@ -32,12 +32,12 @@ from mcudeploy.frontend.onnx.values import (
 )
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import is_channels_last
-from mcudeploy.ops.integer import IntegerBinary
-from mcudeploy.ops.move import Pad
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Pad
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.integer import IntegerBinary
 
 _MODES: dict[str, Literal["edge", "reflect", "wrap"]] = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
 

@@ -13,8 +13,8 @@ from mcudeploy.frontend.lower.slice import axis_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.norm import LayerNorm, fixed_point
-from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.reduce.norm import LayerNorm, fixed_point
+from mcudeploy.ops.reduce.softmax import Softmax
 
 
 def softmax(builder: Builder, node: Node) -> None:

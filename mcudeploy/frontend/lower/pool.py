@@ -26,11 +26,11 @@ from mcudeploy.frontend.onnx.values import (
 from mcudeploy.frontend.onnx.windows import KernelWindow, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import OperatorDef
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.pool_indices import MaxPoolIndices
-from mcudeploy.ops.reduce import Reduce, Reduction
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool.pool_indices import MaxPoolIndices
+from mcudeploy.ops.reduce.reduce import Reduce, Reduction
 from mcudeploy.ops.requantize import STORED
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.scalar.unary import Unary
 
 
 def movable(builder: Builder, name: str) -> OnnxValue:

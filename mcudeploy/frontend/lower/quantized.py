@@ -13,7 +13,7 @@ from mcudeploy.frontend.onnx.quantization import activation_parameters, is_ident
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import DType
-from mcudeploy.ops.quantize import Quantize
+from mcudeploy.ops.move.quantize import Quantize
 from mcudeploy.ops.requantize import quantize
 
 

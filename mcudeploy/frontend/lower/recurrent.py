@@ -11,6 +11,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.extensions.int16.int16 import TwiceScale
+from mcudeploy.extensions.int16.lstm_int8 import LstmInt8
+from mcudeploy.extensions.int16.lstm_int16 import LstmInt16
 from mcudeploy.frontend.lower.affine import Linear, stored_weights
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.inputs import state_input
@@ -18,12 +21,7 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.int16 import TwiceScale
-from mcudeploy.ops.lstm_int8 import LstmInt8
-from mcudeploy.ops.lstm_int16 import LstmInt16
-from mcudeploy.ops.move import Slice
-from mcudeploy.ops.recurrent import (
+from mcudeploy.ops.matrix.recurrent import (
     GATES,
     SCALED,
     STATES,
@@ -33,6 +31,8 @@ from mcudeploy.ops.recurrent import (
     Recurrent,
     Result,
 )
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Slice
 
 _Floats = NDArray[np.float32]
 _CELLS: dict[str, Cell] = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}

@@ -10,9 +10,9 @@ from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.grid_sample import MODES, PADDINGS, GridSample
-from mcudeploy.ops.roi_align import RoiAlign
-from mcudeploy.ops.suppression import NonMaxSuppression
+from mcudeploy.ops.image.grid_sample import MODES, PADDINGS, GridSample
+from mcudeploy.ops.image.roi_align import RoiAlign
+from mcudeploy.ops.image.suppression import NonMaxSuppression
 
 
 def box_selection(builder: Builder, node: Node) -> None:

@@ -13,8 +13,8 @@ from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions
 from mcudeploy.ir.graph import DType
-from mcudeploy.ops.resample import Filter, Resample, Taps, resize_taps
-from mcudeploy.ops.resize import CROPPING, Resize, ResizedAxis, ResizeSamples, resize_samples
+from mcudeploy.ops.image.resample import Filter, Resample, Taps, resize_taps
+from mcudeploy.ops.image.resize import CROPPING, Resize, ResizedAxis, ResizeSamples, resize_samples
 
 _MODES: dict[str, Literal["nearest", "linear", "cubic"]] = {
     "nearest": "nearest",

@@ -25,10 +25,10 @@ from mcudeploy.frontend.onnx.values import (
     scattered,
 )
 from mcudeploy.ir.graph import DType, Shape
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.concat_channels import ConcatChannels
-from mcudeploy.ops.move import Slice
-from mcudeploy.ops.take import MOST, Positions
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.concat_channels import ConcatChannels
+from mcudeploy.ops.move.move import Slice
+from mcudeploy.ops.move.take import MOST, Positions
 
 Rule = Callable[[Builder, Node, IndexArray], IndexArray]
 

@@ -15,9 +15,9 @@ from mcudeploy.frontend.onnx.quantization import activation_parameters
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.move import Slice
-from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.svdf import Svdf
+from mcudeploy.ops.matrix.svdf import Svdf
+from mcudeploy.ops.move.move import Slice
+from mcudeploy.ops.move.queue import Queue
 
 _LOST = "its state is not kept between runs"
 

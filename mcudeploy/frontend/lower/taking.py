@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.values import IndexArray, coordinates, default_layout
 from mcudeploy.ir.graph import Shape
-from mcudeploy.ops.depth_to_space import DepthToSpace
-from mcudeploy.ops.take import Gather, Positions, Take
+from mcudeploy.ops.move.depth_to_space import DepthToSpace
+from mcudeploy.ops.move.take import Gather, Positions, Take
 
 Selection = Take | DepthToSpace | Gather
 Coordinates = tuple[NDArray[np.intp], ...]

@@ -15,10 +15,10 @@ import numpy as np
 from mcudeploy.frontend.lower.tidy_operators import alive
 from mcudeploy.ir.graph import DType, Graph, Operator
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_asymmetric import is_asymmetric
-from mcudeploy.ops.move import Slice
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_asymmetric import is_asymmetric
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Slice
 
 _MOST_GROWTH = 2
 """Limit of the products of the whole convolution, in times of those of its parts."""

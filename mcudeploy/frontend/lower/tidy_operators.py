@@ -10,16 +10,16 @@ from math import inf
 
 import numpy as np
 
+from mcudeploy.extensions.int16.lstm_int8 import LstmInt8
+from mcudeploy.extensions.int16.lstm_int16 import LstmInt16
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.ir.graph import GraphIO, Operator, State, Tensor
-from mcudeploy.ops.affine import Affine
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.lstm_int8 import LstmInt8
-from mcudeploy.ops.lstm_int16 import LstmInt16
-from mcudeploy.ops.move import Slice
-from mcudeploy.ops.recurrent import Recurrent
+from mcudeploy.ops.conv.affine import Affine
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.matrix.recurrent import Recurrent
+from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.requantize import STORED
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 
 
 @dataclass(frozen=True, slots=True, eq=False)

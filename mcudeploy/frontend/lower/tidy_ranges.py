@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_constants import ConvConstants, numbers_of
-from mcudeploy.ops.elementwise import Lut
-from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_constants import ConvConstants, numbers_of
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.requantize import INT32_MAX
+from mcudeploy.ops.scalar.elementwise import Lut
 
 Array = NDArray[Any]
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary
-from mcudeploy.ops.pool import AveragePool
-from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.pool.pool import AveragePool
+from mcudeploy.ops.reduce.reduce import Reduce
+from mcudeploy.ops.reduce.softmax import Softmax
 from mcudeploy.ops.requantize import Rounding, quantization_of, requantized_twice
-from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary
 
 _MOVES = frozenset((
     "DepthToSpace", "MaxPool", "OverlapAdd", "Pad", "Queue", "RealFft", "Reshape", "Slice",

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.lower.tidy_ranges import Range, ranges_of
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, RemovedChannels, Tensor
 from mcudeploy.ir.opdef import ParamValue
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_constants import ConvConstants, numbers_of
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_constants import ConvConstants, numbers_of
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.requantize import INT32_MAX
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.unary import Unary
 
 Mask = NDArray[np.bool_]
 _TOGETHER = 4

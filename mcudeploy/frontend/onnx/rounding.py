@@ -13,7 +13,7 @@ from onnx import FunctionProto, ModelProto, helper
 
 from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.ir.graph import Quantization
-from mcudeploy.ops.pool import Ties
+from mcudeploy.ops.pool.pool import Ties
 
 DOMAIN = "tflite"
 """Domain of nodes that ONNX lacks or rounds otherwise."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.ops.elementwise import BinaryFunction
-from mcudeploy.ops.unary import GELU_CUBIC, GELU_SLOPE, UnaryFunction
+from mcudeploy.ops.scalar.elementwise import BinaryFunction
+from mcudeploy.ops.scalar.unary import GELU_CUBIC, GELU_SLOPE, UnaryFunction
 
 Floats = NDArray[np.float32]
 _Exact = NDArray[np.float64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.host_io import is_channels_last
-from mcudeploy.ops.transpose import MAX_DIMS
+from mcudeploy.ops.move.transpose import MAX_DIMS
 
 IndexArray = NDArray[np.int32]
 

@@ -11,7 +11,7 @@ from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.convert import label_of
 from mcudeploy.frontend.onnx.nodes import Infos, Node, Unsupported
-from mcudeploy.ops.windows import taps_inside
+from mcudeploy.ops.conv.windows import taps_inside
 
 _MOST_WINDOWS = 1 << 20
 _LARGEST = 1 << 14

@@ -9,10 +9,10 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
 from onnx import numpy_helper as numpy_of
 
+from mcudeploy.extensions.int16.qdq_int16 import has_int16, in_integers
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of
 from mcudeploy.frontend.onnx.tensors import array_of, tensors_of
 from mcudeploy.frontend.passes.grids import grids_note, in_bytes, on_grids
-from mcudeploy.frontend.passes.qdq_int16 import has_int16, in_integers
 
 OTHERS: dict[int, str] = {
     TensorProto.FLOAT16: "float16",

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import FunctionProto
 
+from mcudeploy.extensions.int16.lstm_integers import integer_lstm
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.convolutions import bias_of, require_scales_along
-from mcudeploy.frontend.tflite.lstm_integers import integer_lstm
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 

@@ -7,10 +7,10 @@ from math import copysign, floor, inf, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.extensions.int16.int16 import INT16
+from mcudeploy.extensions.int16.int16 import Bounds as StoredBounds
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import Scales, TfliteOperator, TfliteTensor
-from mcudeploy.ops.int16 import INT16
-from mcudeploy.ops.int16 import Bounds as StoredBounds
 
 _QUANTIZED = ("INT8", "UINT8")
 _ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from onnx import shape_inference
 
+from mcudeploy.extensions.audio import signal_operators
+from mcudeploy.extensions.int16.int16_operators import INT16_TRANSLATIONS
 from mcudeploy.frontend.onnx.nodes import Parsed, Unsupported
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.onnx.states import state_functions
@@ -17,7 +19,6 @@ from mcudeploy.frontend.tflite import (
     filling,
     indexing,
     recurrent,
-    signal_operators,
     upsampling,
 )
 from mcudeploy.frontend.tflite import (
@@ -25,7 +26,6 @@ from mcudeploy.frontend.tflite import (
 )
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_of
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
-from mcudeploy.frontend.tflite.int16_operators import INT16_TRANSLATIONS
 from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.rewriting import (
     border_notes,

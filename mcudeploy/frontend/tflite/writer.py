@@ -22,7 +22,7 @@ from mcudeploy.frontend.tflite.contents import Contents, Scales, TfliteOperator,
 from mcudeploy.frontend.tflite.reshaping import infer, shape_in, stated_shape
 from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
 from mcudeploy.ir.graph import Quantization
-from mcudeploy.ops.pool import Ties
+from mcudeploy.ops.pool.pool import Ties
 
 OPSET = 17
 _IR_VERSION, _IR_VERSION_OF_OVERLOADS = 8, 10

@@ -10,8 +10,8 @@ from math import prod
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.columns import column_alignment
-from mcudeploy.ops.feed import StreamedInput
+from mcudeploy.ops.move.columns import column_alignment
+from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.tiling.dataflow import Dataflow
 
 _LEAST_ITERATIONS = 400

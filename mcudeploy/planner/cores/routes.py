@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import OperatorDef
-from mcudeploy.ops.transfer import Clean, Copy, Invalidate
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.move.view import Reshape
 from mcudeploy.planner.cores.functions import Assignment
 from mcudeploy.planner.cores.reach import common, is_cached, meet
 from mcudeploy.tiling.dataflow import Dataflow

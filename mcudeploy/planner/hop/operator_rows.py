@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 from mcudeploy.ir.graph import Graph, Operator, Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import OperatorDef
-from mcudeploy.ops.affine import Affine
-from mcudeploy.ops.cast import Cast
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.concat_channels import ConcatChannels
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.depth_to_space import DepthToSpace
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.integer import IntegerBinary
-from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.norm import LayerNorm
-from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.quantize import Dequantize, Quantize
-from mcudeploy.ops.reduce import Reduce
-from mcudeploy.ops.softmax import Softmax
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.unary import Unary
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.conv.affine import Affine
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.cast import Cast
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.concat_channels import ConcatChannels
+from mcudeploy.ops.move.depth_to_space import DepthToSpace
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.norm import LayerNorm
+from mcudeploy.ops.reduce.reduce import Reduce
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.integer import IntegerBinary
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.tiling.dataflow import RowAccess
 
 _BY_ROW = (

@@ -10,10 +10,10 @@ import numpy as np
 from mcudeploy.ir.graph import Graph, GraphIO, Operator, Shape, State, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import OperatorDef
-from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.move import Slice
-from mcudeploy.ops.queue import Queue
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Slice
+from mcudeploy.ops.move.queue import Queue
+from mcudeploy.ops.move.view import Reshape
 from mcudeploy.planner.hop.computed_rows import ComputedRows
 from mcudeploy.planner.hop.operator_rows import OperatorPart, restricted
 from mcudeploy.planner.hop.row_borders import new_rows, stored_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mcudeploy.ir.graph import Graph, GraphIO, Tensor
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.move.view import Reshape
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from mcudeploy.ir.graph import Graph, Operator, Shape
-from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.common import SUM_BYTES
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_asymmetric import is_asymmetric
-from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.feed import StreamedInput
-from mcudeploy.ops.quantize import Dequantize, Quantize
-from mcudeploy.ops.unary import Unary
+from mcudeploy.ops.conv.channel_rows import Conv2dToRows
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_asymmetric import is_asymmetric
+from mcudeploy.ops.move.feed import StreamedInput
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.unary import Unary
 
 _KERNEL_CHANNELS = 4
 """The number of channels that kernels compute at a time; a row has a multiple of it."""

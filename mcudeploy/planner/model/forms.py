@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from mcudeploy.extensions.training.training_updates import Conv2dWeightUpdate
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Rewrites
-from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.depth_to_space import DepthToSpace
-from mcudeploy.ops.feed import StreamedInput
-from mcudeploy.ops.pool import AveragePool
-from mcudeploy.ops.training_updates import Conv2dWeightUpdate
-from mcudeploy.ops.transpose import Transpose
-from mcudeploy.ops.view import Reshape
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.depth_to_space import DepthToSpace
+from mcudeploy.ops.move.feed import StreamedInput
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import AveragePool
 from mcudeploy.planner.model.channels import channels_as_rows
 
 

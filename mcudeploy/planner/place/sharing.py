@@ -9,7 +9,7 @@ from mcudeploy.boards.board import Board, Unit
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
-from mcudeploy.ops.transfer import Copy
+from mcudeploy.ops.move.transfer import Copy
 from mcudeploy.planner.cores.requirements import unit_names, users
 from mcudeploy.planner.place.arena import pack
 from mcudeploy.planner.place.residences import input_stacks

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Sync, WorkSlice
-from mcudeploy.ops.columns import part_of
+from mcudeploy.ops.move.columns import part_of
 from mcudeploy.planner.tape.tape import Tape
 from mcudeploy.tiling.live import core_scratch
 

@@ -19,9 +19,9 @@ from programs import results
 from speech import speech_like
 
 from mcudeploy.cli.main import cli
-from mcudeploy.codegen.wake_word import PAUSE_ROWS, detector_files
-from mcudeploy.commands.wake_word_manifest import read_manifest, with_front_end
 from mcudeploy.common.errors import ConfigError, UsageError
+from mcudeploy.extensions.audio.wake_word import PAUSE_ROWS, detector_files
+from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
 
 ROWS, HOP = 3, 160
 SANITIZERS = "-fsanitize=address,undefined"

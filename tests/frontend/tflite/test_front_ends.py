@@ -19,9 +19,9 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
-from mcudeploy.frontend.tflite.file_writer import tflite_file
-from mcudeploy.frontend.tflite.front_ends import FrontEnd, log_mel, mel_filters, micro_speech
-from mcudeploy.frontend.tflite.joining import joined_file
+from mcudeploy.extensions.audio.file_writer import tflite_file
+from mcudeploy.extensions.audio.front_ends import FrontEnd, log_mel, mel_filters, micro_speech
+from mcudeploy.extensions.audio.joining import joined_file
 from tests import reports
 
 SMALL = FrontEnd(rate=8000, window=96, hop=64, channels=8, low=200, high=3000)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flat_files import SAME, VALID, FlatFile, drawn, translated
 
-from mcudeploy.frontend.tflite.file_writer import tflite_file
+from mcudeploy.extensions.audio.file_writer import tflite_file
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 
 SIZES = (5, 4)

@@ -15,8 +15,8 @@ from flat_cases import CASES, network, window
 from flat_files import VALID, FlatFile
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.extensions.audio import file_writer
 from mcudeploy.frontend import load
-from mcudeploy.frontend.tflite import file_writer
 from mcudeploy.frontend.tflite import flatbuffer as reading
 
 

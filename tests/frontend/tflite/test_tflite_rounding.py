@@ -16,7 +16,7 @@ import mcudeploy
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.planner.plan_options import Options
 
 WINDOW = {"StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}

@@ -14,8 +14,8 @@ from speech import speech_like
 from test_esphome import C_WARNINGS, CPP_WARNINGS, HOP, ROWS, Reference, manifest, wake_word
 
 from mcudeploy.cli.main import cli
-from mcudeploy.codegen.wake_word import detector_files
-from mcudeploy.commands.wake_word_manifest import read_manifest, with_front_end
+from mcudeploy.extensions.audio.wake_word import detector_files
+from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
 
 SKETCH = Path(__file__).resolve().parents[3] / "examples" / "wake_word"
 

@@ -14,9 +14,9 @@ from speech import speech_like
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
-from mcudeploy.frontend.tflite.file_writer import tflite_file
-from mcudeploy.frontend.tflite.front_ends import FrontEnd, micro_speech
-from mcudeploy.frontend.tflite.joining import joined_file
+from mcudeploy.extensions.audio.file_writer import tflite_file
+from mcudeploy.extensions.audio.front_ends import FrontEnd, micro_speech
+from mcudeploy.extensions.audio.joining import joined_file
 from mcudeploy.verify import micro
 from tests import reports
 

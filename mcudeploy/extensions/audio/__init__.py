@@ -1,0 +1,1 @@
+"""Sound: front ends that compute features from samples, signal operators, wake words."""

@@ -1,0 +1,135 @@
+"""`frontend`: write the front end of a model that hears; `--before` joins it to the model."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from click import get_current_context
+
+from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.options import Command, destination_option, files_option, output_options
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import InputModel
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.planner.plan_options import Options
+
+
+def before_option(command: Command) -> Command:
+    """Add --before, which replaces `model`, or the only one of `models`, by a joined file."""
+
+    @click.option(
+        "--before",
+        metavar="FILE.tflite",
+        type=InputModel(),
+        help="Front end that runs before the model, in one program: a queue of its rows of features is the "
+        "model's input. A model with states takes new rows in each run. `mcudeploy frontend` writes some.",
+    )
+    @functools.wraps(command)
+    def packed(*args: Any, before: Path | None, **rest: Any) -> None:
+        if before is not None:
+            name = "models" if "models" in rest else "model"
+            rest[name] = _joined(before, rest[name])
+        command(*args, **rest)
+
+    return packed
+
+
+def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
+    several = models if isinstance(models, tuple) else (models,)
+    if len(several) != 1:
+        raise UsageError(f"--before joins a front end to one model, and there are {len(several)}")
+    from mcudeploy.extensions.audio.joining import joined_file
+
+    folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
+    path = Path(folder) / f"{several[0].stem}.tflite"  # the C library has the model's name
+    path.write_bytes(joined_file(before, several[0]))
+    return (path,) if isinstance(models, tuple) else path
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(["micro-speech", "esphome", "log-mel"]))
+@destination_option("Write the front end to this file.", "FILE.tflite", endings=(".tflite",), required=True)
+@click.option(
+    "--sample-rate", metavar="HZ", type=click.IntRange(1000, 192_000), default=16_000, show_default=True
+)
+@click.option(
+    "--window",
+    metavar="SAMPLES",
+    type=click.IntRange(4, 32_768),
+    default=480,
+    show_default=True,
+    help="Samples of a frame.",
+)
+@click.option(
+    "--step",
+    metavar="SAMPLES",
+    type=click.IntRange(1, 32_768),
+    help="New samples for each row of features.  [default: 320; 160 for esphome]",
+)
+@click.option(
+    "--channels",
+    metavar="N",
+    type=click.IntRange(1, 512),
+    default=40,
+    show_default=True,
+    help="Features of a row.",
+)
+@click.option(
+    "--low", metavar="HZ", type=float, default=125.0, show_default=True, help="Lower end of the channels."
+)
+@click.option(
+    "--high", metavar="HZ", type=float, default=7500.0, show_default=True, help="Upper end of the channels."
+)
+@click.option(
+    "--features",
+    type=click.Choice(["int8", "float32"]),
+    help="Element type of the features.  [default: int8; float32 for log-mel]",
+)
+@files_option
+@output_options
+@click.pass_context
+def frontend(
+    context: click.Context,
+    *,
+    kind: str,
+    destination: Path,
+    sample_rate: int,
+    window: int,
+    step: int | None,
+    channels: int,
+    low: float,
+    high: float,
+    features: str | None,
+    output: Output,
+) -> None:
+    """Write a front end: from int16 samples to a row of features, for --before.
+
+    micro-speech computes the features of TensorFlow Lite Micro's micro_speech in fixed point, esphome those
+    of ESPHome's wake words, whose tables are rounded in another way. log-mel computes the logarithms of mel
+    channels in float32.
+    """
+    from mcudeploy.commands import checking
+    from mcudeploy.common.files import write_file
+    from mcudeploy.extensions.audio import front_ends
+    from mcudeploy.extensions.audio.file_writer import tflite_file
+
+    step = step or (160 if kind == "esphome" else 320)
+    sizes = front_ends.FrontEnd(sample_rate, window, step, channels, low, high)
+    if kind == "log-mel":
+        if features == "int8":
+            raise UsageError("log-mel makes float32 features: leave out --features int8")
+        contents = front_ends.log_mel(sizes)
+    else:
+        contents = front_ends.micro_speech(sizes, quantized=features != "float32", esphome=kind == "esphome")
+    write_file(destination, tflite_file(contents))
+    report = output.result(checking.check_model(destination, None, Options()), tables.check)
+    if not report["supported"]:
+        destination.unlink()
+        context.exit(ModelError.exit_code)
+
+
+COMMANDS = (frontend,)

@@ -1,0 +1,198 @@
+"""A front end before a model, as one .tflite file.
+
+A queue of its rows holds the model's window. A model with states takes all rows of its input new in each run,
+so the front end runs once for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.extensions.audio.file_writer import tflite_file
+from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
+from mcudeploy.frontend.tflite.contents import (
+    SAME_OPTIONS,
+    Contents,
+    FileDraft,
+    Scales,
+    TfliteOperator,
+    TfliteTensor,
+)
+from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER, contents_of
+from mcudeploy.frontend.tflite.operator_options import CALLS
+
+_QUEUE, _MODEL = "rows of the front end", "model/"
+"""The variable of the window, and the prefix of the model's variables: both files may use the same names."""
+
+
+def joined_file(front: Path, model: Path) -> bytes:
+    """The bytes of a file that runs the front end, then the model on its rows.
+
+    Raises UsageError for files that do not fit each other, ModelError for unreadable ones.
+    """
+    return tflite_file(joined(contents_of_file(front), contents_of_file(model)))
+
+
+def contents_of_file(path: Path) -> Contents:
+    """The contents of a .tflite file. Raises UsageError for other files, ModelError for unreadable ones."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ModelError(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB")
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+    if content[4:8] != IDENTIFIER:
+        raise UsageError(
+            f"--before joins .tflite files, and {path} is none: convert it, or call both libraries"
+        )
+    return contents_of(content, str(path))
+
+
+def joined(front: Contents, model: Contents) -> Contents:
+    """The contents of both. The front end makes the newest row of the model's input, or all of them if the
+    model has states.
+    """
+    if len(front.outputs) != 1 or len(model.inputs) != 1:
+        raise UsageError(
+            f"the front end has {len(front.outputs)} outputs and the model {len(model.inputs)} inputs: "
+            "--before joins one to one"
+        )
+    if front.called:
+        raise UsageError(
+            "the front end calls subgraphs, such as initial values of variables: --before does not join them"
+        )
+    if front.bodies or model.bodies:
+        raise UsageError("--before joins no files with IF or WHILE: call both libraries")
+    row, window = front.tensors[front.outputs[0]], model.tensors[model.inputs[0]]
+    rows = _rows(row, window)
+    if rows > 1 and _has_states(model):
+        front, rows = _repeated(front, rows, window.scales), 1
+        row = front.tensors[front.outputs[0]]
+    draft = FileDraft(list(front.tensors), list(front.operators))
+    first = len(draft.tensors)
+    moved = [replace(tensor, index=tensor.index + first) for tensor in model.tensors]
+    draft.tensors += moved
+    window = moved[model.inputs[0]]
+    newest = row.index
+    if rows > 1:
+        newest = _queued(draft, newest, window, rows)
+    shape = draft.constant(list(window.shape))
+    draft.operator("RESHAPE", [newest, shape], window.index)
+    renamed = [replace(it, operators=tuple(map(_own_variable, it.operators))) for it in model.called.values()]
+    called = dict(enumerate([*front.called.values(), *renamed], start=1))
+    numbers = dict(zip(model.called, list(called)[len(front.called) :], strict=True))
+    draft.operators += [_shifted(_own_variable(it), first, numbers) for it in model.operators]
+    if any(it.op == "CALL_ONCE" for it in draft.operators):  # they come first, as the file runs them
+        draft.operators.sort(key=lambda it: it.op != "CALL_ONCE")
+    ordered = tuple(replace(it, index=at) for at, it in enumerate(draft.operators))
+    outputs = [number + first for number in model.outputs]
+    whole = draft.contents(front.inputs, outputs, model.name)
+    return replace(whole, operators=ordered, called=called)
+
+
+def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
+    """The number of rows in the model's input. Raises UsageError for another layout, type or scale."""
+    if row.kind != window.kind:
+        raise UsageError(
+            f"the front end makes {row.kind}, the model takes {window.kind}: `mcudeploy frontend "
+            "--features` chooses int8 or float32"
+        )
+    if row.scales is not None and row.scales != window.scales:
+        raise UsageError(
+            "the front end and the model have different scales: quantise the model with the front end's, or "
+            "write the front end without"
+        )
+    if not row.elements:
+        raise UsageError(f"the front end makes {list(row.shape)}: no features")
+    rows, rest = divmod(window.elements, row.elements)
+    sizes = [size for size in window.shape if size != 1]
+    channels = [size for size in row.shape if size != 1]
+    layouts = ([rows, *channels], [rows * row.elements], channels if rows == 1 else [])
+    if rest or not rows or sizes not in layouts:
+        raise UsageError(
+            f"the model's input {list(window.shape)} is no window of rows {list(row.shape)}, oldest first: "
+            "one row after another, channels last"
+        )
+    return rows
+
+
+def _has_states(model: Contents) -> bool:
+    """Whether a model keeps anything from one run to the next."""
+    return any(it.op == "READ_VARIABLE" for it in model.operators) or any(it.variable for it in model.tensors)
+
+
+def _repeated(front: Contents, rows: int, scales: Scales | None) -> Contents:
+    """The front end once for each of `rows` rows, which get the scales. The inputs of all lie in sequence."""
+    if len(front.inputs) != 1 or not front.tensors[front.inputs[0]].shape:
+        raise UsageError(
+            f"the model takes {rows} rows in each run: its front end needs one input with a dimension"
+        )
+    draft = FileDraft()
+    source, row = front.tensors[front.inputs[0]], front.tensors[front.outputs[0]]
+    samples = draft.tensor(source.kind, _times(source.shape, rows), source.name, source.scales)
+    hops = [draft.tensor(source.kind, source.shape, scales=source.scales) for _ in range(rows)]
+    draft.operator("SPLIT", [draft.constant(0), samples], hops)
+    shape = draft.constant(list(row.shape))
+    made = []
+    for hop in hops:
+        result = draft.add("CALL", [hop], row.shape, row.kind, Subgraph=1)
+        scaled = draft.tensor(row.kind, row.shape, scales=scales)  # a concatenation needs its scale
+        made.append(draft.operator("RESHAPE", [result, shape], scaled))
+    whole = draft.tensor(row.kind, _times(row.shape, rows), scales=scales)
+    draft.operator("CONCATENATION", made, whole, Axis=0, **SAME_OPTIONS)
+    return replace(draft.contents([samples], [whole], front.name), called={1: front})
+
+
+def _times(shape: tuple[int, ...], rows: int) -> tuple[int, ...]:
+    return (rows * shape[0], *shape[1:])
+
+
+def _own_variable(operator: TfliteOperator) -> TfliteOperator:
+    """The operator of the model with a variable that no operator of the front end has."""
+    if operator.op != "VAR_HANDLE":
+        return operator
+    options = dict(operator.options)
+    return replace(operator, options=options | {"SharedName": f"{_MODEL}{options.get('SharedName', '')}"})
+
+
+def _shifted(operator: TfliteOperator, first: int, numbers: Mapping[int, int]) -> TfliteOperator:
+    """The operator on tensors whose numbers begin with `first`; `numbers` of subgraphs that it calls."""
+    options = dict(operator.options)
+    if operator.op in CALLS:
+        options[CALLS[operator.op]] = numbers[operator.integer(CALLS[operator.op])]
+    return replace(
+        operator,
+        inputs=_shift(operator.inputs, first),
+        outputs=_shift(operator.outputs, first),
+        options=options,
+    )
+
+
+def _shift(numbers: Sequence[int], first: int) -> tuple[int, ...]:
+    return tuple(number + first if number >= 0 else number for number in numbers)
+
+
+def _queued(draft: FileDraft, row: int, window: TfliteTensor, rows: int) -> int:
+    """The last rows [1, rows, elements]: a variable keeps all but the newest one."""
+    elements = draft.tensors[row].elements
+
+    def tensor(count: int) -> int:
+        return draft.tensor(window.kind, (1, count, elements), scales=window.scales)
+
+    shape = draft.constant([1, 1, elements])
+    newest = draft.operator("RESHAPE", [row, shape], tensor(1))
+    variables = {it.options.get("SharedName") for it in draft.operators if it.op == "VAR_HANDLE"}
+    name = _QUEUE
+    while name in variables:
+        name += "_"
+    names = {"Container": "", "SharedName": name}
+    handle = draft.operator("VAR_HANDLE", [], draft.tensor("RESOURCE", ()), **names)
+    kept = draft.operator("READ_VARIABLE", [handle], tensor(rows - 1))
+    whole = draft.operator("CONCATENATION", [kept, newest], tensor(rows), Axis=1, **SAME_OPTIONS)
+    limits = [draft.constant(values) for values in ([0, 1, 0], [1, rows - 1, elements])]
+    tail = draft.operator("SLICE", [whole, *limits], tensor(rows - 1))
+    draft.operator("ASSIGN_VARIABLE", [handle, tail], [])
+    return whole

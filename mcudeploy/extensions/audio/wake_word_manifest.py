@@ -1,0 +1,108 @@
+"""ESPHome's manifest of a wake word, and the model after ESPHome's front end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
+from mcudeploy.common.errors import ConfigError, UsageError
+from mcudeploy.common.files import read_regular
+from mcudeploy.extensions.audio.file_writer import tflite_file
+from mcudeploy.extensions.audio.front_ends import FrontEnd, micro_speech
+from mcudeploy.extensions.audio.joining import contents_of_file, joined_file
+from mcudeploy.extensions.audio.wake_word import WakeWord
+
+_MOST_BYTES = 2**16
+_RATE, _CHANNELS = 16_000, 40
+_FIRST_STEP_MS = 20
+"""Milliseconds from row to row of all models whose manifest has version 1, which does not state it."""
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has control characters")
+    return text
+
+
+_Text = Annotated[str, Field(max_length=100), AfterValidator(_printable)]
+_KNOWN_KEYS_ALONE = ConfigDict(extra="ignore", strict=True)
+
+
+class _Micro(BaseModel):
+    model_config = _KNOWN_KEYS_ALONE
+
+    probability_cutoff: float = Field(gt=0, lt=1)
+    sliding_window_size: int = Field(
+        ge=1, le=255, validation_alias=AliasChoices("sliding_window_size", "sliding_window_average_size")
+    )
+    feature_step_size: int = Field(ge=1, le=30)
+
+
+class _WakeWordManifest(BaseModel):
+    model_config = _KNOWN_KEYS_ALONE
+
+    wake_word: _Text = Field(min_length=1)
+    micro: _Micro
+
+
+def read_manifest(path: Path) -> WakeWord:
+    """Return the wake word of a manifest of version 1 or 2.
+
+    Raises ConfigError for a file that cannot be read or is no such manifest.
+    """
+    try:
+        content: Any = json.loads(read_regular(path, _MOST_BYTES))
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}. --manifest names ESPHome's manifest of the model"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("type") != "micro":
+        raise ConfigError(f'{path} is no manifest of a wake word of ESPHome: its "type" is not "micro"')
+    version = content.get("version")
+    if version not in (1, 2) or isinstance(version, bool):
+        raise ConfigError(f'{path}: its "version" is {version!r}; 1 and 2 are supported')
+    if version == 1 and isinstance(content.get("micro"), dict):
+        content["micro"].setdefault("feature_step_size", _FIRST_STEP_MS)
+    try:
+        read = _WakeWordManifest.model_validate(content)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise ConfigError(f"{path}: {place}: {fault['msg'].removeprefix('Value error, ')}") from error
+    micro = read.micro
+    hop = micro.feature_step_size * _RATE // 1000
+    return WakeWord(read.wake_word, micro.probability_cutoff, micro.sliding_window_size, hop)
+
+
+def with_front_end(model: Path, word: WakeWord, folder: Path) -> Path:
+    """Write ESPHome's front end and the model as one file of the model's name into a folder.
+
+    Raises UsageError for a model that is no wake word of ESPHome, ModelError for an unreadable file.
+    """
+    _require_wake_word(model)
+    front, path = folder / "front_end.tflite", folder / f"{model.stem}.tflite"
+    front.write_bytes(tflite_file(micro_speech(FrontEnd(hop=word.hop), quantized=True, esphome=True)))
+    path.write_bytes(joined_file(front, model))
+    return path
+
+
+def _require_wake_word(model: Path) -> None:
+    contents = contents_of_file(model)
+    rows, results = ([contents.tensors[at] for at in part] for part in (contents.inputs, contents.outputs))
+    if (
+        len(rows) == len(results) == 1
+        and (rows[0].kind, rows[0].shape[:1], rows[0].shape[2:]) == ("INT8", (1,), (_CHANNELS,))
+        and results[0].kind in ("INT8", "UINT8")
+        and results[0].elements == 1
+    ):
+        return
+    shown = [", ".join(f"{it.kind} {list(it.shape)}" for it in part) for part in (rows, results)]
+    raise UsageError(
+        f"{model} is no wake word of ESPHome: it makes {shown[1]} from {shown[0]}, not one 8-bit probability "
+        f"from INT8 [1, N, {_CHANNELS}]. The front end is part of --for esphome: leave out --before"
+    )

@@ -1,0 +1,259 @@
+"""Accuracy over a test set: on devices, by the reference, and by the float model."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.commands.commands import run_model, tell_notes
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import count_text, printable
+from mcudeploy.device.fleet import Fleet
+from mcudeploy.device.target import Target, require_port
+from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.extensions.evaluation.dataset import DataRequest, Dataset, open_dataset
+from mcudeploy.extensions.evaluation.evaluated import (
+    Evaluated,
+    JudgedOutput,
+    ModelResults,
+    Which,
+    compare,
+    worst_samples,
+)
+from mcudeploy.extensions.evaluation.layers import Layer, layers_by_loss
+from mcudeploy.extensions.evaluation.on_devices import outputs_on
+from mcudeploy.extensions.evaluation.output_task import Task, TaskChoice, choose_task
+from mcudeploy.ir.graph import Graph, GraphIO
+from mcudeploy.ops.host_io import from_device
+from mcudeploy.ops.requantize import quantize
+from mcudeploy.planner.model.model import Model, read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.data_faults import (
+    InputTally,
+    at_ends,
+    clipping_warnings,
+    one_class,
+    same_arrays,
+    unchanged,
+    with_cause,
+)
+from mcudeploy.verify.reference import Reference
+from mcudeploy.verify.samples import NamedArray
+
+Array = NDArray[Any]
+
+_WORST = 24
+"""Number of wrong samples in a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateRequest:
+    """The user's choices. `float_model`: the model that a quantised one was made of; `min_accuracy` and
+    `max_drop` are in percent, of all samples and below the float model.
+    """
+
+    data: DataRequest
+    task: TaskChoice = field(default_factory=TaskChoice)
+    float_model: Path | None = None
+    min_accuracy: float | None = None
+    max_drop: float | None = None
+
+
+def evaluate_model(
+    path: Path,
+    targets: Sequence[Target],
+    options: Options,
+    asked: EvaluateRequest,
+    progress: Progress = SILENT,
+) -> Evaluated:
+    """Run a whole test set on devices of one board, which share the samples, and on this computer.
+
+    The plan is that of `run`, which verifies it on the first sample. Raises UsageError for a model with
+    states, for data that do not fit the model, and for a limit without labels or float model.
+    """
+    for target in targets:
+        require_port(target)
+    progress.stage(f"reading {path.name}")
+    model = read_model(path, options, isa=targets[0].board.isa)
+    _require_single_runs(model)
+    data = open_dataset(asked.data, model.graph)
+    task = choose_task(model.graph, data, asked.task)
+    _require_figures(task, data, asked)
+    float_model = None if asked.float_model is None else read_model(asked.float_model, options)
+    if float_model is not None:
+        _require_same_task(float_model.graph, task, model.graph)
+    first = data.sample(0, model.graph)
+    values = [NamedArray(data.name(0), first.inputs[it.name]) for it in model.graph.own_inputs()]
+    run = run_model(path, targets[0], options, inputs=values, expected=[], progress=progress)
+    tally = InputTally(model.graph)
+    results = [
+        _on_devices(Fleet(targets), run, task, data, progress),
+        _by_reference("reference", model, task, replace(data, on_real=tally.add), progress),
+    ]
+    if float_model is not None:
+        tell_notes(float_model)
+        results.append(_by_reference("float", float_model, task, data, progress))
+    layers = _lossy_layers(model, asked, data, results)
+    facts = tally.facts()
+    fault = _fault_of_outputs(model.graph, task, data, results[0])
+    limited = asked.min_accuracy is not None or asked.max_drop is not None
+    return Evaluated(
+        run=run,
+        task=task,
+        data=data,
+        results=results,
+        compared=compare(results, task),
+        worst=worst_samples(task, data, results[0], _WORST),
+        layers=layers,
+        failures=_failures(run, results, layers, asked),
+        devices=len(targets),
+        inputs=facts,
+        warnings=[*clipping_warnings(facts), *([] if fault is None else [with_cause(fault, facts)])],
+        undecided=fault is not None and not limited,
+    )
+
+
+def _require_single_runs(model: Model) -> None:
+    """Raise UsageError for a model whose runs depend on earlier ones."""
+    if model.graph.states:
+        raise UsageError(
+            f"{model.path.name} keeps states from run to run: evaluate takes samples that are independent. "
+            "`mcudeploy run --input` runs a sequence"
+        )
+
+
+def _require_figures(task: Task, data: Dataset, asked: EvaluateRequest) -> None:
+    """Raise UsageError for classes that are not those of the output, and for limits that nothing decides."""
+    names = len(data.classes)
+    if names and task.classes and names != task.classes and task.kind != "class number":
+        raise UsageError(
+            f"there are {names:,} names of classes, and output {printable(task.output)!r} has "
+            f"{task.classes:,} classes: name all of them in the order of the output with --classes FILE, one "
+            "a line"
+        )
+    limits = {"--min-accuracy": asked.min_accuracy, "--max-drop": asked.max_drop}
+    stated = [name for name, limit in limits.items() if limit is not None]
+    if stated and (task.labels is None or task.kind == "values"):
+        raise UsageError(f"{stated[0]} needs a class for every sample: --labels FILE, or data that have them")
+    if stated and task.kind == "anomaly" and task.labels is not None and np.ptp(task.labels) == 0:
+        raise UsageError(f"{stated[0]} needs samples of both classes: all labels are {task.labels[0]}")
+    if asked.max_drop is not None and asked.float_model is None:
+        raise UsageError("--max-drop needs the float model to compare with: --float MODEL")
+
+
+def _require_same_task(other: Graph, task: Task, graph: Graph) -> None:
+    """Raise UsageError if the float model has other inputs than the model, or no output like the task's."""
+    inputs = [[math.prod(it.shape) for it in one.own_inputs()] for one in (graph, other)]
+    if inputs[0] != inputs[1]:
+        raise UsageError(f"--float: its inputs have {inputs[1]} elements, those of the model {inputs[0]}")
+    if JudgedOutput.of(other, task) is None:
+        raise UsageError(
+            f"--float: it has no output {printable(task.output)!r} with {task.elements:,} elements"
+        )
+
+
+def _on_devices(
+    fleet: Fleet, run: VerifiedRun, task: Task, data: Dataset, progress: Progress
+) -> ModelResults:
+    """The results of the program that `run` has verified."""
+    ran = run.measured.ran
+    graph = ran.made.plan.graph
+    judged = _judged(graph, task)
+    devices = "" if len(fleet) == 1 else f", {len(fleet)} of them"
+    stage = f"running {count_text(data.count, 'sample')} on {fleet.first.title}{devices}"
+    progress.stage(stage)
+    start = time.monotonic()
+
+    def advance(done: int, total: int) -> None:
+        progress.advance(done, total)
+        progress.update(f"{stage}, {done / max(time.monotonic() - start, 1e-3):,.0f} a second")
+
+    border, tensor = judged.border, graph.tensors[judged.border.tensor]
+    stored = outputs_on(fleet, ran, data, tensor.name, advance)
+    return judged.results("device", task, data, lambda number, _: from_device(border, tensor, stored[number]))
+
+
+def _by_reference(which: Which, model: Model, task: Task, data: Dataset, progress: Progress) -> ModelResults:
+    """The results of ONNX Runtime."""
+    progress.stage(f"running {count_text(data.count, 'sample')} of {model.path.name} on this computer")
+    judged = _judged(model.graph, task)
+    reference = Reference(model.path, [judged.border.name], model.choices)
+
+    def output(number: int, inputs: Mapping[str, Array]) -> Array:
+        progress.advance(number + 1, data.count)
+        return reference.run(inputs)[judged.border.name]
+
+    return judged.results(which, task, data, output)
+
+
+def _judged(graph: Graph, task: Task) -> JudgedOutput:
+    judged = JudgedOutput.of(graph, task)
+    if judged is None:
+        raise ValueError(f"no output {task.output!r}")
+    return judged
+
+
+def _failures(
+    run: VerifiedRun, results: Sequence[ModelResults], layers: Sequence[Layer], asked: EvaluateRequest
+) -> list[str]:
+    """The limits that the device misses, and the outputs that differ from the reference in the first run."""
+    failures = list(run.verdict.reasons)
+    reached, by_float = _percent(results, "device"), _percent(results, "float")
+    if asked.min_accuracy is not None and reached is not None and reached < asked.min_accuracy:
+        failures.append(
+            f"the device reaches {reached:.2f} %, less than the limit of {asked.min_accuracy:g} %"
+        )
+    if asked.max_drop is not None and reached is not None and by_float is not None:
+        drop = round(by_float - reached, 6)
+        if drop > asked.max_drop:
+            most = f". Most is lost at {printable(layers[0].node)}" if layers else ""
+            failures.append(
+                f"the device reaches {reached:.2f} %, {drop:.2f} points less than the float model; the "
+                f"limit is {asked.max_drop:g}{most}"
+            )
+    return failures
+
+
+def _fault_of_outputs(graph: Graph, task: Task, data: Dataset, device: ModelResults) -> str | None:
+    """Report that nearly all samples have one class, or equal outputs, if that is unlikely; else None."""
+    computed, values = task.class_of(device.values), device.values
+    if computed is not None:
+        fault = one_class(computed, task.labels, values)
+        if fault is not None or task.labels is not None:
+            return fault
+    border = _judged(graph, task).border
+    if at_ends(graph, [border], {border.tensor: _codes(graph, border, values[0])}):
+        return None
+
+    def same(one: int, other: int) -> bool:
+        return same_arrays(data.sample(one, graph).stored, data.sample(other, graph).stored)
+
+    return unchanged([row.tobytes() for row in values], same)
+
+
+def _codes(graph: Graph, border: GraphIO, values: Array) -> Array:
+    """Real values of an output as they are stored."""
+    quantization = graph.tensors[border.tensor].quantization
+    return values if quantization is None else quantize(values.astype(np.float32), quantization)
+
+
+def _percent(results: Sequence[ModelResults], which: Which) -> float | None:
+    return next((it.quality.percent for it in results if it.which == which), None)
+
+
+def _lossy_layers(
+    model: Model, asked: EvaluateRequest, data: Dataset, results: Sequence[ModelResults]
+) -> Sequence[Layer]:
+    """The layers of a quantised ONNX model that lose most, if it is below its float model."""
+    reached, by_float = _percent(results, "device"), _percent(results, "float")
+    if asked.float_model is None or by_float is None or reached is None or reached >= by_float:
+        return ()
+    return layers_by_loss(asked.float_model, model, data)

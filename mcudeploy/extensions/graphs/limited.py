@@ -1,0 +1,116 @@
+"""The flow of `graph order --memory`: an order, and the offloading or rematerialising that makes it fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcudeploy.checker.residency import check_residency
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import FitError
+from mcudeploy.common.files import write_file
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.extensions.graphs.ordering import AUTO, GraphOrder, order_graph
+from mcudeploy.extensions.graphs.traces import trace_of
+from mcudeploy.ir.trace import MemoryLink, Residency, Trace
+from mcudeploy.planner.offload.exact_cycles import MOST_STEPS, exact_cycles
+from mcudeploy.planner.offload.offload import plan_residency
+
+_EXACT_S = 20.0
+"""The exact model takes at most a quarter of this time, or of the seconds of the user if these are fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A fast memory of `percent` of the unlimited peak, the link to a slow one, and whether steps may repeat.
+
+    `rate` is in bytes per cycle each way (0: no link), `latency` in cycles.
+    """
+
+    percent: float
+    rate: float = 0.0
+    latency: float = 0.0
+    recompute: bool = False
+
+    @property
+    def link(self) -> MemoryLink:
+        """Return the link in the form that residencies use."""
+        return MemoryLink(self.rate, self.rate, self.latency)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedOrder:
+    """A graph in its order without a limit, its access trace, and its residency within `limit_bytes`.
+
+    `least_cycles` is the exact model's lower bound for plans of this order; None if the model does not apply.
+    """
+
+    ordered: GraphOrder
+    trace: Trace
+    plan: Residency
+    limit_bytes: int
+    least_cycles: float | None
+
+    @property
+    def base_cycles(self) -> float:
+        """Return the cycles of all steps without a limit."""
+        return sum(step.cycles for step in self.trace.steps)
+
+
+def order_limited(
+    path: Path, seconds: float, limits: Limits, method: str = AUTO, progress: Progress = SILENT
+) -> LimitedOrder:
+    """Order a graph as without a limit, then find the cheapest residency within the limit.
+
+    Raises ModelError for a file that is no such graph, FitError if no residency fits.
+    """
+    effort = Effort.of(seconds)
+    ordered = order_graph(path, effort.part(0.5), method, progress)
+    graph, best = ordered.graph, ordered.best
+    trace = trace_of(graph, best.order)
+    limit = int(best.peak_bytes * limits.percent / 100)
+    progress.stage(f"planning for {limit:,} B of fast memory")
+    plan = plan_residency(trace, limit, limits.link, recompute=limits.recompute, effort=effort, reorder=True)
+    if plan is None:
+        other = "a link (--link)" if limits.recompute else "repeated steps (--recompute)"
+        raise FitError(
+            f"{graph.name}: no plan was found for {limit} B of fast memory ({limits.percent:g} % of the peak "
+            f"of {best.peak_bytes} B): allow more memory, more time, or {other}"
+        )
+    check_residency(plan, trace, limit)
+    return LimitedOrder(ordered, trace, plan, limit, _least_cycles(trace, limit, limits, seconds))
+
+
+def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> float | None:
+    """Return the exact model's lower bound for plans of this order, found in a fraction of the seconds.
+
+    None if the graph is too large or has no link, or if steps may repeat, which the model does not cover.
+    """
+    if len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
+        return None
+    effort = Effort.of(min(seconds, _EXACT_S) / 4)
+    bound = exact_cycles(trace, limit, limits.link, effort)
+    base = sum(step.cycles for step in trace.steps)
+    return None if bound is None else max(base, bound.bound_cycles)
+
+
+def write_plan(limited: LimitedOrder, path: Path) -> None:
+    """Write the ids of the nodes in execution order, and the transfers between them."""
+    graph, order, plan = limited.ordered.graph, limited.ordered.best.order, limited.plan
+    places = (graph.steps[order[step.origin]] for step in plan.trace.steps)
+    content = {
+        "name": graph.name,
+        "peak_bytes": plan.peak_bytes,
+        "order": [graph.nodes[place].id for place in places],
+        "passages": [
+            {
+                "item": plan.trace.items[transfer.item].name,
+                "direction": transfer.direction,
+                "start": transfer.start,
+                "end": transfer.end,
+            }
+            for transfer in plan.transfers
+        ],
+    }
+    write_file(path, json.dumps(content) + "\n")

@@ -1,0 +1,130 @@
+"""`graph order`: an execution order of a plain dependency graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from mcudeploy.cli.options import destination_option, files_option, output_options, planning_options
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, ParsedText
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.sizes import parse_percent
+from mcudeploy.extensions.graphs import graphtables
+from mcudeploy.planner.plan_options import Options
+
+if TYPE_CHECKING:
+    from mcudeploy.extensions.graphs.limited import Limits
+
+_METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "refine", "beam", "exact", "ilp")
+
+
+@click.command()
+@click.argument("graph", type=InputFile(pipes=True))
+@planning_options("time_limit")
+@click.option(
+    "--method",
+    type=click.Choice(_METHODS),
+    default="auto",
+    show_default=True,
+    help="Method of ordering; auto: all but ilp. The result is never worse than the order of the file.",
+)
+@destination_option("Write the order: the ids of all nodes, as JSON.")
+@click.option(
+    "--memory",
+    "percent",
+    metavar="P%",
+    type=ParsedText(parse_percent),
+    help="Size of the fast memory, in percent of the peak. Tensors leave it and return, or are recomputed.",
+)
+@click.option(
+    "--link",
+    metavar="RATE",
+    type=Finite(min=0),
+    help="Bytes per cycle between the fast memory and a slow one, in each direction; 0: no slow memory.",
+)
+@click.option(
+    "--link-latency",
+    metavar="CYCLES",
+    type=Finite(min=0),
+    help="Cycles of each transfer beside its bytes.  [default: 0]",
+)
+@click.option("--recompute", is_flag=True, help="Operators may run again.")
+@click.option(
+    "--chart",
+    metavar="FILE.svg",
+    type=NewFile(".svg"),
+    help="Draw what core, engine and fast memory do over time.",
+)
+@files_option
+@output_options
+def order(
+    *,
+    graph: Path,
+    options: Options,
+    method: str,
+    destination: Path | None,
+    percent: float | None,
+    link: float | None,
+    link_latency: float | None,
+    recompute: bool,
+    chart: Path | None,
+    output: Output,
+) -> None:
+    """Order a dependency graph, such as a training step, so that it needs the least memory.
+
+    With --memory, whole tensors leave that memory over a link or are made again, at the least cost in time.
+    """
+    from mcudeploy.common.effort import Effort
+    from mcudeploy.extensions.graphs.graph_orders import graph_order
+    from mcudeploy.extensions.graphs.ordering import order_graph, write_order
+
+    if percent is not None:
+        limits = _limits(percent, link, link_latency, recompute)
+        return _limited(graph, (options.time_limit, method), limits, (destination, chart), output)
+    if link is not None or link_latency is not None or recompute or chart:
+        raise UsageError(
+            "--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory"
+        )
+    with output.progress() as progress:
+        ordered = order_graph(graph, Effort.of(options.time_limit), method, progress)
+    if destination:
+        write_order(ordered, destination)
+    output.result(graph_order(ordered), graphtables.schedule)
+
+
+def _limits(memory: float, link: float | None, latency: float | None, recompute: bool) -> Limits:
+    from mcudeploy.extensions.graphs.limited import Limits
+
+    if not link and not recompute:
+        raise UsageError("--memory needs a way to keep the limit: add --link RATE, --recompute, or both")
+    if latency and not link:
+        raise UsageError("--link-latency belongs to a link: add --link RATE")
+    return Limits(memory, link or 0.0, latency or 0.0, recompute)
+
+
+def _limited(
+    graph: Path,
+    search: tuple[float, str],
+    limits: Limits,
+    files: tuple[Path | None, Path | None],
+    output: Output,
+) -> None:
+    from mcudeploy.common.files import write_file
+    from mcudeploy.cost.timeline import timeline
+    from mcudeploy.extensions.graphs.graph_orders import graph_order_limited
+    from mcudeploy.extensions.graphs.limited import order_limited, write_plan
+    from mcudeploy.report.chart.gantt import gantt_picture
+
+    destination, chart = files
+    with output.progress() as progress:
+        limited = order_limited(graph, search[0], limits, search[1], progress)
+    if destination:
+        write_plan(limited, destination)
+    if chart:
+        run = timeline(limited.plan, limits.link)
+        name = limited.ordered.graph.name
+        write_file(chart, gantt_picture(name, limited.plan, run, limited.limit_bytes))
+    output.result(graph_order_limited(limited), graphtables.schedule)

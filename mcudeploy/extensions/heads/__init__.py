@@ -1,0 +1,1 @@
+"""Classifiers that learn on the device, and the exchange of their parameters."""

@@ -1,0 +1,81 @@
+"""The flow of `adapt build`: a model up to its features, and a head that learns on the device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from mcudeploy.boards.board import Board
+from mcudeploy.commands.build import build_models
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.extensions.evaluation.dataset import DataRequest
+from mcudeploy.extensions.heads.head_statistics import training_statistics
+from mcudeploy.extensions.heads.heads import HeadWanted, head_bytes, require_features
+from mcudeploy.frontend.features import write_features_model
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
+
+
+def build_adaptable(
+    path: Path,
+    board: Board,
+    options: Options,
+    directory: Path,
+    *,
+    features: str,
+    head: HeadWanted,
+    statistics: DataRequest | None = None,
+    force: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write the library of a model that ends at its features, with a head on them.
+
+    `features` names an operator or a tensor of the file. `statistics`: training data, to whose statistics the
+    head moves the features of the device. Returns the object of `build`, and `head`. Raises
+    what `build_models` and `with_head` raise.
+    """
+    with TemporaryDirectory(prefix="mcudeploy-") as folder:
+        part = features_model(path, board, options, features, Path(folder))
+        require_features(read_model(part, options, isa=board.isa).graph)
+        if statistics is not None:
+            head = replace(head, statistics=training_statistics(part, options, statistics, progress))
+        built = build_models(
+            [part],
+            board,
+            options,
+            directory,
+            force=force,
+            library_only=True,
+            head=head,
+            progress=progress,
+        )
+        text = built.models[0].program.head
+        assert text is not None
+        facts = {
+            "kind": text.kind,
+            "classes": text.classes,
+            "features": text.features,
+            "examples": text.numbers.get("capacity"),
+            "statistics": text.statistics is not None,
+            "bytes": head_bytes(text),
+        }
+        return {**as_json(built), "head": facts}
+
+
+def features_model(path: Path, board: Board, options: Options, features: str, folder: Path) -> Path:
+    """Write the model up to an operator or a tensor into a folder, under its name, and return its file.
+
+    Raises UsageError for other names, and for a plan of the whole model.
+    """
+    if options.plan_file is not None:
+        raise UsageError("--plan is a plan of the whole model: leave it out")
+    graph = read_model(path, options, isa=board.isa).graph
+    outputs = {it.name: it.output for it in graph.operators}
+    reference = graph.references.get(outputs.get(features, ""))
+    part = folder / path.name
+    write_features_model(path, features if reference is None else reference.name, part)
+    return part

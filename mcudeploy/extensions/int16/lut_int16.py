@@ -1,0 +1,98 @@
+"""Functions of int16 values as tables that are interpolated, with TFLite's entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.extensions.int16.int16 import INT16, TABLE_SIZE, require_int16
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops.common import ElementwiseOperator
+
+TableFunction = Literal["exp", "log", "rsqrt"]
+_Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class LutInt16(ElementwiseOperator):
+    """A function of each value, by constants["table"], int16[513]; see interpolated_function."""
+
+    kind: ClassVar[str] = "LutInt16"
+    overwritten: ClassVar[tuple[int, ...]] = (0,)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """lut_s16."""
+        require_int16(operator.name, *inputs, output)
+        table = operator.constants["table"]
+        if table.dtype != np.int16 or table.shape != (TABLE_SIZE,):
+            raise ValueError(
+                f"{operator.name}: its table is {table.dtype} {table.shape}, needed is int16[513]"
+            )
+        params: dict[str, ParamValue] = {"table": table, "row_elements": output.shape[1] * output.shape[2]}
+        return KernelCall("lut_s16", params)
+
+
+def interpolated_function(function: TableFunction, scale: float, result_scale: float) -> NDArray[np.int16]:
+    """int16[513]: the function at 512 steps between the least and the largest input, and at the largest.
+
+    Entries are shifted against the error of the interpolation in the middle of their step. The arithmetic
+    is TFLite's, in float32. `scale` is that of the input. Raises ValueError for results beyond float32, of
+    which TFLite makes entries of 0.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = _entries(function, scale, result_scale)
+    if not np.all(np.isfinite(whole[:-1])):
+        raise ValueError(f"{function} of inputs up to {scale * INT16.max:g} is beyond float32")
+    return np.asarray(np.clip(whole, INT16.min, INT16.max), np.int16)
+
+
+def _entries(function: TableFunction, scale: float, result_scale: float) -> _Floats:
+    """Whole numbers, before they are clipped."""
+    source, target = np.float32(scale), np.float32(result_scale)
+    least, most = source * np.float32(INT16.min), source * np.float32(INT16.max)
+    step = (most - least) / np.float32(TABLE_SIZE - 1)
+    reach = target * np.float32(INT16.max) - target * np.float32(INT16.min)
+    steps_per_unit = np.float32(2**16) / reach
+    places = np.arange(TABLE_SIZE, dtype=np.float32)
+    compute = _FUNCTIONS[function]
+    samples = compute(np.append(least + places[:-1] * step, most), target) * steps_per_unit
+    nexts = compute(least + places[1:] * step, target) * steps_per_unit
+    middles = compute(least + places[:-1] * step + step / np.float32(2), target) * steps_per_unit
+    whole = _rounded(samples)
+    between = _rounded((nexts + whole[:-1]) / np.float32(2))
+    whole[:-1] -= _rounded((between - _rounded(middles)) / np.float32(2))
+    return whole
+
+
+def _rounded(values: _Floats) -> _Floats:
+    """Whole numbers, halves away from zero."""
+    return np.asarray(np.copysign(np.floor(np.abs(values) + np.float32(0.5)), values), np.float32)
+
+
+def _exp(x: _Floats, _: np.float32) -> _Floats:
+    return np.exp(x.astype(np.float64)).astype(np.float32)
+
+
+def _log(x: _Floats, scale: np.float32) -> _Floats:
+    """The least result for values that are not positive."""
+    positive = np.where(x > 0, x, 1).astype(np.float64)
+    return np.where(x > 0, np.log(positive), np.float32(INT16.min) * scale).astype(np.float32)
+
+
+def _rsqrt(x: _Floats, scale: np.float32) -> _Floats:
+    """The largest result for values that are not positive."""
+    root = np.sqrt(np.where(x > 0, x, np.float32(1)))
+    return np.where(x > 0, np.float32(1) / root, np.float32(INT16.max) * scale).astype(np.float32)
+
+
+_FUNCTIONS: dict[TableFunction, Callable[[_Floats, np.float32], _Floats]] = {
+    "exp": _exp,
+    "log": _log,
+    "rsqrt": _rsqrt,
+}
+"""Functions of real inputs, which also take the scale of the result."""

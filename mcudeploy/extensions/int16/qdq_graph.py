@@ -1,0 +1,207 @@
+"""A QDQ graph whose int16 activations become operators on integers: what it has, and its new nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from mcudeploy.extensions.int16.int16 import UNBOUNDED, Bounds, TwiceScale
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of, fixed_shape
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.onnx.tensors import array_of
+
+_DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
+_CLOSE = 1e-4
+"""Relative distance of the scale of a bias from the product of those of input and weights."""
+_MOST_BIAS = 2.0**62
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInt16:
+    """A real value as stored int16 values: their name, and their scale."""
+
+    name: str
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredWeights:
+    """Stored int8 weights, and a scale for each output channel, or one."""
+
+    stored: NDArray[np.int8]
+    scales: NDArray[np.float64]
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Int16Result:
+    """The result of a QuantizeLinear: its name, scale and bounds by stored integers, after an activation."""
+
+    name: str
+    scale: float
+    bounds: Bounds = UNBOUNDED
+
+
+class UnfitError(Exception):
+    """An operator that stays in float32."""
+
+
+def converts(node: NodeProto) -> bool:
+    """Whether a node is a QuantizeLinear or DequantizeLinear."""
+    named = node.op_type in ("QuantizeLinear", "DequantizeLinear") and node.domain in _DOMAINS
+    return named and len(node.input) > 1
+
+
+def stored_type(node: NodeProto, constants: Mapping[str, TensorProto], known: Mapping[str, int]) -> int:
+    """The element type of its integers, 0 if it is not known."""
+    if len(node.input) > 2 and node.input[2] in constants:
+        return int(constants[node.input[2]].data_type)
+    return known.get(node.input[0], 0) if node.op_type == "DequantizeLinear" else 0
+
+
+def single_scale(node: NodeProto, constants: Mapping[str, TensorProto]) -> float | None:
+    """The only scale; None if there are several, or a zero point."""
+    scale = constants.get(node.input[1])
+    zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
+    if scale is None or prod(scale.dims) != 1 or (zero is not None and np.any(array_of(zero))):
+        return None
+    value = float(array_of(scale).reshape(-1)[0])
+    return value if value > 0 else None
+
+
+class QdqDraft:
+    """New nodes of one replacement, and new constants and values of the graph."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self.initializers: list[TensorProto] = []
+        self.values: list[ValueInfoProto] = []
+        self.nodes: list[NodeProto] = []
+        self.label = ""
+        self.floats: set[str] = set()
+        self._constants = constants_of(graph)
+        self._makers = {name: node for node in graph.node for name in node.output}
+        values = (*graph.value_info, *graph.input, *graph.output)
+        self._shapes = {value.name: fixed_shape(value) for value in values}
+        self._known = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+        self._count = 0
+
+    def is_int16(self, node: NodeProto) -> bool:
+        """Whether a node converts activations from or to int16."""
+        if not converts(node) or node.input[0] in self._constants:
+            return False
+        return stored_type(node, self._constants, self._known) == TensorProto.INT16
+
+    def scale(self, node: NodeProto) -> float:
+        """The scale of such a node."""
+        scale = single_scale(node, self._constants)
+        if scale is None:
+            raise UnfitError
+        return scale
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        shape = self._shapes.get(name)
+        if shape is None:
+            raise UnfitError
+        return shape
+
+    def maker(self, name: str) -> NodeProto | None:
+        return self._makers.get(name)
+
+    def integers(self, name: str) -> StoredInt16:
+        """The stored int16 values of a real value; those of a constant are a constant."""
+        node = self._makers.get(name)
+        if node is None or node.op_type != "DequantizeLinear" or not converts(node):
+            raise UnfitError
+        scale = single_scale(node, self._constants)
+        kind = stored_type(node, self._constants, self._known)
+        if scale is None or kind != TensorProto.INT16:
+            raise UnfitError
+        return StoredInt16(node.input[0], scale)
+
+    def is_constant(self, name: str) -> bool:
+        return name in self._constants
+
+    def array(self, name: str) -> NDArray[Any]:
+        if name not in self._constants:
+            raise UnfitError
+        return array_of(self._constants[name])
+
+    def weights(self, name: str) -> StoredWeights:
+        """int8 weights with zero point 0."""
+        node = self._makers.get(name)
+        if node is None or node.op_type != "DequantizeLinear" or not converts(node):
+            raise UnfitError
+        stored, scales = self.array(node.input[0]), self.array(node.input[1]).astype(np.float64)
+        zero = len(node.input) > 2 and bool(node.input[2]) and np.any(self.array(node.input[2]))
+        if stored.dtype != np.int8 or zero or attribute_of(node, "block_size", 0):
+            raise UnfitError
+        axis = attribute_of(node, "axis", 1) % max(stored.ndim, 1)
+        return StoredWeights(stored, scales.reshape(-1), axis)
+
+    def bias(self, name: str, units: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Stored values in these units, one for each channel."""
+        if not name:
+            return np.zeros(len(units), np.int64)
+        node = self._makers.get(name)
+        if node is None:
+            stored, scale = self.array(name).astype(np.float64), np.ones(1)
+        elif node.op_type == "DequantizeLinear" and converts(node):
+            stored = self.array(node.input[0]).astype(np.int64)
+            scale = self.array(node.input[1]).astype(np.float64).reshape(-1)
+        else:
+            raise UnfitError
+        if stored.size != len(units) or stored.shape[-1:] != (len(units),) or not np.all(units > 0):
+            raise UnfitError
+        if node is not None and np.all(np.abs(scale / units - 1) < _CLOSE):
+            return stored.reshape(-1).astype(np.int64)
+        steps = np.rint(stored.reshape(-1) * scale / units)
+        if not np.all(np.abs(steps) < _MOST_BIAS):
+            raise UnfitError
+        return steps.astype(np.int64)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        self._count += 1
+        return f"int16:{self._count}"
+
+    def constant(self, value: NDArray[Any]) -> str:
+        name = self.name()
+        self.initializers.append(numpy_helper.from_array(value, name))
+        return name
+
+    def node(
+        self, op: str, inputs: list[str], output: str, shape: tuple[int, ...] | None = None, **facts: Any
+    ) -> str:
+        """Add a node of one int16 output; of the domain of such operators if it is named after int16."""
+        domain = DOMAIN if op.endswith("Int16") else ""
+        self.nodes.append(
+            helper.make_node(op, inputs, [output], name=self.label, domain=domain or None, **facts)
+        )
+        if shape is not None:
+            self.values.append(helper.make_tensor_value_info(output, TensorProto.INT16, shape))
+            self._shapes[output] = shape
+        return output
+
+    def rescaled(self, source: StoredInt16, result: Int16Result) -> None:
+        """Another scale and bounds."""
+        factor = source.scale / result.scale
+        if factor >= 1 << 15:
+            raise UnfitError
+        scale = TwiceScale.of(factor)
+        pair = [scale.multiplier, scale.exponent]
+        facts: dict[str, Any] = {"above": pair, "below": pair, "negated": 0, "zero_points": [0, 0]}
+        self.node("RescaleInt16", [source.name], result.name, **facts, **bounds_fact(result))
+
+
+def bounds_fact(result: Int16Result) -> dict[str, Any]:
+    """The fused activation for lowering."""
+    return {"bounds": [result.bounds.low, result.bounds.high]}

@@ -1,0 +1,169 @@
+"""QDQ models with int16 activations of zero point 0: operators between a DequantizeLinear and a
+QuantizeLinear become operators on the stored integers.
+
+Weights are int8 with zero point 0. What has no such operator is computed in float32 between conversions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
+
+from mcudeploy.common.text import agree, printable
+from mcudeploy.extensions.int16.int16 import INT16, UNBOUNDED, Bounds
+from mcudeploy.extensions.int16.qdq_graph import (
+    Int16Result,
+    QdqDraft,
+    UnfitError,
+    converts,
+    single_scale,
+    stored_type,
+)
+from mcudeploy.extensions.int16.qdq_operators import INT16_OPERATORS, MOVED
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, import_domain, live, refill
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.passes.grids import Gridded
+
+_ACTIVATIONS = ("Relu", "Clip")
+"""Operators that are bounds of the operator before them."""
+
+
+def has_int16(proto: ModelProto) -> bool:
+    """Whether all 16-bit activations of the model are int16 with one scale and zero point 0, and there are
+    any.
+    """
+    constants = constants_of(proto.graph)
+    known = {value.name: value.type.tensor_type.elem_type for value in proto.graph.input}
+    count = 0
+    for node in proto.graph.node:
+        if not converts(node) or node.input[0] in constants:
+            continue
+        kind = stored_type(node, constants, known)
+        if kind not in (TensorProto.INT16, TensorProto.UINT16):
+            continue
+        if kind == TensorProto.UINT16 or single_scale(node, constants) is None:
+            return False
+        count += 1
+    return count > 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerModel:
+    """A model with operators on stored integers; `floats` are operators between conversions."""
+
+    proto: ModelProto
+    floats: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The note to the user about operators in float32."""
+        if not self.floats:
+            return ()
+        ops = ", ".join(self.floats)
+        return (
+            f"between int16 activations {ops} {agree(len(self.floats), 'is', 'are')} computed in float32",
+        )
+
+
+def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
+    """Replace operators of a model; requires has_int16.
+
+    `gridded` is the same model in float32, from which shapes follow: inference knows no 16-bit operators of
+    ONNX Runtime.
+    """
+    result = copy_of(proto)
+    del result.graph.value_info[:]
+    for value in shape_inference.infer_shapes(_in_known_domain(gridded.proto)).graph.value_info:
+        own = result.graph.value_info.add()
+        own.CopyFrom(value)
+        if value.name in gridded.types:
+            own.type.tensor_type.elem_type = TensorProto.INT16
+    draft = QdqDraft(result.graph)
+    nodes: list[NodeProto] = []
+    for node in proto.graph.node:
+        nodes += _replaced(draft, node)
+    outputs = [value.name for value in result.graph.output]
+    refill(result.graph.node, live(nodes, outputs))
+    result.graph.initializer.extend(draft.initializers)
+    result.graph.value_info.extend(draft.values)
+    import_domain(result, DOMAIN)
+    return IntegerModel(result, tuple(sorted(draft.floats)))
+
+
+def _in_known_domain(proto: ModelProto) -> ModelProto:
+    """The model with ONNX's DequantizeLinear for weights, whose shapes inference does not know otherwise."""
+    result = copy_of(proto)
+    for node in result.graph.node:
+        if node.op_type == "DequantizeLinear":
+            node.domain = ""
+    return result
+
+
+def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
+    """The nodes in place of a node."""
+    draft.nodes, draft.label = [], node.name
+    if not draft.is_int16(node):
+        return [node]
+    scale = draft.scale(node)
+    if node.op_type == "DequantizeLinear":
+        real = draft.name()
+        draft.nodes.append(
+            helper.make_node("Cast", [node.input[0]], [real], name=node.name, to=TensorProto.FLOAT)
+        )
+        factor = draft.constant(np.array(scale, np.float32))
+        draft.nodes.append(helper.make_node("Mul", [real, factor], list(node.output), name=node.name))
+        return draft.nodes
+    try:
+        _operator(draft, node, scale)
+    except (UnfitError, ValueError):
+        factor = draft.constant(np.array(scale, np.float32))
+        draft.nodes = []
+        draft.node("QuantizeInt16", [node.input[0], factor], node.output[0])
+        maker = draft.maker(node.input[0])
+        if maker is not None and maker.op_type in _ACTIVATIONS:
+            maker = draft.maker(maker.input[0]) or maker
+        if maker is not None and maker.op_type not in MOVED:
+            draft.floats.add(printable(maker.op_type))
+    return draft.nodes
+
+
+def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
+    """The operator that makes what a QuantizeLinear reads, with an activation after it."""
+    maker, bounds = draft.maker(node.input[0]), UNBOUNDED
+    if maker is None:
+        raise UnfitError
+    if maker.op_type in _ACTIVATIONS and maker.domain in ONNX_DOMAINS:
+        bounds = _clipped(draft, maker, scale)
+        inner = draft.maker(maker.input[0])
+        if inner is None:
+            raise UnfitError
+        if inner.op_type == "DequantizeLinear":
+            draft.rescaled(draft.integers(maker.input[0]), Int16Result(node.output[0], scale, bounds))
+            return
+        maker = inner
+    result = Int16Result(node.output[0], scale, bounds)
+    if maker.op_type == "DequantizeLinear":
+        draft.rescaled(draft.integers(node.input[0]), result)
+        return
+    replace = INT16_OPERATORS.get(maker.op_type)
+    if replace is None or maker.domain not in ONNX_DOMAINS or len(maker.output) != 1:
+        raise UnfitError
+    draft.label = maker.name
+    replace(draft, maker, result)
+
+
+def _clipped(draft: QdqDraft, node: NodeProto, scale: float) -> Bounds:
+    low, high = 0.0, inf
+    if node.op_type == "Clip":
+        if node.attribute:  # of old operator sets
+            raise UnfitError
+        bounds = [
+            float(draft.array(name).item()) if name else None for name in (*node.input[1:3], "", "")[:2]
+        ]
+        low = -inf if bounds[0] is None else bounds[0]
+        high = inf if bounds[1] is None else bounds[1]
+    steps = [np.clip(np.rint(bound / scale), INT16.min, INT16.max) for bound in (low, high)]
+    return Bounds(int(steps[0]), int(steps[1]))

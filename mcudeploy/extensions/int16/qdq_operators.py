@@ -1,0 +1,243 @@
+"""Operators of QDQ graphs as operators on int16 values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from mcudeploy.extensions.int16.conv_int16 import SumScales
+from mcudeploy.extensions.int16.int16 import UNBOUNDED, TwiceScale
+from mcudeploy.extensions.int16.qdq_graph import (
+    Int16Result,
+    QdqDraft,
+    StoredInt16,
+    StoredWeights,
+    UnfitError,
+    bounds_fact,
+)
+from mcudeploy.frontend.onnx.protos import attribute_of, copy_of
+from mcudeploy.ops.requantize import mean_multiplier
+
+_SUM_BITS = 15
+
+
+def _finished(
+    draft: QdqDraft, source: StoredInt16, weights: StoredWeights, bias: str, result: Int16Result
+) -> tuple[list[str], dict[str, Any]]:
+    """The constants after the weights of a convolution or product, whose output channels come first."""
+    channels = len(weights.stored)
+    if weights.scales.size not in (1, channels):
+        raise UnfitError
+    units = source.scale * np.broadcast_to(weights.scales, channels)
+    scales = SumScales.of(np.ascontiguousarray(units / result.scale), "away")
+    inputs = [
+        draft.constant(weights.stored),
+        draft.constant(draft.bias(bias, units)),
+        draft.constant(scales.multipliers),
+        draft.constant(scales.shifts),
+    ]
+    return inputs, {"ties": "away", "left_shift": scales.left_shift, **bounds_fact(result)}
+
+
+def _conv(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    """Images in ONNX's layout, through transpositions; a line is an image of one row."""
+    source, weights = draft.integers(node.input[0]), draft.weights(node.input[1])
+    shape, rank = draft.shape(source.name), weights.stored.ndim
+    auto = attribute_of(node, "auto_pad", b"NOTSET")
+    if rank not in (3, 4) or shape[0] != 1 or auto not in (b"NOTSET", b"VALID"):
+        raise UnfitError
+    if weights.scales.size > 1 and weights.axis != 0:
+        raise UnfitError
+    flat = [1] if rank == 3 else []
+    ones = [1] * (rank - 2)
+    pads = attribute_of(node, "pads", [0] * (2 * (rank - 2)))
+    window = {
+        "kernel_shape": [*flat, *weights.stored.shape[2:]],
+        "strides": [*flat, *attribute_of(node, "strides", ones)],
+        "dilations": [*flat, *attribute_of(node, "dilations", ones)],
+        "pads": [0, pads[0], 0, pads[1]] if rank == 3 else pads,
+    }
+    stored = weights.stored[:, :, None] if rank == 3 else weights.stored
+    own = StoredWeights(np.ascontiguousarray(stored.transpose(0, 2, 3, 1)), weights.scales, 0)
+    constants, facts = _finished(draft, source, own, node.input[2] if len(node.input) > 2 else "", result)
+    image = _channels_last(draft, source.name, rank)
+    after = draft.shape(node.output[0])
+    facts |= {**window, "group": attribute_of(node, "group", 1)}
+    rows = after[2:] if rank == 4 else (1, *after[2:])
+    output = draft.node("ConvInt16", [image, *constants], draft.name(), (1, *rows, after[1]), **facts)
+    _channels_second(draft, output, result.name, after)
+
+
+def _channels_last(draft: QdqDraft, name: str, rank: int) -> str:
+    shape = draft.shape(name)
+    if rank == 4:
+        moved = (shape[0], *shape[2:], shape[1])
+        return draft.node("Transpose", [name], draft.name(), moved, perm=[0, 2, 3, 1])
+    line = draft.node("Transpose", [name], draft.name(), (1, shape[2], shape[1]), perm=[0, 2, 1])
+    sizes = draft.constant(np.array([1, 1, shape[2], shape[1]], np.int64))
+    return draft.node("Reshape", [line, sizes], draft.name(), (1, 1, shape[2], shape[1]))
+
+
+def _channels_second(draft: QdqDraft, name: str, output: str, shape: tuple[int, ...]) -> None:
+    if len(shape) == 3:
+        sizes = draft.constant(np.array([1, shape[2], shape[1]], np.int64))
+        name = draft.node("Reshape", [name, sizes], draft.name(), (1, shape[2], shape[1]))
+    draft.node("Transpose", [name], output, perm=[0, 3, 1, 2] if len(shape) == 4 else [0, 2, 1])
+
+
+def _gemm(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    """Constant weights; neither factors nor a transposed input."""
+    source, weights = draft.integers(node.input[0]), draft.weights(node.input[1])
+    alpha, beta = (attribute_of(node, name, 1.0) for name in ("alpha", "beta"))
+    if not alpha == 1 == beta or attribute_of(node, "transA", 0) or weights.stored.ndim != 2:
+        raise UnfitError
+    bias = node.input[2] if len(node.input) > 2 else ""
+    _dense(draft, source, (weights, attribute_of(node, "transB", 0) != 0), bias, result)
+
+
+def _matmul(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    """By constant weights, or of two activations."""
+    source, other = draft.integers(node.input[0]), draft.maker(node.input[1])
+    if other is not None and draft.is_constant(other.input[0]):
+        weights = draft.weights(node.input[1])
+        if weights.stored.ndim != 2:
+            raise UnfitError
+        _dense(draft, source, (weights, False), "", result)
+        return
+    second = draft.integers(node.input[1])
+    if min(len(draft.shape(it.name)) for it in (source, second)) < 2 or result.bounds != UNBOUNDED:
+        raise UnfitError
+    scales = SumScales.of(np.array([source.scale * second.scale / result.scale]), "away")
+    facts: dict[str, Any] = {"multiplier": int(scales.multipliers[0]), "shift": int(scales.shifts[0])}
+    facts["left_shift"] = scales.left_shift
+    draft.node("MatMulInt16", [source.name, second.name], result.name, **facts)
+
+
+def _dense(
+    draft: QdqDraft, source: StoredInt16, weights: tuple[StoredWeights, bool], bias: str, result: Int16Result
+) -> None:
+    """Rows by weights, whose output channels come first or last."""
+    given, first = weights
+    axis = 0 if first else 1
+    if given.scales.size > 1 and given.axis != axis:
+        raise UnfitError
+    own = StoredWeights(np.ascontiguousarray(given.stored if first else given.stored.T), given.scales, 0)
+    if draft.shape(source.name)[-1] != own.stored.shape[1]:
+        raise UnfitError
+    constants, facts = _finished(draft, source, own, bias, result)
+    draft.node("DenseInt16", [source.name, *constants], result.name, **facts)
+
+
+def _binary(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    a, b = (draft.integers(name) for name in node.input)
+    if draft.is_constant(a.name) and draft.is_constant(b.name):
+        raise UnfitError
+    function = {"Add": "add", "Sub": "sub", "Mul": "mul"}[node.op_type]
+    factors = [a.scale * b.scale / result.scale] * 3
+    if function != "mul":
+        common = 2 * max(a.scale, b.scale)
+        factors = [a.scale / common, b.scale / common, common / (2.0**_SUM_BITS * result.scale)]
+    scales = [TwiceScale.of(factor) for factor in factors]
+    if scales[2].exponent > 0:
+        raise UnfitError
+    facts: dict[str, Any] = {"function": function, **bounds_fact(result)}
+    facts |= {
+        name: [it.multiplier, it.exponent] for name, it in zip(("a", "b", "result"), scales, strict=True)
+    }
+    draft.node("BinaryInt16", [a.name, b.name], result.name, **facts)
+
+
+def _global_mean(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    """The mean over all axes but the first two."""
+    source = draft.integers(node.input[0])
+    _mean(draft, source, list(range(2, len(draft.shape(source.name)))), result)
+
+
+def _average_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    """A window that is the whole image: others would be rounded before they are scaled."""
+    source = draft.integers(node.input[0])
+    whole = list(draft.shape(source.name)[2:])
+    if attribute_of(node, "kernel_shape", []) != whole or any(attribute_of(node, "pads", [0])):
+        raise UnfitError
+    _global_mean(draft, node, result)
+
+
+def _reduce_mean(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    source = draft.integers(node.input[0])
+    rank = len(draft.shape(source.name))
+    axes = attribute_of(node, "axes", [])
+    if len(node.input) > 1 and node.input[1]:
+        axes = [int(axis) for axis in draft.array(node.input[1]).reshape(-1)]
+    if not axes:
+        raise UnfitError
+    _mean(draft, source, sorted({axis % rank for axis in axes}), result)
+
+
+def _mean(draft: QdqDraft, source: StoredInt16, axes: list[int], result: Int16Result) -> None:
+    shape = draft.shape(source.name)
+    count = prod(shape[axis] for axis in axes)
+    scale = mean_multiplier(source.scale / result.scale, count)
+    if result.bounds != UNBOUNDED or shape[0] != 1:
+        raise UnfitError
+    draft.node("MeanInt16", [source.name], result.name, axes=axes, scale=list(scale))
+
+
+def _move(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    """Integers of one scale are moved as they are; of another one, and clipped, after a change."""
+    sources = [draft.integers(name) for name in node.input[: MOVED.get(node.op_type, len(node.input))]]
+    same = result.bounds == UNBOUNDED
+    names = []
+    for source in sources:
+        if same and source.scale == result.scale:
+            names.append(source.name)
+            continue
+        name = draft.name()
+        draft.values.append(helper.make_tensor_value_info(name, TensorProto.INT16, draft.shape(source.name)))
+        draft.rescaled(source, Int16Result(name, result.scale, result.bounds))
+        names.append(name)
+    copy = copy_of(node)
+    copy.output[0] = result.name
+    copy.input[: len(names)] = names
+    draft.nodes.append(copy)
+
+
+def _max_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
+    """Windows without dilation, whose result has the scale of the input."""
+    source = draft.integers(node.input[0])
+    shape, after = draft.shape(source.name), draft.shape(node.output[0])
+    auto = attribute_of(node, "auto_pad", b"NOTSET")
+    plain = auto in (b"NOTSET", b"VALID") and not attribute_of(node, "ceil_mode", 0)
+    if len(shape) != 4 or shape[0] != 1 or not plain or set(attribute_of(node, "dilations", [1, 1])) != {1}:
+        raise UnfitError
+    window: dict[str, Any] = {name: attribute_of(node, name, [1, 1]) for name in ("kernel_shape", "strides")}
+    window["pads"] = attribute_of(node, "pads", [0] * 4)
+    image = _channels_last(draft, source.name, 4)
+    pooled = (1, *after[2:], after[1])
+    name = draft.node("PoolInt16", [image], draft.name(), pooled, **window, average=0)
+    if source.scale != result.scale or result.bounds != UNBOUNDED:
+        changed = draft.name()
+        draft.values.append(helper.make_tensor_value_info(changed, TensorProto.INT16, pooled))
+        draft.rescaled(StoredInt16(name, source.scale), Int16Result(changed, result.scale, result.bounds))
+        name = changed
+    _channels_second(draft, name, result.name, after)
+
+
+MOVED = {"Flatten": 1, "Gather": 1, "Reshape": 1, "Slice": 1, "Squeeze": 1, "Transpose": 1, "Unsqueeze": 1}
+"""Numbers of inputs that are moved; all of other operators."""
+
+INT16_OPERATORS: dict[str, Callable[[QdqDraft, NodeProto, Int16Result], None]] = {
+    **dict.fromkeys(("Add", "Sub", "Mul"), _binary),
+    **dict.fromkeys((*MOVED, "Concat"), _move),
+    "AveragePool": _average_pool,
+    "Conv": _conv,
+    "Gemm": _gemm,
+    "GlobalAveragePool": _global_mean,
+    "MatMul": _matmul,
+    "MaxPool": _max_pool,
+    "ReduceMean": _reduce_mean,
+}
+"""Replacement of each operator before a QuantizeLinear."""

@@ -1,0 +1,284 @@
+"""Wrapper of onnxruntime.quantization: prepare a float model, find the ranges of its tensors, write it as
+QDQ.
+
+Its calibrators receive one sample at a time, so that memory use does not depend on the number of samples.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import logging
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from onnx import ModelProto, helper, numpy_helper
+
+from mcudeploy import __version__
+from mcudeploy.common.errors import DeployError, ModelError
+from mcudeploy.common.text import first_line
+from mcudeploy.extensions.quantization.clip_ranges import ClipRanges, DeadClip, Range, clip_ranges
+from mcudeploy.extensions.quantization.data import Sample
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
+
+import onnxruntime
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType
+from onnxruntime.quantization.calibrate import HistogramCollector, TensorsData, create_calibrator
+from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
+from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+Method = Literal["minmax", "entropy", "percentile"]
+METHODS: tuple[Method, ...] = ("minmax", "entropy", "percentile")
+QUANTIZED_OPS = tuple(sorted({*QDQRegistry, *QLinearOpsRegistry}))
+"""Operators that ONNX Runtime can quantise; the others stay float."""
+
+_BINS = {"entropy": 256, "percentile": 2048}
+"""Bins of histograms. With 128 bins, the library's default for entropy, there is only one way to form 128
+levels; more than 256 bins take minutes.
+"""
+
+_PERCENTILE = 99.99
+_LEVELS = 128
+_WARNING, _FATAL = 2, 4
+Activations = Literal["int8", "int16"]
+"""Integers of activations: int8 with zero points, int16 without."""
+
+_TYPES: dict[Activations, QuantType] = {"int8": QuantType.QInt8, "int16": QuantType.QInt16}
+PRODUCER = "mcudeploy"
+"""Producer name in files written here, by which they are recognised."""
+
+
+def prepare(proto: ModelProto, folder: Path) -> Path:
+    """Write the model to `folder` with constants folded, batch norms and similar operators fused, shapes
+    inferred.
+
+    Every node gets a name. Raises ModelError if ONNX Runtime refuses the model.
+    """
+    given, prepared = folder / "float.onnx", folder / "prepared.onnx"
+    onnx.save(_with_constants(proto), given)
+    try:
+        with _quiet():
+            quant_pre_process(str(given), str(prepared), skip_symbolic_shape=True)
+    except Exception as error:  # onnxruntime has no common base of its errors
+        raise ModelError(f"ONNX Runtime does not prepare the model: {first_line(error)}") from error
+    model = onnx.load(prepared)
+    _set_biases_apart(model)
+    taken = {node.name for node in model.graph.node}
+    for at, node in enumerate(model.graph.node):
+        if not node.name:
+            node.name = next(
+                name
+                for name in (f"{node.op_type}_{at}{'_' * more}" for more in range(99))
+                if name not in taken
+            )
+            taken.add(node.name)
+    onnx.save(model, prepared)
+    return prepared
+
+
+def _set_biases_apart(model: ModelProto) -> None:
+    """Add the biases of transposed convolutions of groups by a separate Add.
+
+    ONNX Runtime's quantiser has a scale for each channel of a group, and fails at a bias for all channels.
+    """
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    for node in nodes:
+        model.graph.node.append(node)
+        groups = next((item.i for item in node.attribute if item.name == "group"), 1)
+        if node.op_type != "ConvTranspose" or groups == 1 or len(node.input) < 3:
+            continue
+        weights, bias = (constants.get(name) for name in node.input[1:3])
+        if weights is None or bias is None:
+            continue
+        apart = model.graph.node[-1]
+        output, name = apart.output[0], f"{apart.output[0]}/bias"
+        shaped = bias.reshape(-1, *(1,) * (weights.ndim - 2))
+        model.graph.initializer.append(numpy_helper.from_array(shaped, name))
+        del apart.input[2:]
+        apart.output[0] = f"{output}/without bias"
+        model.graph.node.append(
+            helper.make_node("Add", [apart.output[0], name], [output], f"{node.name}/bias")
+        )
+
+
+def _with_constants(proto: ModelProto) -> ModelProto:
+    """Remove inputs that have a value: older exporters list weights there, which prevents folding and
+    quantisation.
+    """
+    model = ModelProto()
+    model.CopyFrom(proto)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.input if value.name not in constants]
+    if len(kept) < len(model.graph.input):
+        del model.graph.input[:]
+        model.graph.input.extend(kept)
+        model.ir_version = max(model.ir_version, 4)  # the first version that separates constants from inputs
+    return model
+
+
+class Calibration:
+    """Finds the ranges of a prepared model's tensors, by each method in turn."""
+
+    def __init__(self, prepared: Path, folder: Path) -> None:
+        self._prepared = prepared
+        self._augmented = str(folder / "augmented.onnx")
+        self._whole: Any = None
+
+    def ranges(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
+        """The range of every tensor over all samples. `minmax` comes first: histograms need its ranges.
+        Raises ModelError if ONNX Runtime fails.
+        """
+        try:
+            with _quiet():
+                found = self._found(method, samples)
+        except DeployError:  # of a sample that can no longer be read
+            raise
+        except Exception as error:  # as above
+            raise ModelError(f"ONNX Runtime does not calibrate by {method}: {first_line(error)}") from error
+        if method == "minmax":
+            self._whole = found
+        return found
+
+    def _found(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
+        kind = {
+            "minmax": CalibrationMethod.MinMax,
+            "entropy": CalibrationMethod.Entropy,
+            "percentile": CalibrationMethod.Percentile,
+        }[method]
+        calibrator = create_calibrator(
+            self._prepared,
+            list(QUANTIZED_OPS),
+            augmented_model_path=self._augmented,
+            calibrate_method=kind,
+            extra_options={"symmetric": False},
+        )
+        if method != "minmax":
+            calibrator.collector = self._histograms(method)
+        for sample in samples:
+            calibrator.collect_data(_CalibrationReader([sample]))
+        return calibrator.compute_data()
+
+    def _histograms(self, method: Method) -> HistogramCollector:
+        """Empty histograms over the whole range of the values: data moves no edges."""
+        collector = HistogramCollector(
+            method=method,
+            symmetric=False,
+            num_bins=_BINS[method],
+            num_quantized_bins=_LEVELS,
+            percentile=_PERCENTILE,
+            scenario="same",
+        )
+        for name, data in self._whole.data.items():
+            low, high = (np.asarray(value, np.float32).reshape(()) for value in data.range_value)
+            widest = np.maximum(np.abs(low), np.abs(high))
+            counts, edges = np.histogram(
+                np.empty(0, np.float32), _BINS[method], range=(-float(widest), float(widest))
+            )
+            collector.histogram_dict[name] = (counts, edges.astype(np.float32), low, high, widest)
+        return collector
+
+
+def insert(
+    prepared: Path, ranges: TensorsData, excluded: Sequence[str], activations: Activations = "int8"
+) -> tuple[ModelProto, Sequence[DeadClip]]:
+    """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric or int16 and
+    symmetric; weights become int8, symmetric and per channel. Also return nodes of which all results are 0.
+
+    The nodes `excluded` stay float, and so do Clip nodes that allow no 0. Raises ModelError if ONNX Runtime
+    fails.
+    """
+    clips = _ranges_of_clips(prepared, ranges)
+    ranges = _with(ranges, clips.changed)
+    excluded = (*excluded, *clips.kept)
+    try:
+        with _quiet():
+            quantizer = QDQQuantizer(
+                load_model_with_shape_infer(prepared),
+                True,
+                False,
+                QuantType.QInt8,
+                _TYPES[activations],
+                ranges,
+                [],
+                list(excluded),
+                list(QUANTIZED_OPS),
+                {"ActivationSymmetric": activations == "int16", "WeightSymmetric": True},
+            )
+            quantizer.quantize_model()
+            quantizer.model.topological_sort()
+    except Exception as error:  # as above
+        raise ModelError(f"ONNX Runtime does not quantise the model: {first_line(error)}") from error
+    return _tidied(quantizer.model.model), clips.dead
+
+
+def _ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:
+    """The ranges that clip as the Relu and Clip nodes of a prepared model do, where those of the samples do
+    not.
+    """
+    known = {
+        name: (np.asarray(data.lowest).item(), np.asarray(data.highest).item())
+        for name, data in ranges.items()
+        if np.size(getattr(data, "lowest", ())) == 1
+    }
+    return clip_ranges(onnx.load(prepared), known)
+
+
+def _with(ranges: TensorsData, changed: Mapping[str, Range]) -> TensorsData:
+    wider = copy.copy(ranges)
+    wider.data = dict(ranges.data)
+    for name, (low, high) in changed.items():
+        data = copy.copy(wider.data[name])
+        data.lowest, data.highest = (np.full_like(data.lowest, end) for end in (low, high))
+        wider.data[name] = data
+    return wider
+
+
+def _tidied(model: ModelProto) -> ModelProto:
+    """Remove unused operator sets, and set the producer name."""
+    used = {node.domain or "" for node in model.graph.node} | {""}
+    kept = [entry for entry in model.opset_import if (entry.domain or "") in used]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+    del model.metadata_props[:]
+    model.producer_name, model.producer_version = PRODUCER, __version__
+    return model
+
+
+class _CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
+    """Passes samples to a calibrator."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._samples = iter(samples)
+
+    def get_next(self) -> dict[str, Any] | None:
+        """The next sample, None after the last."""
+        found = next(self._samples, None)
+        return None if found is None else dict(found)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the library, which prints and logs: stdout is for results, and failures are exceptions."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    onnxruntime.set_default_logger_severity(_FATAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        onnxruntime.set_default_logger_severity(_WARNING)
+        root.handlers[:] = handlers

@@ -1,0 +1,51 @@
+"""Preview of a float model as int8: its sizes, without calibration samples."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from mcudeploy.common.errors import DeployError
+from mcudeploy.extensions.quantization.data import Sample
+from mcudeploy.extensions.quantization.float_model import read_float
+from mcudeploy.extensions.quantization.ort_quantizer import Calibration, insert, prepare
+from mcudeploy.ir.graph import DType
+from mcudeploy.planner.model.model import Model, load_model
+
+_MOST_BYTES = 64 * 2**20
+"""Limit of the model's size; a hint is not worth the time of larger ones."""
+
+
+def as_int8(model: Model) -> Model | None:
+    """The model as `quantize` makes it, with the ranges of one random input; its sizes are right, its outputs
+    are not.
+
+    None if the model is already int8, too large to try, or cannot be quantised, as one with named states.
+    """
+    if not any(tensor.dtype is DType.FLOAT32 for tensor in model.graph.tensors.values()):
+        return None
+    if model.choices.states or model.path.stat().st_size > _MOST_BYTES:
+        return None
+    try:
+        with tempfile.TemporaryDirectory(prefix="mcudeploy-int8-") as folder:
+            path = Path(folder) / "int8.onnx"
+            _quantise(model, Path(folder), path)
+            quantised = load_model(path, isa=model.isa)
+    except DeployError:
+        return None
+    return replace(quantised, path=model.path)
+
+
+def _quantise(model: Model, folder: Path, path: Path) -> None:
+    float_model = read_float(model.path, model.choices)
+    prepared = prepare(float_model.proto, folder)
+    drawn = np.random.default_rng(0)
+    sample: Sample = {
+        info.name: drawn.standard_normal(info.shape or ()).astype(np.float32) for info in float_model.inputs
+    }
+    ranges = Calibration(prepared, folder).ranges("minmax", [sample])
+    onnx.save(insert(prepared, ranges, ())[0], path)

@@ -1,0 +1,113 @@
+"""`quantize`: convert a float model to int8, or int16 with int8 weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import rich_click as click
+
+from mcudeploy.cli.options import (
+    destination_option,
+    files_option,
+    model_argument,
+    output_options,
+    planning_options,
+)
+from mcudeploy.cli.output import Output
+from mcudeploy.cli.parameter_types import InputData, InputFile
+from mcudeploy.common import interrupts
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import same_file
+from mcudeploy.extensions.quantization import quantizetable
+from mcudeploy.planner.plan_options import Options
+
+
+@click.command()
+@model_argument
+@click.option(
+    "--data",
+    metavar="FOLDER|FILE",
+    type=InputData(),
+    required=True,
+    help="Representative samples, preprocessed as in training: a folder with one .npy file per sample, an "
+    ".npz with one array per input, or one .npy; the first axis of an .npz or .npy counts samples.",
+)
+@destination_option("Write the quantised model to this file.", "FILE.onnx", required=True)
+@click.option(
+    "--labels",
+    metavar="FILE",
+    type=InputFile(),
+    help="Class of each sample, from 0, in the order of the samples: .npy, or text with one per line. "
+    "Reports the accuracy of both models.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(("auto", "minmax", "entropy", "percentile")),
+    default="auto",
+    show_default=True,
+    help="Calibration method of the ranges; auto tries all three and keeps the closest to the float model.",
+)
+@click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="Maximum number of samples for calibration, and of other samples for the comparison.",
+)
+@click.option(
+    "--keep-float",
+    metavar="NODE[,NODE...]",
+    multiple=True,
+    help="Nodes that stay float, by name (globs) or operator; the table names the worst.",
+)
+@click.option(
+    "--activations",
+    type=click.Choice(("int8", "int16")),
+    default="int8",
+    show_default=True,
+    help="Integers of activations. int16 is more exact, and takes twice the RAM and more time.",
+)
+@planning_options("shapes")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed that selects the samples for calibration and for the comparison.",
+)
+@files_option
+@output_options
+def quantize(
+    *,
+    model: Path,
+    data: Path,
+    destination: Path,
+    labels: Path | None,
+    method: Literal["auto", "minmax", "entropy", "percentile"],
+    samples: int,
+    keep_float: tuple[str, ...],
+    activations: Literal["int8", "int16"],
+    options: Options,
+    seed: int,
+    output: Output,
+) -> None:
+    """Quantise a float model to integers, and report the loss of every layer."""
+    from mcudeploy.extensions.quantization.quantization_report import quantized
+    from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
+
+    if destination.suffix.lower() == ".tflite":
+        raise UsageError(f"--output {destination} would be an ONNX file: give it the ending .onnx")
+    if destination.resolve().parent == data.resolve() or same_file(destination, data):
+        raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
+    kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
+    request = QuantizeRequest(data, labels, method, samples, seed, kept, activations, dict(options.shapes))
+    with output.progress() as progress:
+        result = quantize_model(model, request, destination, progress)
+        interrupts.close()
+    output.result(quantized(result), quantizetable.quantize)
+
+
+COMMANDS = (quantize,)

@@ -1,0 +1,360 @@
+"""Quantisation of a float model by samples to an int8 model in QDQ form, with a report of the accuracy
+lost.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import same_file, write_file
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.extensions.quantization import agreement as compare
+from mcudeploy.extensions.quantization import ort_quantizer as library
+from mcudeploy.extensions.quantization import weights
+from mcudeploy.extensions.quantization.agreement import Agreement, Floats, Layer
+from mcudeploy.extensions.quantization.clip_ranges import DeadClip
+from mcudeploy.extensions.quantization.data import (
+    Array,
+    Sample,
+    Samples,
+    class_numbers,
+    load_labels,
+    open_samples,
+)
+from mcudeploy.extensions.quantization.float_model import (
+    FloatModel,
+    FloatNode,
+    excluded,
+    float_nodes,
+    read_float,
+)
+from mcudeploy.extensions.quantization.ort_quantizer import METHODS, Activations, Calibration, Method
+from mcudeploy.extensions.quantization.sample_faults import (
+    SampleFaults,
+    find_faults,
+    input_facts,
+    output_fault,
+)
+from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.frontend.onnx.shapes import Shapes
+from mcudeploy.frontend.onnx.tensors import external_files
+from mcudeploy.frontend.parsing import parse
+from mcudeploy.verify.data_faults import InputFacts
+
+_FEWEST = 8
+"""Number of samples below which none are held out."""
+
+_HELD_OUT = 0.25
+_LAYER_SAMPLES = 32
+_NEAR, _CLEARLY = 1.0, 3.0
+"""Decibels: calibration samples decide between methods this near; an outlier that is reported costs more."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeRequest:
+    """Options of the user. `samples` limits the samples for calibration and for comparison; `shapes` are
+    input shapes; `keep_float` names nodes or operators.
+    """
+
+    data: Path
+    labels: Path | None = None
+    method: Literal["auto", "minmax", "entropy", "percentile"] = "auto"
+    samples: int = 200
+    seed: int = 0
+    keep_float: tuple[str, ...] = ()
+    activations: Activations = "int8"
+    shapes: Shapes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SamplePart:
+    """A subset of the samples, read on each iteration."""
+
+    samples: Samples
+    indices: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return map(self.load, range(len(self)))
+
+    def load(self, number: int) -> Sample:
+        """Read a sample of the part."""
+        return self.samples.load(int(self.indices[number]))
+
+    def name(self, number: int) -> str:
+        """Return the name of a sample of the part."""
+        return self.samples.name(int(self.indices[number]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MethodResult:
+    """An int8 model by one calibration method, and its agreement with the float model. `dead`: nodes that are
+    0 for all samples. `all_decibels`: the signal to noise ratio with the calibration samples, if needed.
+    """
+
+    method: Method
+    proto: ModelProto
+    path: Path
+    agreement: Agreement
+    dead: Sequence[DeadClip] = ()
+    all_decibels: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCounts:
+    """Numbers of samples: in all, for calibration, for the comparison; `held_out` if those two are apart."""
+
+    total: int
+    calibration: int
+    comparison: int
+
+    @property
+    def held_out(self) -> bool:
+        """Return whether the samples of the comparison take no part in the calibration."""
+        return self.total >= _FEWEST
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Shares of the samples whose class is that of the labels."""
+
+    float_model: float
+    int8_model: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedModel:
+    """A quantised model, written to `destination`, and its distance from the float model.
+
+    `layers` are in order, the worst first; `accuracy` is None without labels; sizes are in bytes.
+    """
+
+    destination: Path
+    best: MethodResult
+    results: Sequence[MethodResult]
+    layers: Sequence[Layer]
+    float_nodes: Sequence[FloatNode]
+    outliers: Sequence[weights.Outlier]
+    samples: SampleCounts
+    accuracy: Accuracy | None
+    float_bytes: int
+    int8_bytes: int
+    model_notes: tuple[str, ...]
+    faults: SampleFaults
+    without_far: float | None
+    inputs: Sequence[InputFacts]
+    output_fault: str | None
+
+
+def quantize_model(
+    path: Path, asked: QuantizeRequest, destination: Path, progress: Progress = SILENT
+) -> QuantizedModel:
+    """Quantise a float model, and write it to `destination`.
+
+    Raises ModelError for a model that is already quantised or that boards cannot run, and UsageError for data
+    that do not fit it. Writes nothing before all results are known.
+    """
+    progress.stage(f"reading {path.name}")
+    _require_apart(path, destination)
+    model = read_float(path, InputChoices(asked.shapes))
+    samples = open_samples(asked.data, model.inputs)
+    labels = _labels(asked, samples)
+    name = compare.class_output(model.inputs, model.outputs)
+    if labels is not None:
+        _require_classes(model, name, labels, asked)
+    calibration, comparison = _split(samples, asked)
+    progress.stage("reading samples")
+    indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
+    faults = find_faults(samples, indices, str(asked.data), progress.advance)
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-quantize-") as folder:
+        work = _Work(Path(folder), model, calibration, comparison, progress)
+        prepared = library.prepare(model.proto, work.folder)
+        floats = Floats(prepared, [it.name for it in model.outputs], name)
+        made, left = work.all_made(prepared, asked, floats)
+        made = work.ties_compared(made, floats)
+        best = max(made, key=_preference)
+        without = work.without(prepared, asked, best, faults)
+        progress.stage("comparing layers")
+        shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
+        layers = compare.layers(prepared, best.proto, best.path, shown)
+        content = best.path.read_bytes()
+        wide = weights.outliers(onnx.load(prepared))
+        right = None if labels is None else labels[comparison.indices]
+        facts = input_facts(best.path, chain(calibration, comparison))
+    write_file(destination, content)
+    return QuantizedModel(
+        destination,
+        best,
+        made,
+        layers,
+        left,
+        wide,
+        SampleCounts(samples.count, len(calibration), len(comparison)),
+        _accuracy(labels, work.classes, best.agreement.classes, comparison),
+        len(model.proto.SerializeToString()),
+        len(content),
+        tuple(model.notes),
+        faults,
+        without,
+        facts,
+        output_fault(floats, work.classes, comparison.load, right),
+    )
+
+
+def _labels(asked: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | None:
+    """The class of each sample, from the file of labels or else from the samples' own."""
+    if asked.labels is not None:
+        return load_labels(asked.labels, samples.count)
+    within = samples.labels
+    return None if within is None else class_numbers(within, samples.count, str(asked.data))
+
+
+def _require_apart(path: Path, destination: Path) -> None:
+    """Raise UsageError for a destination that contains weights of the float model."""
+    if any(same_file(destination, file) for file in external_files(parse(path).proto.graph, path)):
+        raise UsageError(f"--output {destination} holds weights of {path.name}: choose another file")
+
+
+@dataclass(slots=True)
+class _Work:
+    """Common data of all methods. `classes` are the float model's, once it has run."""
+
+    folder: Path
+    model: FloatModel
+    calibration: _SamplePart
+    comparison: _SamplePart
+    progress: Progress
+    classes: Array | None = None
+
+    def all_made(
+        self, prepared: Path, asked: QuantizeRequest, floats: Floats
+    ) -> tuple[list[MethodResult], list[FloatNode]]:
+        """Quantise by all requested methods; return the int8 models and their float operators."""
+        kept = excluded(prepared, asked.keep_float)
+        calibration = Calibration(prepared, self.folder)
+        wanted = METHODS if asked.method == "auto" else (asked.method,)
+        made: list[MethodResult] = []
+        left: list[FloatNode] = []
+        for method in METHODS:
+            if method != "minmax" and method not in wanted:
+                continue
+            ranges = calibration.ranges(method, self._staged(f"calibrating: {method}", self.calibration))
+            if method not in wanted:
+                continue
+            proto, dead = library.insert(prepared, ranges, kept, asked.activations)
+            path = self.folder / f"{method}.onnx"
+            onnx.save(proto, path)
+            if not made:  # report unsupported operators before the other methods take their time
+                left = float_nodes(path)
+                self.progress.stage("running the float model")
+                self.classes = floats.run(self.comparison, self._advance)
+            self.progress.stage(f"comparing: {method}")
+            agreement = floats.against(path, self.comparison, self._advance)
+            made.append(MethodResult(method, proto, path, agreement, dead))
+        return made, left
+
+    def ties_compared(self, made: list[MethodResult], floats: Floats) -> list[MethodResult]:
+        """Compare methods within 1 dB of the best on the calibration samples too."""
+        share, decibels = max(one.agreement.rank for one in made)
+        near = [it for it in made if it.agreement.rank >= (share, decibels - _NEAR)]
+        if len(near) < 2 or math.isinf(decibels) or not self._others():
+            return made
+        others = replace(self.calibration, indices=np.array(self._others(), np.int64))
+        more = Floats(floats.path, floats.names, floats.class_name)
+        self.progress.stage("comparing methods on all samples")
+        more.run(others, lambda _: None)
+        decibels_of = {
+            it.method: it.agreement.decibels_with(more.against(it.path, others, lambda _: None))
+            for it in near
+        }
+        return [replace(it, all_decibels=decibels_of.get(it.method)) for it in made]
+
+    def _others(self) -> list[int]:
+        """The calibration samples that are not compared."""
+        compared = set(self.comparison.indices.tolist())
+        return [int(index) for index in self.calibration.indices if int(index) not in compared]
+
+    def without(
+        self, prepared: Path, asked: QuantizeRequest, best: MethodResult, faults: SampleFaults
+    ) -> float | None:
+        """The signal to noise ratio without the samples far beyond the others, if it is clearly better."""
+        far = [it.number for it in faults.far]
+        parts = [
+            replace(part, indices=part.indices[~np.isin(part.indices, far)])
+            for part in (self.calibration, self.comparison)
+        ]
+        if not far or not all(map(len, parts)):
+            return None
+        self.progress.stage("comparing without outliers")
+        calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
+        for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
+            ranges = calibration.ranges(method, parts[0])
+        kept = excluded(prepared, asked.keep_float)
+        onnx.save(library.insert(prepared, ranges, kept, asked.activations)[0], path)
+        floats = Floats(prepared, [it.name for it in self.model.outputs], None)
+        floats.run(parts[1], lambda _: None)
+        decibels = floats.against(path, parts[1], lambda _: None).decibels
+        return decibels if decibels > best.agreement.decibels + _CLEARLY else None
+
+    def _advance(self, done: int) -> None:
+        self.progress.advance(done, len(self.comparison))
+
+    def _staged(self, stage: str, part: _SamplePart) -> Iterator[Sample]:
+        self.progress.stage(stage)
+        for done, sample in enumerate(part, 1):
+            yield sample
+            self.progress.advance(done, len(part))
+
+
+def _require_classes(
+    model: FloatModel, name: str | None, labels: NDArray[np.int64], asked: QuantizeRequest
+) -> None:
+    """Raise UsageError if labels have no output to be compared with, or are none of its classes."""
+    if name is None:
+        shapes = ", ".join(str(list(info.shape or ())) for info in model.outputs)
+        raise UsageError(f"--labels needs an output that is a vector of classes; the model's have {shapes}")
+    shape = next(info.shape for info in model.outputs if info.name == name) or ()
+    if labels.max() >= max(shape):
+        raise UsageError(
+            f"{asked.labels or asked.data} has the label {labels.max()}; the model has {max(shape)} classes, "
+            "from 0"
+        )
+
+
+def _split(samples: Samples, asked: QuantizeRequest) -> tuple[_SamplePart, _SamplePart]:
+    """Split the samples for calibration and comparison, in an order drawn from the seed."""
+    order = np.random.default_rng(asked.seed).permutation(samples.count)
+    if samples.count < _FEWEST:
+        return _SamplePart(samples, order[: asked.samples]), _SamplePart(samples, order)
+    held_out = min(asked.samples, max(1, int(samples.count * _HELD_OUT)))
+    calibration = order[held_out:][: asked.samples]
+    return _SamplePart(samples, calibration), _SamplePart(samples, order[:held_out])
+
+
+def _preference(made: MethodResult) -> tuple[float, float, float]:
+    """Sort key, the best last: by the class, then the noise over all samples if that was needed."""
+    share, decibels = made.agreement.rank
+    return (share, -math.inf if made.all_decibels is None else made.all_decibels, decibels)
+
+
+def _accuracy(
+    labels: NDArray[np.int64] | None, wanted: Array | None, found: Array | None, part: _SamplePart
+) -> Accuracy | None:
+    if labels is None or wanted is None or found is None:
+        return None
+    right = labels[part.indices]
+    return Accuracy(compare.share_of_equal(wanted, right), compare.share_of_equal(found, right))

@@ -1,0 +1,168 @@
+"""The firmware of one board of a chain: the plan of its stage, and the offsets of payloads in its arenas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from mcudeploy.boards.board import Board, Memory
+from mcudeploy.codegen.render import render, render_firmware
+from mcudeploy.common.errors import FitError
+from mcudeploy.common.progress import Progress
+from mcudeploy.device.known import known_times
+from mcudeploy.device.target import Target
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.extensions.several_boards.link import LINK_RAM_BYTES, UartLink
+from mcudeploy.extensions.several_boards.stages import Payload, Stage
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans
+from mcudeploy.toolchain import Firmware, build_firmware
+from mcudeploy.verify.compare import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of a payload that are at `offset` of an arena: `chain_piece` in C."""
+
+    payload: int
+    offset: int
+    count: int
+    arena: int
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadRange:
+    """Bytes of the received payload that are part of the sent one: `chain_passed` in C."""
+
+    start: int
+    to: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainBoard:
+    """A board of a chain with its planned stage.
+
+    `target` states how to reach it, `home` is the memory of its payloads.
+    """
+
+    number: int
+    stage: Stage
+    target: Target
+    home: str
+    made: Deployment
+
+    @property
+    def title(self) -> str:
+        """The board's name in messages."""
+        return f"board {self.number + 1} ({self.target.board.name})"
+
+    @property
+    def buffer_bytes(self) -> int:
+        """RAM of payloads beside the arena."""
+        return buffer_bytes(self.stage)
+
+
+def buffer_bytes(stage: Stage) -> int:
+    """Return RAM of payloads beside the arena: one received, one sent, and bytes passed on during a run."""
+    held = sum(tensor.size_bytes for tensor in stage.sent.tensors if tensor.name in stage.passed)
+    return stage.received.size_bytes + stage.sent.size_bytes + held
+
+
+def planned(number: int, stage: Stage, target: Target, options: Options, progress: Progress) -> ChainBoard:
+    """Plan a stage for its board, with room for its payloads. FitError names the board."""
+    board, size = target.board, buffer_bytes(stage)
+    home = _home(board, size)
+    if home is None:
+        raise FitError(
+            f"board {number + 1} ({board.name}): payloads of {size:,} bytes leave nothing of its memories: "
+            "add a board, or one with more memory"
+        )
+    names = {memory.name for memory in board.memories}
+    limits = {name: limit for name, limit in options.memory_limits if name in names}
+    taken = Counter({board.memories[0].name: LINK_RAM_BYTES})
+    taken[home.name] += size
+    for name, bytes_taken in taken.items():
+        room = board.room(board.memory(name)) - bytes_taken
+        limits[name] = min(room, limits.get(name, room))
+    limited = replace(options, memory_limits=tuple(limits.items()), name=f"stage{number + 1}")
+    own = replace(limited, objective="instructions")  # as the boards of a chain are compared
+    try:
+        found = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
+    except FitError as error:
+        raise FitError(f"board {number + 1}: {error}") from error
+    return ChainBoard(number, stage, target, home.name, Deployment.of(found, found.choices[0], board, own))
+
+
+def _home(board: Board, size: int) -> Memory | None:
+    """Return the smallest of a board's fast memories with room for payloads; None if none has."""
+    reached = board.reach(board.units[0])
+    rooms = {
+        it.name: board.room(it) - (LINK_RAM_BYTES if it is board.memories[0] else 0)
+        for it in board.memories
+        if it.is_fast and it.name in reached
+    }
+    fitting = [it for it in board.memories if rooms.get(it.name, -1) >= size]
+    return min(fitting, key=lambda it: rooms[it.name], default=None)
+
+
+def built(member: ChainBoard, count: int, line: UartLink, *, sanitize: bool = False) -> Firmware:
+    """Build the firmware of one of `count` boards; `sanitize` on this computer only."""
+    made = member.made
+    files = render_firmware(made.program, made.plan, made.source)
+    ends = {"first": member.number == 0, "last": member.number == count - 1}
+    files["chain.c"] = render("chain.c.j2", **_tables(member), **ends)
+    board, emulated = member.target.board, member.target.emulated
+    return build_firmware(
+        board,
+        files,
+        made.program.sources,
+        emulate=emulated,
+        sanitize=sanitize,
+        port_baud=line.baud,
+    )
+
+
+def _tables(member: ChainBoard) -> dict[str, object]:
+    stage, plan = member.stage, member.made.plan
+    storage = Storage.of(plan)
+    inputs, outputs = (
+        [(border.tensor, storage.blocks(border.tensor)) for border in borders]
+        for borders in (plan.graph.inputs, plan.graph.outputs)
+    )
+    end = max(len(plan.schedule.steps) - 1, 0)
+    return {
+        "inputs": [
+            piece
+            for name, blocks in inputs
+            for piece in _pieces(storage, stage.received, name, [storage.made_at(it, -1) for it in blocks])
+        ],
+        "outputs": [
+            piece
+            for name, blocks in outputs
+            for piece in _pieces(storage, stage.sent, name, storage.read_at(blocks, end))
+        ],
+        "passed": [
+            PayloadRange(stage.received.span(name).start, span.start, span.stop - span.start)
+            for name in stage.passed
+            for span in [stage.sent.span(name)]
+        ],
+        "in_bytes": stage.received.size_bytes,
+        "out_bytes": stage.sent.size_bytes,
+        "board": member.title,
+        "section": "" if member.home == member.target.board.memories[0].name else member.home,
+    }
+
+
+def _pieces(storage: Storage, payload: Payload, name: str, places: list[tuple[int, int]]) -> list[Piece]:
+    """Return the pieces of a tensor's blocks; contiguous blocks form one piece."""
+    first = payload.span(name).start
+    found: list[Piece] = []
+    for block_id, (arena, offset) in zip(storage.blocks(name), places, strict=True):
+        span = storage.span(block_id)
+        last = found[-1] if found else None
+        if last and (last.arena, last.offset + last.count) == (arena, offset):
+            found[-1] = replace(last, count=last.count + span.stop - span.start)
+        else:
+            found.append(Piece(first + span.start, offset, span.stop - span.start, arena))
+    return found

@@ -1,0 +1,122 @@
+"""Costs: an operator on its share of units, a group on all of them, and communication between units.
+
+All times are ticks: clocks of a unit. An instruction in a core's table counts as one clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from math import ceil, inf
+from typing import Protocol
+
+from mcudeploy.cost.tiles import STEP_TICKS, TileTime, timed_blocks
+from mcudeploy.extensions.several_boards.pipeline.groups import Group
+from mcudeploy.ir.block_rows import BlockRows
+from mcudeploy.tiling.dataflow import Dataflow
+
+OperatorTicks = Callable[[int, int], float]
+"""Ticks of an operator, by its number in the work graph and the number of units."""
+
+
+class Communication(Protocol):
+    """The cost of moving bytes between units."""
+
+    def within(self, size_bytes: int, units: int) -> float:
+        """Return the ticks in which the units of a region exchange these bytes; 0 for one unit."""
+        ...
+
+    def across(self, size_bytes: int) -> float:
+        """Return the ticks of a transfer from one region to the next."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLink:
+    """Links between neighbours: bytes per tick, ticks before the first byte, links per unit in use at once.
+
+    A region of M units exchanges its bytes in `bytes * (M - 1) / (M * links * rate) + latency`.
+    """
+
+    rate: float
+    latency: float = 0.0
+    links: int = 1
+
+    def within(self, size_bytes: int, units: int) -> float:
+        if units == 1:
+            return 0.0
+        return size_bytes * (units - 1) / (units * self.links * self.rate) + self.latency
+
+    def across(self, size_bytes: int) -> float:
+        return size_bytes / self.rate + self.latency
+
+
+FREE = UnitLink(inf)
+"""Links without cost."""
+
+
+def systolic_ticks(m: int, k: int, n: int, edge: int) -> float:
+    """Return the ticks of a product of m x k and k x n on an array of `edge` x `edge` cells."""
+    if m > edge or n > edge:
+        return m * k * n / edge**2 + 2 * (edge - 1)
+    return m + k + n - 1
+
+
+def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) -> OperatorTicks:
+    """Return the times on systolic arrays.
+
+    Units share the output's pixels; an operator without multiplications computes `edge` values per tick.
+    """
+
+    @cache
+    def ticks(place: int, units: int) -> float:
+        operator = flow.graph.operators[positions[place]]
+        rows, cols, channels = flow.graph.tensors[operator.output].shape
+        m = ceil(rows * cols / units)
+        macs = flow.graph.loops(operator).macs()
+        if macs == 0:
+            return ceil(m * channels / edge)
+        return systolic_ticks(m, round(macs / (rows * cols * channels)), channels, edge)
+
+    return ticks
+
+
+def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTime) -> OperatorTicks:
+    """Return the times on cores. Units share an operator's rows; the longest tile counts."""
+
+    @cache
+    def ticks(place: int, units: int) -> float:
+        position = positions[place]
+        operator = flow.graph.operators[position]
+        rows = BlockRows(ceil(flow.iteration_rows[position] / units))
+        return STEP_TICKS + max(tile_time(operator, tile) for tile, _ in timed_blocks(flow, position, rows))
+
+    return ticks
+
+
+def shares(works: list[float], units: int) -> list[int]:
+    """Return the number of units for each work, at least one, the others in proportion to the works."""
+    counts = [1] * len(works)
+    for _ in range(units - len(works)):
+        most = max(range(len(works)), key=lambda one: (works[one] / counts[one], -one))
+        counts[most] += 1
+    return counts
+
+
+def group_ticks(group: Group, units: int, ticks: OperatorTicks) -> float:
+    """Return the ticks until the last vertex of a group is done.
+
+    Vertices run on separate units, in proportion to their work. With fewer units than vertices, the vertices
+    go to the least loaded unit in turn, the largest first.
+    """
+    works = [sum(ticks(operator, 1) for operator in vertex) for vertex in group]
+    if units < len(group):
+        loads = [0.0] * units
+        for work in sorted(works, reverse=True):
+            loads[loads.index(min(loads))] += work
+        return max(loads)
+    parts = shares(works, units)
+    return max(
+        sum(ticks(operator, part) for operator in vertex) for vertex, part in zip(group, parts, strict=True)
+    )

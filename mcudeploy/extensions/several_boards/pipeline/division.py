@@ -1,0 +1,212 @@
+"""From a model and a topology to regions on units, and their simulation with several frames in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Literal
+
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.tiles import by_calls, nothing_known
+from mcudeploy.extensions.several_boards.pipeline.best import best
+from mcudeploy.extensions.several_boards.pipeline.cost import (
+    FREE,
+    Communication,
+    OperatorTicks,
+    core_operators,
+    systolic_operators,
+)
+from mcudeploy.extensions.several_boards.pipeline.exact_regions import exact
+from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
+from mcudeploy.extensions.several_boards.pipeline.groups import (
+    Group,
+    groups_of,
+    merged_chains,
+    single_groups,
+    single_vertices,
+)
+from mcudeploy.extensions.several_boards.pipeline.misfit import misfit, no_partition
+from mcudeploy.extensions.several_boards.pipeline.placement import Place, place
+from mcudeploy.extensions.several_boards.pipeline.simulate import Simulation, simulate
+from mcudeploy.extensions.several_boards.pipeline.topology import Topology
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import (
+    Decision,
+    Objective,
+    Region,
+    first,
+    greedy,
+    worth,
+)
+from mcudeploy.extensions.several_boards.pipeline.workgraph import WorkGraph, work_graph
+from mcudeploy.ir.isa import Isa
+from mcudeploy.planner.model.model import Model, read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.search.kernels import alternatives, fastest
+from mcudeploy.planner.tape.footprint import weights_bytes
+from mcudeploy.tiling.dataflow import Dataflow
+
+Mode = Literal["best", "first", "greedy", "exact"]
+_EXACT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PipelineTask:
+    """A model's graph, and its operators' costs and bytes on the units of a topology."""
+
+    graph: WorkGraph
+    topology: Topology
+    ticks: OperatorTicks
+    needs: OperatorBytes
+
+    def line(self, groups: Sequence[Group], link: Communication | None = None) -> GroupLine:
+        """Return the line of the graph in these groups; with a given `link`, units have no limits."""
+        units = self.topology.units if link is None else Units(self.topology.count)
+        costs = self.ticks, link or self.topology.ticks_link
+        return line_of(self.graph, groups, units, costs, self.needs)
+
+    def groups(self, mode: Mode) -> tuple[tuple[Group, ...], ...]:
+        """Return the kinds of groups that a mode divides.
+
+        They are by depth with chains merged, as the source has them; by depth without merging; single
+        operators.
+        """
+        single = single_groups(self.graph)
+        if mode == "greedy":
+            return (single,)
+        merged = groups_of(self.graph, merged_chains(self.graph))
+        if mode == "first":
+            return (merged,)
+        return merged, groups_of(self.graph, single_vertices(self.graph)), single
+
+    @property
+    def single_ticks(self) -> float:
+        """Return the ticks of all operators on one unit."""
+        return sum(self.ticks(operator, 1) for operator in range(len(self.graph.names)))
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Regions of a line.
+
+    `decisions` are those of mode `first`; `proven`: the exact mode found none better.
+    """
+
+    regions: tuple[Region, ...]
+    decisions: tuple[Decision, ...] = ()
+    proven: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """Regions of a line on units of a topology, and their simulation.
+
+    `bound_ratio`: the throughput ratio of the best partition if links cost nothing and everything fitted.
+    """
+
+    model: Model
+    task: PipelineTask
+    line: GroupLine
+    division: Division
+    mode: Mode
+    objective: Objective
+    bound_ratio: float
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The regions, in the order of the line."""
+        return self.division.regions
+
+    @property
+    def places(self) -> tuple[tuple[Place, ...], ...]:
+        """The units of each region."""
+        return place(self.regions, self.task.topology.width, self.task.topology.height)
+
+    @property
+    def stages(self) -> tuple[float, ...]:
+        """Ticks of each region for a frame."""
+        return tuple(float(self.line.stages[it.first, it.end, it.units]) for it in self.regions)
+
+    @property
+    def transfers(self) -> tuple[float, ...]:
+        """Ticks of each transfer between two regions."""
+        return tuple(float(self.line.transfers[it.first]) for it in self.regions[1:])
+
+    def simulation(self, frames: int = 0) -> Simulation:
+        """Simulate frames through the regions."""
+        return simulate(self.stages, self.transfers, frames)
+
+
+def plan_pipeline(
+    path: Path, topology: Topology, mode: Mode, objective: Objective, options: Options
+) -> Pipeline:
+    """Divide a model, read as the options say, among the units of a topology.
+
+    Raises FitError if regions do not fit them.
+    """
+    board = topology.unit_board
+    model, task = task_of(read_model(path, options, isa=Isa.ANY if board is None else board.isa), topology)
+    return divided(model, task, mode, objective)
+
+
+def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
+    """Return the model with the fastest kernels of the unit's core, and its graph with their costs."""
+    flow = Dataflow.of(model.graph)
+    graph, positions = work_graph(flow)
+    if topology.systolic is not None:
+        ticks = systolic_operators(flow, positions, topology.systolic)
+    else:
+        board = topology.unit_board
+        source = estimated(load_costs(board.core if board else str(topology.core)))
+        flash = board.constants_room if board else inf
+        model = fastest(model, source(model.graph, alternatives(model)), nothing_known(model.graph), flash)
+        ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), model.calls))
+    calls = [model.calls[name] for name in graph.names]
+    weights = tuple(weights_bytes({"": call}) for call in calls)
+    work = tuple(0 if topology.systolic else call.scratch_bytes + call.state_bytes for call in calls)
+    return model, PipelineTask(graph, topology, ticks, OperatorBytes(weights, work))
+
+
+def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) -> Pipeline:
+    """Return the pipeline of a task: the mode's best over each kind of groups.
+
+    Raises FitError if no region or partition fits, UsageError if the exact mode finds none.
+    """
+    lines = [task.line(groups) for groups in task.groups(mode)]
+    results = [(line, _divided(line, mode, objective)) for line in lines]
+    divisions = [(line, division) for line, division in results if division is not None]
+    if not divisions:
+        if mode == "exact" and any(best(line, objective) for line in lines):
+            raise UsageError("--mode exact finds no partition of this number of groups: take --mode best")
+        raise FitError(no_partition(lines[-1]))
+    other: Objective = "latency" if objective == "throughput" else "throughput"
+    line, division = min(
+        divisions,
+        key=lambda it: (worth(it[0], it[1].regions, objective), worth(it[0], it[1].regions, other)),
+    )
+    short = misfit(line, division.regions)
+    if short:
+        raise FitError(f"{short} Try --mode best, which looks for regions that fit.")
+    return Pipeline(model, task, line, division, mode, objective, _free_ratio(task))
+
+
+def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | None:
+    """Divide a line by a mode; None if it finds nothing."""
+    if mode == "first":
+        return Division(*first(line, objective))
+    if mode == "greedy":
+        return Division(greedy(line))
+    if mode == "exact":
+        solved = exact(line, objective, _EXACT_S)
+        return Division(solved.regions, proven=solved.optimal) if solved else None
+    regions = best(line, objective)
+    return Division(regions) if regions else None
+
+
+def _free_ratio(task: PipelineTask) -> float:
+    """Return the throughput ratio of the best partition if links cost nothing and everything fitted."""
+    lines = [task.line(groups, FREE) for groups in task.groups("best")]
+    ticks = [worth(line, best(line, "throughput") or (), "throughput") for line in lines]
+    return task.single_ticks / min(ticks)

@@ -1,0 +1,84 @@
+"""The exact partition of a line by CP-SAT: one choice for each stretch and number of units.
+
+It shares only the costs with `best`, and serves as its check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from mcudeploy.common.solver import cp_solver
+from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective, Region, worth
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+_STEPS = 1_000_000  # duration of the whole line on one unit
+_MOST_CHOICES = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The best partition of the solver, and whether it is proven to be optimal."""
+
+    regions: tuple[Region, ...]
+    optimal: bool
+
+
+def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None:
+    """Return the partition with the least objective, as far as the solver comes.
+
+    None if it found none, if none fits, and if the line has too many stretches for it.
+    """
+    choices = _choices(line)
+    if not choices or len(choices) > _MOST_CHOICES:
+        return None
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    taken = {region: model.new_bool_var("") for region in choices}
+    for group in range(len(line.groups)):
+        model.add_exactly_one(var for it, var in taken.items() if it.first <= group < it.end)
+    model.add(sum(it.units * var for it, var in taken.items()) <= line.units.count)
+    tick = max(line.work(0, len(line.groups)), 1.0) / _STEPS
+    _minimise(model, line, taken, (objective, tick))
+    solver = cp_solver(4 * seconds + 1, effort=seconds)
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    regions = tuple(sorted((it for it, var in taken.items() if solver.value(var)), key=lambda it: it.first))
+    return Exact(regions, status == cp_model.OPTIMAL and isfinite(worth(line, regions, objective)))
+
+
+def _choices(line: GroupLine) -> list[Region]:
+    """Return every region that fits and is faster than with fewer units."""
+    found = []
+    for first in range(len(line.groups)):
+        for end in range(first + 1, len(line.groups) + 1):
+            least = float("inf")
+            for units in range(1, line.units.count + 1):
+                ticks = float(line.stages[first, end, units])
+                if ticks < least:
+                    least = ticks
+                    found.append(Region(first, end, units))
+    return found
+
+
+def _minimise(
+    model: cp_model.CpModel, line: GroupLine, taken: dict[Region, Any], goal: tuple[Objective, float]
+) -> None:
+    objective, tick = goal
+    costs = {it: round(float(line.stages[it.first, it.end, it.units]) / tick) for it in taken}
+    arrivals = {it: round(float(line.transfers[it.first]) / tick) for it in taken}
+    if objective == "latency":
+        model.minimize(sum((costs[it] + arrivals[it]) * var for it, var in taken.items()))
+        return
+    longest = model.new_int_var(0, max(*costs.values(), *arrivals.values()), "longest")
+    for group in range(len(line.groups)):  # exactly one stretch contains this group
+        within = [(it, var) for it, var in taken.items() if it.first <= group < it.end]
+        model.add(longest >= sum(costs[it] * var for it, var in within))
+        model.add(longest >= sum(arrivals[it] * var for it, var in within))
+    model.minimize(longest)

@@ -1,0 +1,126 @@
+"""A pipeline as a JSON object, and as lines of text: its grid of units and its stages over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import inf
+from typing import Any
+
+from mcudeploy.extensions.several_boards.pipeline.division import Pipeline
+from mcudeploy.extensions.several_boards.pipeline.simulate import Span
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Decision
+
+JsonObject = dict[str, Any]
+_COLUMNS = 64
+"""Characters of a line over time."""
+
+
+def report(found: Pipeline) -> JsonObject:
+    """Return the JSON object of `graph pipeline`. Ticks are clocks of a unit; everything is modelled."""
+    run, single = found.simulation(), found.task.single_ticks
+    topology = found.task.topology
+    return {
+        "model": found.model.path.name,
+        "topology": {"width": topology.width, "height": topology.height, "unit": topology.unit_text},
+        "clock_hz": topology.clock,
+        "mode": found.mode,
+        "objective": found.objective,
+        "groups": len(found.line.groups),
+        "operators": len(found.line.graph.names),
+        "regions": _regions(found),
+        "stages": [
+            {"units": region.units, "ticks": ticks, "utilisation": run.utilisation(run.stages[number])}
+            for number, (region, ticks) in enumerate(zip(found.regions, found.stages, strict=True))
+        ],
+        "links": [
+            {"bytes": found.line.crossing[region.first], "ticks": ticks}
+            | {"utilisation": run.utilisation(run.links[number])}
+            for number, (region, ticks) in enumerate(zip(found.regions[1:], found.transfers, strict=True))
+        ],
+        "bottleneck": bottleneck(found),
+        "decisions": [_decision(each) for each in found.division.decisions],
+        "units": {"used": sum(region.units for region in found.regions), "there": topology.count},
+        "single_unit_ticks": single,
+        "latency_ticks": run.latency,
+        "period_ticks": run.period,
+        "frames_per_second": topology.clock / run.period,
+        "throughput_ratio": single / run.period,
+        "latency_ratio": single / run.latency,
+        "bound_throughput_ratio": found.bound_ratio,
+        "proven": found.division.proven,
+        "modelled": True,
+    }
+
+
+def _regions(found: Pipeline) -> list[JsonObject]:
+    line = found.line
+    return [
+        {
+            "operators": [
+                line.graph.names[operator]
+                for group in line.groups[region.first : region.end]
+                for vertex in group
+                for operator in vertex
+            ],
+            "groups": [region.first, region.end],
+            "units": [list(unit) for unit in units],
+            "work_ticks": line.work(region.first, region.end),
+            "ram_bytes": line.ram_bytes(region.first, region.end),
+            "flash_bytes": line.flash_bytes(region.first, region.end),
+            "receives_bytes": line.crossing[region.first],
+            "sends_bytes": line.crossing[region.end],
+        }
+        for region, units in zip(found.regions, found.places, strict=True)
+    ]
+
+
+def _decision(found: Decision) -> JsonObject:
+    """Return a decision; ticks of a region that does not fit are None."""
+    return {name: None if value == inf else value for name, value in asdict(found).items()}
+
+
+def bottleneck(found: Pipeline) -> JsonObject:
+    """Return the longest stage or link; links have the number of the sending region."""
+    kinds = [("stage", found.stages), ("link", found.transfers)]
+    ticks, kind, number = max(
+        (ticks, kind, -number) for kind, every in kinds for number, ticks in enumerate(every)
+    )
+    return {"kind": kind, "region": 1 - number, "ticks": ticks}
+
+
+def grid_text(found: Pipeline) -> list[str]:
+    """Return the number of the region at each unit, a dot for an idle one."""
+    region = {unit: str(number) for number, units in enumerate(found.places, 1) for unit in units}
+    topology = found.task.topology
+    width = len(str(len(found.regions)))
+    return [
+        " ".join(region.get((col, row), ".").rjust(width) for col in range(topology.width))
+        for row in range(topology.height)
+    ]
+
+
+def gantt_text(found: Pipeline) -> list[str]:
+    """Return a line for each stage and link over time: the last digit of the current frame."""
+    run = found.simulation(len(found.regions) + 2)
+    scale = run.stages[-1][-1][1] / _COLUMNS
+    lines = []
+    for number, spans in enumerate(run.stages):
+        lines.append(f"stage {number + 1:>2}  {_bars(spans, scale)}")
+        if number < len(run.links):
+            lines.append(f"link  {number + 1:>2}  {_bars(run.links[number], scale)}")
+    return lines
+
+
+def _bars(spans: Sequence[Span], scale: float) -> str:
+    cells = ["."] * _COLUMNS
+    for frame, (start, end) in enumerate(spans):
+        for column in range(round(start / scale), min(round(end / scale), _COLUMNS)):
+            cells[column] = str((frame + 1) % 10)
+    return "".join(cells)
+
+
+def report_text(sha256: str, told: JsonObject) -> str:
+    """Return the report as the text of a file."""
+    return json.dumps({"format": 1, "model_sha256": sha256, **told}, indent=1) + "\n"

@@ -1,0 +1,244 @@
+"""The whole flow of `run --chain`: cut, plan, build, flash, run frames, verify."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.errors import ProtocolError, UsageError
+from mcudeploy.common.progress import Progress
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.extensions.several_boards.board_cuts import cuts_of
+from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built, planned
+from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, RunningBoard
+from mcudeploy.extensions.several_boards.link import WINDOW_BYTES, UartLink
+from mcudeploy.extensions.several_boards.stages import stages_of
+from mcudeploy.ir.graph import Graph
+from mcudeploy.planner.model.model import Model, read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans
+from mcudeploy.tiling.dataflow import Dataflow
+from mcudeploy.toolchain import Firmware
+from mcudeploy.verify.compare import as_array
+from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import Verdict, judge
+
+_RESEND_INSTRUCTIONS = 20_000_000
+_HOST_RESEND_US = 150_000
+_DRAWN = 4
+"""Number of drawn samples if none is given; frames use them in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRequest:
+    """The user's request for a chain."""
+
+    targets: tuple[Target, ...]
+    line: UartLink
+    frames: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alone:
+    """A run of one board's part, without the others."""
+
+    latency: int
+    unit: str
+    stack_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RanBoard:
+    """A board of a chain that ran. `state`: after all frames."""
+
+    member: ChainBoard
+    firmware: Firmware
+    alone: Alone
+    state: BoardStatus
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainRan:
+    """The result of a chain; boards in the order of the chain."""
+
+    asked: ChainRequest
+    boards: tuple[RanBoard, ...]
+    verdict: Verdict
+
+
+def run_chain(
+    path: Path,
+    asked: ChainRequest,
+    options: Options,
+    *,
+    inputs: list[Path],
+    expected: list[Path],
+    reading: Preprocessing = AS_USUAL,
+    progress: Progress,
+) -> ChainRan:
+    """Run frames of a model on boards in a row, and verify every result.
+
+    Raises FitError if a stage does not fit its board.
+    """
+    for target in asked.targets:
+        require_port(target)
+        _require_rate(target.board, asked.line)
+    if options.hop is not None:
+        raise UsageError("--hop is for one board, which keeps rows between runs: leave it out with --chain")
+    model = read_model(path, options)
+    if inputs or expected:
+        samples = load_samples(model.graph, inputs, expected, options.seed, reading)
+        _require_frames(len(samples), asked.frames)
+    else:
+        drawn = range(min(_DRAWN, asked.frames))
+        samples = [load_samples(model.graph, [], [], options.seed + one)[0] for one in drawn]
+    members = plan_chain(model, asked, options, progress)
+    firmware = []
+    for member in members:
+        progress.stage(f"building firmware for {member.title}")
+        firmware.append(built(member, len(members), asked.line))
+    with _started(members, firmware, asked.line) as nodes:
+        progress.stage("measuring each board alone")
+        alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
+        progress.stage(f"running {count_text(asked.frames, 'frame')}")
+        results = _results(nodes, members, samples, asked.frames, progress)
+        states = [node.state() for node in nodes]
+    progress.stage("checking every operator against the reference")
+    verdict = _verdict(model, samples, options, progress)
+    order = list(islice(cycle(range(len(samples))), asked.frames))
+    every = replace(
+        verdict,
+        host=[verdict.host[sample] for sample in order],
+        expected=[verdict.expected[sample] for sample in order],
+    )
+    outputs = [_outputs(model.graph, members[-1], result) for result in results]
+    boards = tuple(map(RanBoard, members, firmware, alone, states))
+    return ChainRan(asked, boards, every.with_device(outputs))
+
+
+def plan_chain(
+    model: Model, asked: ChainRequest, options: Options, progress: Progress
+) -> tuple[ChainBoard, ...]:
+    """Cut a model, and plan each part for its board; they share the search time."""
+    boards = [target.board for target in asked.targets]
+    _require_memories(boards, options)
+    if model.graph.states:
+        raise UsageError("a chain of boards keeps nothing between runs, but the model has states")
+    progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
+    cuts = cuts_of(model, boards, asked.line)
+    share = replace(options, time_limit=options.time_limit / len(boards))
+    members = []
+    for number, (stage, target) in enumerate(zip(stages_of(model, cuts, boards), asked.targets, strict=True)):
+        progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
+        members.append(planned(number, stage, target, share, progress))
+    return tuple(members)
+
+
+def _require_rate(board: Board, line: UartLink) -> None:
+    """Raise UsageError for a rate that a board's lines do not reach."""
+    most = min((port.most_baud for port in board.ports if port.most_baud is not None), default=line.baud)
+    if line.baud > most:
+        raise UsageError(f"--link {line.text}: the lines of {board.name} reach {most:,} bits a second")
+
+
+def _require_memories(boards: Sequence[Board], options: Options) -> None:
+    """Raise UsageError for a limit of a memory that no board has."""
+    known = {memory.name for board in boards for memory in board.memories}
+    for name, _ in options.memory_limits:
+        if name not in known:
+            raise UsageError(
+                f"no board of the chain has a memory {name!r}; there are {', '.join(sorted(known))}"
+            )
+
+
+@contextmanager
+def _started(
+    members: Sequence[ChainBoard], firmware: Sequence[Firmware], line: UartLink
+) -> Iterator[list[RunningBoard]]:
+    """Start all boards, joined by pairs of sockets if this computer emulates them."""
+    with ExitStack() as stack:
+        pairs = [socket.socketpair() for _ in members[1:]]
+        for pair in pairs:
+            for end in pair:
+                stack.callback(end.close)
+        nodes = []
+        for number, (member, each) in enumerate(zip(members, firmware, strict=True)):
+            before = pairs[number - 1][1].fileno() if number else None
+            following = pairs[number][0].fileno() if number < len(pairs) else None
+            device = open_device(member.target, each, member.made.patience_s, wires=(before, following))
+            delay = resend_us(member.target, line)
+            nodes.append(RunningBoard(member.title, stack.enter_context(device), delay))
+        for pair in pairs:  # each board holds its ends now: its lines end with it
+            for end in pair:
+                end.close()
+        try:
+            yield nodes
+        except ProtocolError as error:
+            dead = ((node.title, node.device.why_dead()) for node in nodes)
+            raise next((ProtocolError(f"{title}: {why}") for title, why in dead if why), error) from error
+
+
+def resend_us(target: Target, line: UartLink) -> int:
+    """Return the time of a board after which it resends an unconfirmed packet.
+
+    It is far longer than a confirmation takes. Emulated boards run at their own rates: there it counts
+    instructions. A process of this computer may have an emulated neighbour.
+    """
+    if target.emulated and target.board.emulator is not None:
+        return (_RESEND_INSTRUCTIONS << target.board.emulator.icount_shift) // 1000
+    if target.board.is_host:
+        return _HOST_RESEND_US
+    return 20_000 + round(2e6 * WINDOW_BYTES * 10 / line.baud)
+
+
+def _require_frames(samples: int, frames: int) -> None:
+    if samples > frames:
+        raise UsageError(f"{samples} samples need --frames {samples}, or more")
+
+
+def _alone(node: RunningBoard, member: ChainBoard) -> Alone:
+    with node.named():
+        ticks = node.device.run(0, len(member.made.plan.tape))
+        unit, convert = node.device.time_unit(member.target)
+        return Alone(convert(ticks), unit, node.session.stack().used_bytes)
+
+
+def _results(
+    nodes: Sequence[RunningBoard],
+    members: Sequence[ChainBoard],
+    samples: Sequence[Sample],
+    frames: int,
+    progress: Progress,
+) -> list[bytes]:
+    """Return the last payload of every frame; frames use the samples in turn."""
+    first, last = members[0].stage.received, members[-1].stage.sent
+    stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
+    patience_s = max(member.made.patience_s * member.target.board.patience for member in members)
+    chain = Chain(nodes, patience_s)
+    given = list(islice(cycle(stored), frames))
+    return chain.run(given, last.size_bytes, lambda done: progress.advance(done, frames))
+
+
+def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
+    """Return the stored outputs of the model in a payload."""
+    roots, sent = Dataflow.of(graph).roots, last.stage.sent
+    names = [border.tensor for border in graph.outputs]
+    return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
+
+
+def _verdict(model: Model, samples: list[Sample], options: Options, progress: Progress) -> Verdict:
+    """Return the verdict on the whole model on this computer, against ONNX Runtime."""
+    host = Target(load_board("host"))
+    found = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
+    whole = Deployment.of(found, found.baseline, host.board, options)
+    with open_device(host, whole.build(host), whole.patience_s) as machine:
+        return judge(machine, whole.plan, model.path, samples, progress, choices=model.choices)

@@ -1,0 +1,283 @@
+"""Operators of a graph as ONNX nodes over images [1, C, H, W], whose parameters are constants or states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.extensions.training import training_functions as functions
+from mcudeploy.extensions.training.forward_rules import (
+    binary,
+    concat,
+    pad,
+    part,
+    pool,
+    reduction,
+    resize,
+    softmax,
+    transpose,
+    unary,
+    view,
+)
+from mcudeploy.extensions.training.int8_values import (
+    constant,
+    is_stored,
+    real_constant,
+    real_input,
+    stored,
+    stored_output,
+)
+from mcudeploy.extensions.training.node_list import NodeList
+from mcudeploy.extensions.training.onnx_images import NotTrainable, image_shape
+from mcudeploy.extensions.training.recipe import Trained
+from mcudeploy.extensions.training.training import parameter_axes
+from mcudeploy.ir.graph import Graph, GraphIO, Operator
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.host_io import stored_axes
+from mcudeploy.ops.image.resize import Resize
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.reduce import Reduce
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.unary import Unary
+
+Array = NDArray[Any]
+
+
+@dataclass(slots=True)
+class Forward:
+    """The forward part under construction. `images`: by tensor of the graph; `parameters`: by trained
+    parameter, the value that operators read.
+    """
+
+    graph: Graph
+    trained: Trained
+    initial: Mapping[str, Array]
+    """Values of parameters that replace those of the graph, by name."""
+    nodes: NodeList = field(default_factory=NodeList)
+    images: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+
+    def run(self, operators: tuple[Operator, ...]) -> None:
+        """Add all inputs, and these operators as `compute` does."""
+        self.nodes.reserved |= {border.name for border in (*self.graph.inputs, *self.graph.outputs)}
+        for border in self.graph.inputs:
+            name = self.nodes.input(self.nodes.claimed(border.name), border.shape)
+            self.images[border.tensor] = self._input_image(name, border)
+        self.compute(operators)
+
+    def compute(self, operators: Sequence[Operator]) -> None:
+        """Add these operators. Raises ModelError that lists unsupported operators."""
+        problems = []
+        for operator in operators:
+            try:
+                value = self._operator(operator)
+                self.images[operator.output] = stored(self.nodes, self.graph.tensors[operator.output], value)
+            except NotTrainable as verdict:
+                label = ", ".join(operator.onnx_nodes) or operator.name
+                problems.append(Problem(label, operator.op.kind, str(verdict)))
+                shape = image_shape(self.graph.tensors[operator.output].shape)
+                self.images[operator.output] = self.nodes.unused("missing")
+                self.nodes.shapes[self.images[operator.output]] = shape
+        if problems:
+            raise ModelError.unsupported(tuple(problems))
+
+    def to_image(self, value: str, border: GraphIO) -> str:
+        """The image of an input or output of the model, from its value."""
+        shape = self.graph.tensors[border.tensor].shape
+        moved = self.nodes.transposed(value, axes_of(border))
+        rows = self.nodes.reshaped(moved, (1, *shape))
+        return self.nodes.transposed(rows, (0, 3, 1, 2))
+
+    def _input_image(self, name: str, border: GraphIO) -> str:
+        """The image of an input of the model, whose values may be integers."""
+        tensor = self.graph.tensors[border.tensor]
+        if border.dtype == "float32":
+            return stored(self.nodes, tensor, self.to_image(name, border))
+        if tensor.quantization is None or border.dtype not in ("int8", "uint8"):
+            raise ModelError(
+                f"the input {border.name!r} has values of type {border.dtype}, which have no scale"
+            )
+        return self.to_image(real_input(self.nodes, name, tensor.quantization, border.dtype), border)
+
+    def from_image(self, image: str, border: GraphIO, *, integers: bool = False) -> str:
+        """The value of an output of the model, under its name, from its image.
+
+        `integers`: of an int8 or uint8 output the stored values, not the real ones.
+        """
+        axes = axes_of(border)
+        rows = self.nodes.transposed(image, (0, 2, 3, 1))
+        moved = self.nodes.reshaped(rows, tuple(border.shape[axis] for axis in axes))
+        name = self.nodes.claimed(border.name)
+        perm = tuple(int(at) for at in np.argsort(axes))
+        quantization = self.graph.tensors[border.tensor].quantization
+        if integers and border.dtype != "float32" and quantization is not None:
+            return stored_output(self.nodes, self.nodes.transposed(moved, perm), border, quantization)
+        return self.nodes.transposed(moved, perm, name)
+
+    def _operator(self, operator: Operator) -> str:
+        rule = _RULES.get(operator.op.kind)
+        if rule is None:
+            reason = "a training step does not support it"
+            if isinstance(operator.op, Lut):
+                reason = "its int8 values are looked up in a table, without a gradient: train the float model"
+            raise NotTrainable(reason)
+        return rule(self, operator)
+
+    def parameter(self, operator: Operator, name: str, perm: tuple[int, ...]) -> str:
+        """The "weights" or "bias" of a convolution: a state if it is trained, else a constant."""
+        full = parameter_name(operator, name)
+        kinds = {"weights": self.trained.weights, "bias": self.trained.biases}
+        if operator.name not in kinds[name] and full not in self.initial:
+            return constant(self, operator, name)
+        value, trained = real_constant(self.graph, operator, name), self.initial.get(full)
+        if trained is not None and name == "weights":
+            value[:, : trained.shape[1]] = trained
+        elif trained is not None:
+            value = np.asarray(trained, np.float32)
+        elif name == "weights":
+            value = value[:, : self.trained.channels.get(operator.name)]
+        if operator.name not in kinds[name]:
+            return self.nodes.reals(value, full)
+        if full not in self.parameters:
+            initial = self.nodes.reals(value, f"{full}_initial")
+            self.parameters[full] = self.state(full, initial, perm)
+        return self.parameters[full]
+
+    def state(self, name: str, initial: str, perm: tuple[int, ...]) -> str:
+        """Add an input that the next step continues from, stored in the order `perm` of its axes; `initial`:
+        a constant. Returns its value in this step. Raises ModelError if the model uses its name.
+        """
+        shape = self.nodes.constants[initial].shape
+        if self.nodes.input(name, shape) != name:
+            raise ModelError(
+                f"an input or output is called {name!r}, as a parameter of the step is: rename it"
+            )
+        return self.nodes.add(functions.PARAMETER, [name, initial], shape, f"{name}_now", perm=list(perm))
+
+    def first_channels(self, operator: Operator, image: str) -> str:
+        """The channels of the image of a convolution's input whose weights are trained."""
+        rows, cols, _ = self.graph.tensors[operator.inputs[0]].shape
+        channels = self.trained.channels.get(operator.name)
+        return image if channels is None else self.nodes.part(image, (0, 0, 0), (rows, cols, channels))
+
+    def clipped(self, value: str, low: float, high: float) -> str:
+        """The value clipped to [low, high], if these are bounds."""
+        if low == -inf and high == inf:
+            return value
+        shape = self.nodes.shapes[value]
+        if (low, high) == (0.0, inf):
+            return self.nodes.add("Relu", [value], shape)
+        bounds = ["" if abs(bound) == inf else self.nodes.reals(bound, "bound") for bound in (low, high)]
+        return self.nodes.add("Clip", [value, *bounds], shape)
+
+
+def axes_of(border: GraphIO) -> tuple[int, ...]:
+    """The axes of an input or output in stored order. Raises ModelError if it is no order of axes."""
+    axes = stored_axes(border.shape, border.order)
+    if axes is None:
+        raise ModelError(f"{border.name!r} is stored in an order that no training step supports")
+    return axes
+
+
+def convolutions(graph: Graph) -> list[Operator]:
+    """The operators with weights, in order."""
+    return [operator for operator in graph.operators if isinstance(operator.op, Conv2d)]
+
+
+def parameter_name(operator: Operator, name: str) -> str:
+    """The name of an operator's "weights" or "bias" as an input of the training step."""
+    return f"{operator.name}_{name}"
+
+
+def window(op: Conv2d) -> dict[str, Any]:
+    """The attributes of the convolution's window."""
+    return {
+        "strides": list(op.stride),
+        "dilations": list(op.dilation),
+        "pads": list(op.pads),
+        "group": op.groups,
+    }
+
+
+def _conv(to: Forward, operator: Operator) -> str:
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Conv2d)
+    x = to.images[operator.inputs[0]]
+    trained = operator.name in to.trained.weights
+    if trained and op.groups not in (1, to.nodes.shapes[x][1]):
+        raise NotTrainable(
+            f"its weights are in {op.groups} groups: those of 1 group, or depthwise ones, are trained. Take "
+            "--update bias, or last:K for the layers after it"
+        )
+    weights = to.parameter(operator, "weights", parameter_axes(op))
+    bias = to.parameter(operator, "bias", (0,))
+    if trained:
+        return _trained_conv(to, operator, x, weights, bias)
+    if operator.name not in to.trained.biases:
+        sums = to.nodes.add("Conv", [x, weights, bias], shape, operator.name, **window(op))
+        return to.clipped(sums, op.low, op.high)
+    if all(is_stored(to.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
+        if operator.constants["weights"].dtype != np.int8:
+            raise NotTrainable(
+                "its weights have a zero point other than 0, and a bias alone is trained beside symmetric "
+                "int8 ones: train its weights as well (full, last:K), or quantise them to symmetric int8"
+            )
+        bounds = {"low": op.low, "high": op.high}
+        inputs = [x, weights, bias]
+        return to.nodes.add(functions.BIASED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    products = to.nodes.add("Conv", [x, weights], shape, operator.name, **window(op))
+    column = to.nodes.reshaped(bias, (1, op.out_channels, 1, 1))
+    return to.clipped(to.nodes.add("Add", [products, column], shape), op.low, op.high)
+
+
+def _trained_conv(to: Forward, operator: Operator, x: str, weights: str, bias: str) -> str:
+    """A convolution by trained weights; those of its last input channels may be constants."""
+    op, nodes, inputs = operator.op, to.nodes, [x, weights, bias]
+    assert isinstance(op, Conv2d)
+    shape = image_shape(to.graph.tensors[operator.output].shape)
+    channels = to.trained.channels.get(operator.name)
+    if channels is None:
+        bounds = {"low": op.low, "high": op.high}
+        return nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    rows, cols, depth = to.graph.tensors[operator.inputs[0]].shape
+    inputs[0] = to.first_channels(operator, x)
+    others = nodes.part(x, (0, 0, channels), (rows, cols, depth - channels))
+    bounds = {"low": -inf, "high": inf}
+    sums = nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    rest = nodes.add("Conv", [others, constant(to, operator, "weights", channels)], shape, **window(op))
+    return to.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
+
+
+def _conversion(to: Forward, operator: Operator) -> str:
+    return to.images[operator.inputs[0]]
+
+
+_RULES: dict[str, Callable[[Forward, Operator], str]] = {
+    AveragePool.kind: pool,
+    Binary.kind: binary,
+    Concat.kind: concat,
+    Conv2d.kind: _conv,
+    Dequantize.kind: _conversion,
+    MaxPool.kind: pool,
+    Pad.kind: pad,
+    Quantize.kind: _conversion,
+    Reduce.kind: reduction,
+    Reshape.kind: view,
+    Resize.kind: resize,
+    Slice.kind: part,
+    Softmax.kind: softmax,
+    Transpose.kind: transpose,
+    Unary.kind: unary,
+}

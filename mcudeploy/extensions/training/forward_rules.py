@@ -1,0 +1,211 @@
+"""Operators without trained parameters as ONNX nodes over images [1, C, H, W]."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mcudeploy.extensions.training import gelu_nodes
+from mcudeploy.extensions.training import training_functions as functions
+from mcudeploy.extensions.training.onnx_images import ONNX_AXES, NotTrainable, image_shape
+from mcudeploy.ir.graph import Operator, Shape
+from mcudeploy.ops.image.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.reduce import Reduce
+from mcudeploy.ops.reduce.softmax import Softmax
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.unary import Unary
+
+if TYPE_CHECKING:
+    from mcudeploy.extensions.training.forward import Forward
+
+_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "prelu": "PRelu"}
+_UNARY = {
+    "abs": "Abs",
+    "celu": "Celu",
+    "elu": "Elu",
+    "erf": "Erf",
+    "exp": "Exp",
+    "gelu": functions.GELU,
+    "hard_sigmoid": "HardSigmoid",
+    "hard_swish": "HardSwish",
+    "leaky_relu": "LeakyRelu",
+    "neg": "Neg",
+    "relu": "Relu",
+    "selu": "Selu",
+    "sigmoid": "Sigmoid",
+    "softplus": "Softplus",
+    "swish": functions.SWISH,
+    "tanh": "Tanh",
+}
+_ATTRIBUTES = {
+    **dict.fromkeys(("celu", "elu", "leaky_relu", "swish"), ("alpha",)),
+    "hard_sigmoid": ("alpha", "beta"),
+    "selu": ("alpha", "gamma"),
+}
+"""The names of a function's alpha and beta in ONNX."""
+
+
+def pool(to: Forward, operator: Operator) -> str:
+    """A pool, with the pads that its number of windows needs."""
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, AveragePool | MaxPool)
+    attributes = pool_window(op, to.graph.tensors[operator.inputs[0]].shape)
+    if isinstance(op, AveragePool):
+        del attributes["dilations"]  # ONNX has none before its version 19
+        attributes["count_include_pad"] = int(op.count_include_pad)
+    inputs = [to.images[operator.inputs[0]]]
+    return to.nodes.add(type(op).__name__, inputs, shape, operator.name, **attributes)
+
+
+def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
+    """The attributes of the windows of a pool of this input, whose number follows from the pads.
+
+    Pads that do not count reach to the end of the last window. Raises NotTrainable if ONNX has no such
+    attributes.
+    """
+    pads = list(op.pads)
+    for at in (0, 1):
+        reach = op.dilation[at] * (op.kernel_shape[at] - 1) + 1
+        free = source[at] + op.pads[at] + op.pads[at + 2] - reach
+        if free // op.stride[at] + 1 != op.out_size[at]:
+            pads[at + 2] = (op.out_size[at] - 1) * op.stride[at] + reach - source[at] - op.pads[at]
+            if isinstance(op, AveragePool) and op.count_include_pad:
+                raise NotTrainable("its windows reach beyond padding that counts (ceil_mode)")
+            if not 0 <= pads[at + 2] < op.kernel_shape[at]:
+                raise NotTrainable("a window lies beyond the padding (ceil_mode)")
+        if isinstance(op, AveragePool) and op.dilation[at] != 1:
+            raise NotTrainable("the windows of its mean are dilated")
+    return {
+        "kernel_shape": list(op.kernel_shape),
+        "strides": list(op.stride),
+        "dilations": list(op.dilation),
+        "pads": pads,
+    }
+
+
+def binary(to: Forward, operator: Operator) -> str:
+    """A function of two operands, one of which may be a constant."""
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Binary)
+    if op.function not in _BINARY:
+        raise NotTrainable(f"{op.function} has no gradient here; {', '.join(_BINARY)} have")
+    inputs = [to.images[name] for name in operator.inputs]
+    if op.constant_operand is not None:
+        operand = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
+        inputs.insert(op.constant_operand, to.nodes.reals(operand))
+    result = to.nodes.add(_BINARY[op.function], inputs, shape, operator.name)
+    return to.clipped(result, op.low, op.high)
+
+
+def unary(to: Forward, operator: Operator) -> str:
+    """A function of one value."""
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Unary)
+    x = to.images[operator.inputs[0]]
+    if op.function == "clip":
+        return to.clipped(x, op.alpha, op.beta)
+    if op.function == "square":
+        return to.nodes.add("Mul", [x, x], shape, operator.name)
+    if op.function == "gelu_tanh":
+        return to.nodes.add("Mul", [x, gelu_nodes.share(to.nodes, x)], shape, operator.name)
+    if op.function not in _UNARY:
+        raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
+    attributes = dict(zip(_ATTRIBUTES.get(op.function, ()), (op.alpha, op.beta), strict=False))
+    return to.nodes.add(_UNARY[op.function], [x], shape, operator.name, **attributes)
+
+
+def view(to: Forward, operator: Operator) -> str:
+    """The values, row by row, in another shape."""
+    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
+    shape = to.graph.tensors[operator.output].shape
+    return to.nodes.transposed(to.nodes.reshaped(rows, (1, *shape)), (0, 3, 1, 2))
+
+
+def softmax(to: Forward, operator: Operator) -> str:
+    """A softmax along an axis."""
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Softmax)
+    axis = ONNX_AXES[op.axis]
+    return to.nodes.add("Softmax", [to.images[operator.inputs[0]]], shape, operator.name, axis=axis)
+
+
+def concat(to: Forward, operator: Operator) -> str:
+    """The inputs side by side along an axis."""
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Concat)
+    inputs = [to.images[name] for name in operator.inputs]
+    return to.nodes.add("Concat", inputs, shape, operator.name, axis=ONNX_AXES[op.axis])
+
+
+def reduction(to: Forward, operator: Operator) -> str:
+    """A mean, sum or other reduction along axes, which stay with size 1."""
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Reduce)
+    axes, inputs = sorted(ONNX_AXES[axis] for axis in op.axes), [to.images[operator.inputs[0]]]
+    name = f"Reduce{op.function.capitalize()}"
+    if op.function == "sum":  # whose axes are an input
+        inputs.append(to.nodes.constant(np.array(axes, np.int64), "axes"))
+        return to.nodes.add(name, inputs, shape, operator.name, keepdims=1)
+    return to.nodes.add(name, inputs, shape, operator.name, keepdims=1, axes=axes)
+
+
+def part(to: Forward, operator: Operator) -> str:
+    """A part of each axis, without steps."""
+    op, tensors = operator.op, to.graph.tensors
+    assert isinstance(op, Slice)
+    if op.step != (1, 1, 1):
+        raise NotTrainable("it leaves out values between others, or turns their order")
+    image = to.images[operator.inputs[0]]
+    return to.nodes.part(image, op.start, tensors[operator.output].shape, operator.name)
+
+
+def pad(to: Forward, operator: Operator) -> str:
+    """Values around the input."""
+    op = operator.op
+    assert isinstance(op, Pad)
+    if min(op.before) < 0 or min(op.after) < 0:
+        raise NotTrainable("it crops on one side")
+    image = to.images[operator.inputs[0]]
+    return to.nodes.padded(image, (op.before, op.after), op.value, operator.name)
+
+
+def transpose(to: Forward, operator: Operator) -> str:
+    """The axes of a view in another order."""
+    op = operator.op
+    assert isinstance(op, Transpose)
+    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
+    moved = to.nodes.transposed(to.nodes.reshaped(rows, op.dims), op.perm)
+    return to.nodes.transposed(to.nodes.reshaped(moved, (1, *op.out_shape)), (0, 3, 1, 2))
+
+
+def resize(to: Forward, operator: Operator) -> str:
+    """An image of another size."""
+    op, tensors = operator.op, to.graph.tensors
+    assert isinstance(op, Resize)
+    shape = image_shape(tensors[operator.output].shape)
+    attributes = _resize_attributes(op, tensors[operator.inputs[0]].shape)
+    sizes = to.nodes.constant(np.array(shape, np.int64), "sizes")
+    inputs = [to.images[operator.inputs[0]], "", "", sizes]
+    return to.nodes.add("Resize", inputs, shape, operator.name, **attributes)
+
+
+def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
+    """The attributes of a Resize by sizes with these samples. Raises NotTrainable if there are none."""
+    roundings = NEAREST_MODES if op.mode == "nearest" else NEAREST_MODES[:1]
+    for coordinates, rounding in product(COORDINATE_MODES, roundings):
+        rows, cols = (
+            resize_samples(
+                size, out, out / size, mode=op.mode, coordinates=coordinates, nearest_mode=rounding
+            )
+            for size, out in zip(source[:2], op.out_size, strict=True)
+        )
+        if (rows, cols) == (op.rows, op.cols):
+            names = {"mode": op.mode, "coordinate_transformation_mode": coordinates}
+            return names | ({"nearest_mode": rounding} if op.mode == "nearest" else {})
+    raise NotTrainable("its scales are not the quotients of its sizes")

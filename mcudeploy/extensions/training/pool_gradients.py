@@ -1,0 +1,96 @@
+"""Gradients of pools, means and sums, as ONNX nodes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mcudeploy.extensions.training import training_functions as functions
+from mcudeploy.extensions.training.forward_rules import pool_window
+from mcudeploy.extensions.training.onnx_images import NotTrainable, image_shape
+from mcudeploy.extensions.training.training_pools import MOST_TAPS
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.reduce import Reduce
+
+if TYPE_CHECKING:
+    from mcudeploy.extensions.training.gradients import Backward
+
+
+def max_pool(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient of a value is the sum over the windows in which it is the first largest."""
+    op = operator.op
+    assert isinstance(op, MaxPool)
+    _to_largest(to, operator, gradient, op)
+
+
+def _to_largest(to: Backward, operator: Operator, gradient: str, op: MaxPool) -> None:
+    forward, nodes = to.forward, to.forward.nodes
+    if prod(op.kernel_shape) > MOST_TAPS:
+        rows, cols = op.kernel_shape
+        raise NotTrainable(f"its window of {rows} x {cols} is too large: gradients pass {MOST_TAPS} taps")
+    (source,) = operator.inputs
+    tensor = forward.graph.tensors[source]
+    attributes = pool_window(op, tensor.shape)
+    taps = nodes.add_taps(forward.images[source], nodes.shapes[gradient], **attributes)
+    shape, name = image_shape(tensor.shape), f"{source}_gradient"
+    inputs = [gradient, taps]
+    to.add(source, nodes.add(functions.MAX_POOL_GRADIENT, inputs, shape, name, sizes=list(shape)))
+
+
+def average_pool(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient of a value is the sum over its windows, each divided by the values that it counts."""
+    op, forward, nodes = operator.op, to.forward, to.forward.nodes
+    assert isinstance(op, AveragePool)
+    (source,) = operator.inputs
+    rows, cols, channels = forward.graph.tensors[source].shape
+    shape, name = image_shape((rows, cols, channels)), f"{source}_gradient"
+    if op.out_size == (1, 1) and op.pads == (0, 0, 0, 0) and op.kernel_shape == (rows, cols):
+        _spread(to, source, gradient, 1 / (rows * cols))
+        return
+    window = pool_window(op, (rows, cols, channels))
+    kernel, pads = op.kernel_shape, window["pads"]
+    left = [
+        (size + pads[at] + pads[at + 2] - kernel[at]) % op.stride[at] for at, size in enumerate((rows, cols))
+    ]
+    shares = 1 / np.outer(op.taps_counted(0, rows), op.taps_counted(1, cols))
+    factor = float(shares[0, 0])
+    if np.any(shares != factor):
+        factors = nodes.reals(shares[np.newaxis, np.newaxis])
+        gradient, factor = nodes.add("Mul", [gradient, factors], nodes.shapes[gradient]), 1.0
+    attributes = {
+        **{each: window[each] for each in ("strides", "dilations", "pads")},
+        "group": channels,
+        "output_padding": left,
+        "factor": factor,
+        "sizes": [channels, 1, *kernel],
+    }
+    to.add(source, nodes.add(functions.AVERAGE_POOL_GRADIENT, [gradient], shape, name, **attributes))
+
+
+def reduction(to: Backward, operator: Operator, gradient: str) -> None:
+    """The gradient of a sum is that of each of its terms, that of a maximum over pixels that of its value."""
+    op, shapes = operator.op, to.forward.graph.tensors
+    assert isinstance(op, Reduce)
+    (source,) = operator.inputs
+    if op.function == "max" and op.axes == (0, 1):
+        rows, cols, _ = shapes[source].shape
+        whole = MaxPool((rows, cols), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
+        _to_largest(to, operator, gradient, whole)
+        return
+    if op.function not in ("mean", "sum"):
+        raise NotTrainable(
+            f"its {op.function} has no gradient here; means and sums have, and maxima of images"
+        )
+    count = shapes[source].elements // shapes[operator.output].elements
+    _spread(to, source, gradient, 1 / count if op.function == "mean" else 1.0)
+
+
+def _spread(to: Backward, source: str, gradient: str, factor: float) -> None:
+    """Give all values of a tensor the gradient of the sum that they are in, times a factor."""
+    nodes, shape = to.forward.nodes, image_shape(to.forward.graph.tensors[source].shape)
+    sizes = [1 if size == own else size for size, own in zip(shape, nodes.shapes[gradient], strict=True)]
+    share = nodes.reals(np.full(sizes, factor))
+    to.add(source, nodes.add("Mul", [gradient, share], shape, f"{source}_gradient"))

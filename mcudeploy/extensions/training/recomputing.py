@@ -1,0 +1,61 @@
+"""Tensors as the backward part reads them: kept from the forward part, or computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from mcudeploy.extensions.training.forward import Forward
+from mcudeploy.extensions.training.recipe import Trained
+from mcudeploy.ir.graph import Graph, Operator
+
+_MOST_CHOICES = 3
+
+
+def keep_choices(graph: Graph, trained: Trained) -> tuple[frozenset[str], ...]:
+    """Return sets of tensors to keep, the largest first: those below a size.
+
+    Tensors of one row are kept always. The sizes are those of the inputs of trained layers.
+    """
+    inputs = {border.tensor for border in graph.inputs}
+    layers = (operator for operator in graph.operators if operator.name in trained.weights)
+    read = (graph.tensors[layer.inputs[0]] for layer in layers)
+    sizes = sorted({it.size_bytes for it in read if it.name not in inputs and it.shape[0] > 1}, reverse=True)
+    count = min(len(sizes), _MOST_CHOICES)
+    chosen = {sizes[round(at * (len(sizes) - 1) / max(1, count - 1))] for at in range(count)}
+    return tuple(
+        frozenset(it.name for it in graph.tensors.values() if it.shape[0] == 1 or it.size_bytes < size)
+        for size in sorted(chosen, reverse=True)
+    )
+
+
+@dataclass(slots=True)
+class KeptTensors:
+    """Tensors of the forward part. The backward part computes all others again from these and the inputs.
+
+    `keep`: their names; None: all. `again`: by tensor, its image as it is computed again.
+    """
+
+    forward: Forward
+    operators: Sequence[Operator]
+    keep: Collection[str] | None
+    again: dict[str, str] = field(default_factory=dict)
+
+    def image(self, tensor: str) -> str:
+        """Return the image of a tensor, after the operators that compute it again."""
+        makers = {operator.output: operator for operator in self.operators}
+        needed, pending = set[str](), [tensor]
+        while pending:
+            name = pending.pop()
+            if name in makers and not self._is_there(name) and name not in needed:
+                needed.add(name)
+                pending += makers[name].inputs
+        images = self.forward.images
+        self.forward.images = images | self.again
+        self.forward.compute([operator for operator in self.operators if operator.output in needed])
+        self.again |= {name: self.forward.images[name] for name in needed}
+        self.forward.images = images
+        return self.again.get(tensor, images[tensor])
+
+    def _is_there(self, tensor: str) -> bool:
+        return self.keep is None or tensor in self.keep or tensor in self.again

@@ -1,0 +1,148 @@
+"""The flow of `train check` and `train build`: the training step of a model, on boards and as a library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board
+from mcudeploy.codegen.header import entries_of
+from mcudeploy.commands.build import build_models
+from mcudeploy.commands.checking import fit_model
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.extensions.training.forward import convolutions, parameter_name
+from mcudeploy.extensions.training.named_layers import labels_of
+from mcudeploy.extensions.training.recipe import Recipe, Update
+from mcudeploy.extensions.training.step import TrainingStep
+from mcudeploy.extensions.training.training_steps import WrittenStep, smallest_step, written_step
+from mcudeploy.extensions.training.training_text import StepNames
+from mcudeploy.extensions.training.updates import OPTIMIZER, sum_name
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
+from mcudeploy.tiling.blocks import TiledGraph
+
+COMPARED = ("full", "bias", "last:2", "last:1")
+"""The updates that `train check` compares."""
+
+
+def check_training(
+    path: Path, boards: Sequence[Board], options: Options, recipe: Recipe, progress: Progress = SILENT
+) -> dict[str, Any]:
+    """Return the bytes of trained parameters and the fit on boards, of every update in `COMPARED` and that of
+    the recipe.
+    """
+    updates = {str(recipe.update): recipe.update}
+    layers = len(convolutions(read_model(path, options).graph))
+    for text in COMPARED:
+        update = Update.parse(text)
+        if update.count <= layers:
+            updates.setdefault(text, update)
+    rows = []
+    for text, update in updates.items():
+        progress.stage(f"update {text}")
+        with written_step(path, options, replace(recipe, update=update)) as written:
+            fits = as_json(fit_model(written.path, boards, written.options, progress))
+            room = [board["board"] for board in fits["boards"] if board["fits"]]
+            rows.append({"update": text, **_parameters(written.step), "fits_on": room, **fits})
+    rows.sort(key=lambda it: (-int(it["parameter_bytes"]), it["update"]))
+    return {"loss": recipe.loss, "updates": rows}
+
+
+def build_training(
+    path: Path,
+    board: Board,
+    options: Options,
+    directory: Path,
+    recipe: Recipe,
+    *,
+    force: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write the C library of a training step. Returns the object of `build`, and `training`.
+
+    Raises what `build_models` raises.
+    """
+    with smallest_step(path, board, options, recipe, progress) as written:
+        options = written.options
+        built = build_models(
+            [written.path],
+            board,
+            options,
+            directory,
+            force=force,
+            library_only=True,
+            step_names=_step_names(written, recipe),
+            progress=progress,
+        )
+        training = training_report(written, recipe)
+        training["inference_steps"] = inference_steps(built.models[0].made.plan)
+        report = with_initial_values(as_json(built), built.models[0].made)
+        return {**report, "training": training}
+
+
+def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
+    """The names that the library explains; a layer without a node in the file has the operator's name."""
+    nodes = {
+        parameter_name(operator, kind): labels_of(operator)
+        for operator in convolutions(written.adapted)
+        for kind in ("weights", "bias")
+    }
+    nodes |= {sum_name(name, recipe): layer for name, layer in nodes.items()}
+    return StepNames(written.step.target, written.step.loss, OPTIMIZER, recipe.loss == "cross-entropy", nodes)
+
+
+def inference_steps(plan: Plan) -> int | None:
+    """Return the number of first steps of the C library that compute the output of the model and change no
+    parameter.
+
+    None if an update comes before the last block of the output, if the output is moved to another memory, or
+    if several cores run the plan.
+    """
+    graph, roots = plan.graph, TiledGraph.of(plan).flow.roots
+    output = roots[graph.own_outputs()[0].tensor]
+    tensors = [graph.operators[step.operator].output for step in plan.schedule.steps]
+    last = max(at for at, name in enumerate(tensors) if roots[name] == output)
+    updated = {state.after.tensor for state in graph.states}
+    moved = {roots[transfer.tensor] for transfer in plan.layout.transfers}
+    if plan.lanes or output in moved or not updated.isdisjoint(tensors[: last + 1]):
+        return None
+    return entries_of(plan)[last + 1]
+
+
+def _parameters(step: TrainingStep) -> dict[str, int]:
+    count = sum(origin.elements for origin in step.origins.values())
+    return {"parameters": count, "parameter_bytes": 4 * count}
+
+
+def with_initial_values(report: Mapping[str, Any], made: Deployment) -> dict[str, Any]:
+    """Return a report whose tables are without the parameters' initial values, `initial_parameters_bytes`.
+
+    These are null in firmware whose constants count as code.
+    """
+    initial, tables = made.program.initial_bytes, report["tables_bytes"]
+    if tables < initial:
+        return {**report, "initial_parameters_bytes": None}
+    return {**report, "tables_bytes": tables - initial, "initial_parameters_bytes": initial}
+
+
+def training_report(written: WrittenStep, recipe: Recipe) -> dict[str, Any]:
+    """Return the recipe and the parameters of a training step."""
+    step = written.step
+    return {
+        "loss": recipe.loss,
+        "update": str(recipe.update),
+        "rate": recipe.rate,
+        "weight_decay": recipe.weight_decay,
+        "momentum": recipe.momentum,
+        "batch": recipe.batch,
+        "clip_norm": recipe.clip_norm,
+        "recomputed_percent": round(written.recomputed_percent, 1),
+        **_parameters(step),
+        "trained": list(step.parameters),
+        "onnx_nodes": {name: list(step.origins[name].onnx_nodes) for name in step.parameters},
+    }

@@ -1,0 +1,166 @@
+"""Training steps as files to plan, and the tensors that they compute again instead of keeping them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.common.interrupts import signalled
+from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import agree
+from mcudeploy.extensions.training.forward import convolutions
+from mcudeploy.extensions.training.lora import adapted
+from mcudeploy.extensions.training.recipe import Recipe
+from mcudeploy.extensions.training.recomputing import keep_choices
+from mcudeploy.extensions.training.shared import require_separate_constants
+from mcudeploy.extensions.training.step import TrainingStep, training_step
+from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.frontend.reader import read
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans, search_plans
+
+_SHARE = 0.5
+"""Share of the time limit for the choice of the tensors that are computed again."""
+
+_SHORTEST_S = 1.0
+"""Time limit of the search that makes the plan after Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenStep:
+    """A training step in a file of the model's name. `options` plan it; `graph` is the model's, and `adapted`
+    has the factors of lora as well.
+
+    `recomputed_percent`: how much longer the step takes, unsplit, than one that keeps all tensors.
+    """
+
+    path: Path
+    step: TrainingStep
+    graph: Graph
+    adapted: Graph
+    options: Options
+    recomputed_percent: float = 0.0
+
+
+@contextmanager
+def written_step(
+    path: Path, options: Options, recipe: Recipe, keep: frozenset[str] | None = None
+) -> Iterator[WrittenStep]:
+    """Write the training step of a model into a folder that lasts as long as the context.
+
+    `keep`: as in `training_step`. Raises ModelError for a model that cannot be trained, and UsageError for
+    options that do not apply.
+    """
+    _require_plain(options)
+    graph = read_model(path, replace(options, keep_constant=True)).graph
+    changed = adapted(graph, recipe.update)
+    step = training_step(changed, recipe, keep)
+    trained = recipe.update.trained(convolutions(changed))
+    require_separate_constants(
+        read(path, InputChoices(dict(options.shapes), dict(options.constants))), graph, trained
+    )
+    inputs = [it.name for it in step.proto.graph.input]  # those of the model first
+    planned = replace(
+        options,
+        keep_constant=True,
+        float_io=False,
+        shapes=(),
+        constants=(),
+        whole_inputs=tuple(inputs[len(graph.inputs) :]),
+    )
+    with TemporaryDirectory(prefix="mcudeploy-") as folder:
+        file = Path(folder, f"{path.stem}.onnx")  # the C library has the model's name
+        file.write_bytes(step.proto.SerializeToString())
+        yield WrittenStep(file, step, graph, changed, planned)
+
+
+@contextmanager
+def smallest_step(
+    path: Path, board: Board, options: Options, recipe: Recipe, progress: Progress = SILENT
+) -> Iterator[WrittenStep]:
+    """Write the training step that suits a board's limits best; short searches choose the tensors to keep.
+
+    The latency limit is relative to the unsplit step that keeps all tensors. With a RAM limit, the fastest
+    plan that fits is chosen. Raises what `written_step` raises.
+    """
+    with ExitStack() as folders:
+        whole = folders.enter_context(written_step(path, options, recipe))
+        trained = recipe.update.trained(convolutions(whole.adapted))
+        choices = keep_choices(whole.adapted, trained) if options.split else ()
+        written = [whole, *(folders.enter_context(written_step(path, options, recipe, it)) for it in choices)]
+        within = _within(written, board)
+        if len(within) == 1:
+            yield within[0]
+            return
+        share = options.time_limit * _SHARE / len(within)
+        ranked: list[tuple[tuple[float, float, float], int]] = []
+        for number, one in enumerate(within):
+            progress.stage(f"planning with tensors computed again, choice {number + 1} of {len(within)}")
+            with suppress(FitError):
+                model = read_model(one.path, one.options, isa=board.isa)
+                plans = find_plans(model, board, replace(one.options, time_limit=share))
+                ranked.append((_rank(plans.choices[0], one), number))
+            if signalled():  # Ctrl-C ends all searches, not only the present one
+                break
+        chosen = within[min(ranked)[1]] if ranked else whole
+        left = _SHORTEST_S if signalled() else options.time_limit * (1 - _SHARE)
+        yield replace(chosen, options=replace(chosen.options, time_limit=left))
+
+
+def _within(written: list[WrittenStep], board: Board) -> list[WrittenStep]:
+    """Return the steps that keep the latency limit unsplit, each with the limit over its own unsplit plan.
+
+    The first keeps all tensors. With a RAM limit there is no limit of latency.
+    """
+    result: list[WrittenStep] = []
+    least, most = 0.0, 0.0
+    for one in written:
+        model = read_model(one.path, one.options, isa=board.isa)
+        unsplit = search_plans(model, board, replace(one.options, split=False)).baseline
+        ticks = unsplit.estimate.latency_ticks
+        if not result:
+            least, most = ticks, ticks * (1 + one.options.max_overhead / 100)
+        percent = 100 * (ticks / least - 1)
+        if one.options.ram_limit is not None:
+            result.append(replace(one, recomputed_percent=percent))
+        elif ticks <= most:
+            options = replace(one.options, max_overhead=100 * (most / ticks - 1))
+            result.append(replace(one, options=options, recomputed_percent=percent))
+    return result
+
+
+def _rank(plan: Plan, written: WrittenStep) -> tuple[float, float, float]:
+    """Return the latency if the core waits for a slow memory, else 0; the arena in bytes; the latency.
+
+    With a RAM limit, which the plan keeps, the latency comes before the arena.
+    """
+    arena_bytes, ticks = plan.layout.arena_bytes, plan.estimate.latency_ticks
+    waiting = ticks if plan.estimate.exposed_ticks else 0.0
+    others = (arena_bytes, ticks) if written.options.ram_limit is None else (ticks, arena_bytes)
+    return (waiting, *others)
+
+
+def _require_plain(options: Options) -> None:
+    """Raise UsageError for an option that a training step does not have."""
+    present: Mapping[str, bool] = {
+        "--state": bool(options.states),
+        "--stateful": options.stateful,
+        "--hop": options.hop is not None,
+        "--replaceable": bool(options.replaceable),
+        "--rounding": options.rounding is not None,
+        "--plan": options.plan_file is not None,
+    }
+    names = [name for name, there in present.items() if there]
+    if names:
+        raise UsageError(
+            f"{', '.join(names)} {agree(len(names), 'is', 'are')} not for a training step: leave "
+            f"{agree(len(names), 'it', 'them')} out"
+        )

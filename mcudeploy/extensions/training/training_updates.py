@@ -1,0 +1,251 @@
+"""Updates of weights and biases in a training step, in place, and sums of their gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from mcudeploy.extensions.training.training import (
+    kernel_family,
+    multiplier_field,
+    require_floats,
+    require_parameters,
+    weight_index,
+)
+from mcudeploy.extensions.training.training_counts import bias_update_counts, update_counts
+from mcudeploy.extensions.training.training_optimizer import AWAITED, ONCE, OPTIMIZER, require_optimizer
+from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.opdef import (
+    Access,
+    AnyIndex,
+    Axis,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+    TableIndex,
+)
+from mcudeploy.ops.common import OFFSET_BYTES, reduced_axis
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.windows import window_fields
+
+_HELD = 2
+"""The operand of a weight update that it overwrites."""
+_VECTOR: Access = (Index(), Index(), Index.of(k=1))
+"""A vector with an element for each value of axis "k"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dWeightUpdate(PlainOperator):
+    """Weights of `conv`, in place: weights - rate * (gradient + weight_decay * weights), float32.
+
+    Inputs: the gradient (OH, OW, K) of the convolution's output; its input (H, W, C); the weights, stored as
+    TrainedConv2d does; the optimizer (1, 1, 2), as NextSample has it. Further inputs are not read: they are
+    computed from the weights, so they come before these change.
+    """
+
+    kind: ClassVar[str] = "Conv2dWeightUpdate"
+    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
+
+    conv: Conv2d
+    weight_decay: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A weight reads itself and all pixels at its tap. Raises ValueError for other shapes."""
+        return _weight_loops(self.conv, inputs, Index())
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_f32_update or dwconv2d_f32_update."""
+        require_floats(*inputs[:4], output)
+        fields = _update_fields(self.conv, inputs) | {"factor": self.weight_decay, "in_place": 0}
+        scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
+        return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=update_counts(fields))
+
+    def by_rows(self, gradient: Shape, x: Shape) -> Conv2dWeightUpdateByRows | None:
+        """The operator with the same bits that reads its inputs in blocks of rows.
+
+        None if there are no rows to cut, or if the sums are larger than what need not be whole.
+        """
+        sums = self.conv.out_channels * prod(self.conv.kernel_shape) * x[2] // self.conv.groups
+        if gradient[0] == 1 or sums > prod(gradient) + prod(x):
+            return None
+        return Conv2dWeightUpdateByRows(self.conv, self.weight_decay)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dWeightUpdateByRows(PlainOperator):
+    """A Conv2dWeightUpdate whose steps add the products of a block of rows of the gradient to sums."""
+
+    kind: ClassVar[str] = "Conv2dWeightUpdateByRows"
+    accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
+
+    conv: Conv2d
+    weight_decay: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """The weights are read by the last step. Raises ValueError for other shapes."""
+        return _weight_loops(self.conv, inputs, _at_last(inputs[0][0]))
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_f32_update or dwconv2d_f32_update."""
+        require_floats(*inputs[:4], output)
+        fields = _update_fields(self.conv, inputs) | {"factor": self.weight_decay, "in_place": 0}
+        state = 2 * inputs[0].shape[0] * OFFSET_BYTES + output.size_bytes
+        counts = update_counts(fields, by_rows=True)
+        return KernelCall(f"{kernel_family(self.conv)}_update", fields, state_bytes=state, counts=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dGradientSum(PlainOperator):
+    """A sum of weight gradients of `conv`, in place: sum + gradient, float32; at the first sample of a batch
+    momentum * sum + gradient.
+
+    Inputs as those of Conv2dWeightUpdate, with the sum in place of the weights. Each step adds the products
+    of a block of rows of the gradient to the sum itself, so nothing else may read it.
+    """
+
+    kind: ClassVar[str] = "Conv2dGradientSum"
+    accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
+
+    conv: Conv2d
+    momentum: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Every step reads the sum. Raises ValueError for other shapes."""
+        if len(inputs) != _HELD + 2:
+            raise ValueError("another operator reads the sum")
+        return _weight_loops(self.conv, inputs, Index())
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_f32_update or dwconv2d_f32_update."""
+        require_floats(*inputs, output)
+        fields = _update_fields(self.conv, inputs) | {"factor": self.momentum, "in_place": 1}
+        scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
+        counts = update_counts(fields, by_rows=True)
+        return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class BiasUpdate(PlainOperator):
+    """A bias (1, 1, K), in place: bias - rate * (gradient + weight_decay * bias), float32.
+
+    Its gradient is the sum of a gradient (H, W, K) over its pixels. Inputs: that gradient, the bias, the
+    optimizer, and further ones as those of Conv2dWeightUpdate. Each step adds a block of rows to sums.
+    """
+
+    kind: ClassVar[str] = "BiasUpdate"
+    accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (1,)
+
+    weight_decay: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A channel reads itself and all pixels. Raises ValueError for other shapes."""
+        return _bias_loops(inputs, _at_last(inputs[0][0]))
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `bias_f32_update`."""
+        require_floats(*inputs[:3], output)
+        fields = _bias_fields(inputs[0]) | {"factor": self.weight_decay, "in_place": 0}
+        state = output.size_bytes if inputs[0].shape[0] > 1 else 0
+        counts = bias_update_counts(fields, inputs[0].shape[0])
+        return KernelCall("bias_f32_update", fields, state_bytes=state, counts=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class BiasGradientSum(PlainOperator):
+    """A sum of bias gradients (1, 1, K), in place: sum + gradient, at the first sample of a batch
+    momentum * sum + gradient.
+
+    Inputs as those of BiasUpdate, with the sum in place of the bias; nothing else may read it.
+    """
+
+    kind: ClassVar[str] = "BiasGradientSum"
+    accumulates: ClassVar[bool] = True
+    overwritten: ClassVar[tuple[int, ...]] = (1,)
+
+    momentum: float
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Every step reads the sum. Raises ValueError for other shapes."""
+        if len(inputs) != 3:
+            raise ValueError("another operator reads the sum")
+        return _bias_loops(inputs, Index())
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Return the kernel `bias_f32_update`."""
+        require_floats(*inputs, output)
+        fields = _bias_fields(inputs[0]) | {"factor": self.momentum, "in_place": 1}
+        return KernelCall("bias_f32_update", fields, counts=bias_update_counts(fields, inputs[0].shape[0]))
+
+
+def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
+    """The loops of an update of weights; `held_rows`: the index of the row of the weights."""
+    gradient, x, weights, optimizer, *others = inputs
+    plain = conv.loops((x,))
+    require_parameters(conv, x, weights)
+    require_optimizer(optimizer)
+    if plain.output_shape() != gradient:
+        raise ValueError(f"a gradient {gradient} is not of the output for {x}")
+    dense = conv.groups == 1
+    multiplier = conv.out_channels // conv.groups
+    axes = (
+        *((Axis("k", multiplier),) if dense else (Axis("g", conv.groups), Axis("k", multiplier))),
+        Axis("r", conv.kernel_shape[0]),
+        Axis("s", conv.kernel_shape[1]),
+        *((Axis("c", x[2]),) if dense else ()),
+        reduced_axis("oh", gradient[0]),
+        reduced_axis("ow", gradient[1]),
+        reduced_axis(ONCE, 1),
+    )
+    weight = weight_index(conv, x[2])
+    (row, col, _), *_ = plain.reads
+    of_input = Index.of(c=1) if dense else Index.of(g=1)
+    of_output = Index.of(k=1) if dense else Index.of(g=multiplier, k=1)
+    reads: tuple[Access, ...] = (
+        (Index.of(oh=1), Index.of(ow=1), of_output),
+        (row, col, of_input),
+        (held_rows, Index(), weight),
+        OPTIMIZER,
+        *(AWAITED for _ in others),
+    )
+    return LoopNest(axes, reads, (Index(), Index(), weight), multiplies=True)
+
+
+def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
+    """The loops of an update of a bias; `held_rows`: the index of the row of the bias."""
+    gradient, bias, optimizer, *others = inputs
+    require_optimizer(optimizer)
+    if bias != (1, 1, gradient[2]):
+        raise ValueError(f"a bias {bias} does not fit a gradient {gradient}")
+    axes = (
+        Axis("k", gradient[2]),
+        reduced_axis("oh", gradient[0]),
+        reduced_axis("ow", gradient[1]),
+        reduced_axis(ONCE, 1),
+    )
+    read: Access = (Index.of(oh=1), Index.of(ow=1), Index.of(k=1))
+    reads = (read, (held_rows, Index(), Index.of(k=1)), OPTIMIZER, *(AWAITED for _ in others))
+    return LoopNest(axes, reads, _VECTOR)
+
+
+def _at_last(rows: int) -> TableIndex:
+    """The index of a row that only the last of `rows` values of axis "oh" reads."""
+    return TableIndex("oh", (0,) * rows, (0,) * (rows - 1) + (1,))
+
+
+def _update_fields(conv: Conv2d, inputs: tuple[Tensor, ...]) -> dict[str, ParamValue]:
+    """The parameters of the kernels of weight updates, without `factor` and `in_place`."""
+    gradient, x, *_ = inputs
+    fields = window_fields(conv, x, gradient) | {"output_rows": gradient.shape[0]}
+    return fields | multiplier_field(conv, x.shape)
+
+
+def _bias_fields(gradient: Tensor) -> dict[str, ParamValue]:
+    """The parameters of the kernel of bias updates, without `factor` and `in_place`."""
+    _, cols, channels = gradient.shape
+    return {"cols": cols, "channels": channels}

@@ -1,0 +1,1 @@
+"""Convolutions: definitions, the constants and the counts of their kernels."""

@@ -1,0 +1,147 @@
+"""Convolutions: general, pointwise, depthwise, and the matrix products that are convolutions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar
+
+from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
+from mcudeploy.ops.conv.conv_kernels import by_rows_kernel, conv_kernel, is_plain
+from mcudeploy.ops.requantize import Rounding
+
+
+def window_positions(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
+    """Number of times a window fits along a padded dimension. Raises ValueError if it never does."""
+    free = size + pads[0] + pads[1] - dilation * (kernel - 1) - 1
+    if free < 0:
+        raise ValueError(
+            f"a window of {kernel} (dilation {dilation}) does not fit {size} plus pads {pads[0]}, {pads[1]}"
+        )
+    return free // stride + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2d(PlainOperator):
+    """y[oh, ow, Kg*g + k] = clip(bias + sum over r, s, c of x[..., Cg*g + c] * w[Kg*g + k, r, s, c]).
+
+    x (H, W, C) -> y (OH, OW, K). Pairs are (rows, cols); pads are (top, left, bottom, right). Constants:
+    `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) of an int8 input or
+    float32 [K]; with int8 weights `weight_scale` sw float32 [K], their zero point being 0. If the bias of
+    the model is not a multiple of sx * sw[k], `bias_rounding` float32 [K] is its rounding error, in that
+    unit. A float input may have int8 weights: they stand for float32 products of integer and scale. Those
+    of an int8 input may be int16: nine bits, as uint8 less a zero point has.
+
+    `rounding`: int8 results are rounded once, halves up, or twice, as by TFLite's reference kernels.
+
+    A matrix product with constant weights is a 1x1 convolution over (B, 1, K), or, after a flatten of (H, W,
+    C), one with kernel (H, W). `low` and `high` are the fused clip in real values.
+    """
+
+    kind: ClassVar[str] = "Conv2d"
+
+    out_channels: int
+    kernel_shape: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+    low: float = -inf
+    high: float = inf
+    rounding: Rounding = "once"
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One input (H, W, C). Raises ValueError if groups or window do not fit it."""
+        ((rows, cols, channels),) = inputs
+        if min(*self.kernel_shape, *self.stride, *self.dilation, self.groups, self.out_channels) < 1:
+            raise ValueError("kernel, stride, dilation, groups and channels must be at least 1")
+        if min(self.pads) < 0:
+            raise ValueError(f"negative pads {self.pads} are not supported")
+        if channels % self.groups or self.out_channels % self.groups:
+            raise ValueError(
+                f"{channels} input and {self.out_channels} output channels do not divide "
+                f"into {self.groups} groups"
+            )
+        top, left, bottom, right = self.pads
+        group_inputs, group_outputs = channels // self.groups, self.out_channels // self.groups
+        axes = (
+            Axis("oh", self._positions(0, rows, (top, bottom))),
+            Axis("ow", self._positions(1, cols, (left, right))),
+            Axis("g", self.groups),
+            Axis("k", group_outputs),
+            Axis("r", self.kernel_shape[0], AxisKind.REDUCED),
+            Axis("s", self.kernel_shape[1], AxisKind.REDUCED),
+            Axis("c", group_inputs, AxisKind.REDUCED),
+        )
+        read = (
+            Index.of(oh=self.stride[0], r=self.dilation[0], offset=-top),
+            Index.of(ow=self.stride[1], s=self.dilation[1], offset=-left),
+            Index.of(g=group_inputs, c=1),
+        )
+        write = (Index.of(oh=1), Index.of(ow=1), Index.of(g=group_outputs, k=1))
+        return LoopNest(axes, (read,), write, multiplies=True)
+
+    def _positions(self, dimension: int, size: int, pads: tuple[int, int]) -> int:
+        return window_positions(
+            size, self.kernel_shape[dimension], self.stride[dimension], self.dilation[dimension], pads
+        )
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Select the general, pointwise, whole-window or depthwise kernel.
+
+        Raises ValueError for constants of a wrong shape, or int8 sums that could overflow an int32.
+        """
+        return conv_kernel(self, operator, inputs[0], output)
+
+    def by_rows(self, source: Shape) -> Conv2dByRows | None:
+        """The operator with the same sums that reads its input (H, W, C) in blocks of rows.
+
+        None unless the kernel is as large as the input, dense and of one group, there are rows to cut, and
+        results are rounded once.
+        """
+        if (
+            self.rounding == "tflite"
+            or source[0] == 1
+            or self.kernel_shape != source[:2]
+            or not is_plain(self)
+        ):
+            return None
+        return Conv2dByRows(self.out_channels, self.kernel_shape, self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dByRows(PlainOperator):
+    """A Conv2d whose kernel is as large as its input; each step adds the products of a block of rows.
+
+    x (H, W, C) -> y (1, 1, K), kernel_shape (H, W); constants and bits as for the Conv2d without pads.
+    """
+
+    kind: ClassVar[str] = "Conv2dByRows"
+    accumulates: ClassVar[bool] = True
+
+    out_channels: int
+    kernel_shape: tuple[int, int]
+    low: float = -inf
+    high: float = inf
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One input (H, W, C), whose rows are the reduced axis "r". Raises ValueError for another H or W."""
+        ((rows, cols, channels),) = inputs
+        if self.kernel_shape != (rows, cols) or self.out_channels < 1:
+            raise ValueError(
+                f"{self.out_channels} channels of kernel {self.kernel_shape} do not take ({rows}, {cols})"
+            )
+        axes = (
+            Axis("k", self.out_channels),
+            Axis("r", rows, AxisKind.REDUCED),
+            Axis("s", cols, AxisKind.REDUCED),
+            Axis("c", channels, AxisKind.REDUCED),
+        )
+        read = Index.of(r=1), Index.of(s=1), Index.of(c=1)
+        write = Index.of(), Index.of(), Index.of(k=1)
+        return LoopNest(axes, (read,), write, multiplies=True)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does."""
+        return by_rows_kernel(self, operator, inputs[0], output)

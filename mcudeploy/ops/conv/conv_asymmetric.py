@@ -1,0 +1,111 @@
+"""The C kernels of int8 convolutions whose weights take nine bits, as uint8 less a zero point does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
+from mcudeploy.ops import requantize
+from mcudeploy.ops.common import OFFSET_BYTES, merged
+from mcudeploy.ops.conv import conv_counts
+from mcudeploy.ops.conv.conv_constants import ConvConstants
+from mcudeploy.ops.conv.conv_counts_f32 import depthwise
+from mcudeploy.ops.conv.conv_twice import is_depthwise
+from mcudeploy.ops.conv.packing import GROUP, by_tap, padded
+from mcudeploy.ops.conv.windows import group_fields, window_fields
+
+if TYPE_CHECKING:
+    from mcudeploy.ops.conv.conv import Conv2d
+
+
+def is_asymmetric(operator: Operator) -> bool:
+    """Whether the weights of a convolution of integers take nine bits."""
+    weights = operator.constants.get("weights")
+    return weights is not None and weights.dtype == np.int16
+
+
+def asymmetric_kernel(
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """conv2d_s8_asymmetric or dwconv2d_s8_asymmetric. `constants` have int16 weights of any nine bits."""
+    small, offsets = in_bytes(constants)
+    zero_point = requantize.quantization_of(source).zero_point
+    rounding: dict[str, ParamValue] = {"quant.left_shift": 0} | numbers
+    fields = window_fields(conv, source, output)
+    scratch = conv.kernel_shape[0] * OFFSET_BYTES
+    if is_depthwise(conv, source.shape[2]):
+        fields["multiplier"] = conv.out_channels // source.shape[2]
+        unfolded = _unfolded(constants, zero_point)
+        arrays: dict[str, ParamValue] = {
+            "weights": by_tap(small.weights),
+            "offsets": offsets,
+            "bias": unfolded,
+            "multipliers": constants.multipliers,
+            "exponents": constants.exponents,
+        }
+        params = arrays | fields | {"input_zero_point": zero_point} | rounding
+        counts = depthwise(fields, eights=False)
+        return KernelCall("dwconv2d_s8_asymmetric", params, scratch, form=_form(conv), counts=counts)
+    group_inputs = source.shape[2] // conv.groups
+    values = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
+    fields |= group_fields(conv, source) | {
+        "window_values": values,
+        "patch_groups": -(-values // GROUP),
+        "input_zero_point": zero_point,
+    }
+    packed = small.packed_fours(runs=1, groups=conv.groups)
+    params = packed | {"offsets": offsets, "exponents": constants.exponents} | fields | rounding
+    products = conv_counts.deep(fields)
+    windows = output.shape[1] * conv.groups
+
+    def counts_of(rows: Interval) -> Counts:
+        gathered = len(rows) * windows
+        offset = {"windows": gathered, "summed": gathered * values, "offsets": gathered * len(offsets)}
+        return merged(products(rows), offset)
+
+    scratch += padded(values, GROUP)
+    return KernelCall("conv2d_s8_asymmetric", params, scratch, form=_form(conv), counts=counts_of)
+
+
+def in_bytes(constants: ConvConstants) -> tuple[ConvConstants, NDArray[np.int16]]:
+    """Constants with int8 weights, and an offset for each channel, whose sum are the int16 weights.
+
+    Raises ValueError if the weights of a channel take more than 8 bits, or sums could exceed 32 bits.
+    """
+    weights, offsets = _in_bytes(constants.weights)
+    small = replace(constants, weights=weights)
+    _require_range(small, offsets)
+    return small, offsets
+
+
+def _require_range(constants: ConvConstants, offsets: NDArray[np.int16]) -> None:
+    """Raise ValueError if products with bytes, or those with the offset, could exceed 32 bits on the way."""
+    rows = np.abs(constants.weights.reshape(len(offsets), -1).astype(np.int64))
+    parts = rows.sum(axis=1) + rows.shape[1] * np.abs(offsets.astype(np.int64))
+    if np.any(np.abs(constants.bias.astype(np.int64)) + 256 * parts > requantize.INT32_MAX):
+        raise ValueError("its sums could exceed 32 bits: convert the model with int8 weights")
+
+
+def _form(conv: Conv2d) -> str:
+    return "twice" if conv.rounding == "tflite" else "once"
+
+
+def _in_bytes(weights: NDArray[np.int16]) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
+    """Weights [K, ...] as int8 and an offset for each channel, whose sum they are."""
+    rows = weights.reshape(len(weights), -1)
+    offsets = (rows.min(axis=1) + 128).astype(np.int16)
+    if np.any(rows.max(axis=1) - offsets > 127):
+        raise ValueError("the weights of a channel take more than 8 bits")
+    return (rows - offsets[:, None]).astype(np.int8).reshape(weights.shape), offsets
+
+
+def _unfolded(constants: ConvConstants, zero_point: int) -> NDArray[np.int32]:
+    """The bias without the input's zero point, which the depthwise kernel takes from each value."""
+    sums = constants.weights.reshape(len(constants.weights), -1).sum(axis=1, dtype=np.int64)
+    return np.asarray(constants.bias.astype(np.int64) + zero_point * sums, np.int32)

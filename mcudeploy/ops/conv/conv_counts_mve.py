@@ -1,0 +1,231 @@
+"""Loop counts of the convolution kernels for cores with vectors; see conv_counts.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, CountsOf
+from mcudeploy.ops.common import merged, scaled
+from mcudeploy.ops.conv.conv_counts import Fields, window_rows
+from mcudeploy.ops.conv.packing import VECTOR
+from mcudeploy.ops.conv.windows import Windows
+
+_POINTERS = 4
+"""Pointers to taps in a vector."""
+
+
+def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
+    """Numbers of blocks by their pixels, at most `most`; see mcud_vector_next_pixels."""
+    blocks = dict.fromkeys(range(most, 0, -1), 0)
+    blocks[most], left = divmod(pixels, most)
+    if most == 3 and left == 1 and pixels > 1:
+        blocks[3], blocks[2], left = blocks[3] - 1, 2, 0
+    if left:
+        blocks[left] += 1
+    return blocks
+
+
+def pointwise(fields: Fields) -> CountsOf:
+    """conv2d_s8_1x1_mve: pixels of all rows, three or two at a time, in place."""
+    channels, depth = fields["dims.output_channels"], fields["dims.input_channels"]
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * fields["dims.output_cols"]
+        products = _multiplied(pixel_blocks(pixels, 3), channels, depth)
+        return {"calls": 1, "rows": len(rows), "pixels": pixels} | products
+
+    return counts
+
+
+def general(fields: Fields) -> CountsOf:
+    """conv2d_s8_mve: windows are gathered, those in the padding singly, and multiplied."""
+    return gathered(fields, _multiplied)
+
+
+def gathered(fields: Fields, multiplied: Callable[[dict[int, int], int, int], Counts]) -> CountsOf:
+    """The loops of conv2d_s8_gathered.h; `multiplied` counts those of blocks of pixels, by channels and
+    depth.
+    """
+    windows = Windows(fields)
+    kernel_rows, values = fields["window.kernel_rows"], fields["group_inputs"]
+    inner = fields["end_inside"] - fields["first_inside"]
+    patch, pixels_at_once = _vectors(fields["patch_values"]), fields["pixels"]
+
+    def copies(columns: range) -> Counts:
+        found: list[Counts] = []
+        for col in columns:
+            taps = int(windows.cols[col])
+            runs, size = (1, taps * values) if fields["in_runs"] else (taps, values)
+            found.append({"copies": runs, "copied": runs * _vectors(size), "lines": 1})
+        return merged({"copies": 0, "copied": 0, "lines": 0}, *found)
+
+    anywhere = copies(range(windows.outputs))
+    within = copies(range(fields["first_inside"], fields["end_inside"]))
+    around = {name: anywhere[name] - within[name] for name in anywhere}
+
+    def counts(rows: Interval) -> Counts:
+        inside = windows.rows(rows)
+        whole = int((inside == kernel_rows).sum())
+        part = int(inside.sum()) - whole * kernel_rows
+        pixels = len(rows) * windows.outputs
+        joined = whole * inner
+        products = multiplied(
+            pixel_blocks(pixels, pixels_at_once), fields["group_outputs"], fields["patch_values"]
+        )
+        each: list[Counts] = [
+            window_rows(windows, rows),
+            scaled(around, whole * kernel_rows),
+            scaled(anywhere, part),
+            {"border": pixels - joined, "filled": (pixels - joined) * patch},
+            {"inner": joined, "inner_lines": joined * kernel_rows},
+            {"inner_vectors": joined * kernel_rows * _vectors(fields["row_values"])},
+            {"takes": -(-joined // pixels_at_once) + whole * int(inner > 0)},
+            products,
+        ]
+        return {"calls": 1, "groups": fields["groups"]} | scaled(merged(*each), fields["groups"])
+
+    return counts
+
+
+def full(fields: Fields) -> CountsOf:
+    """conv2d_s8_full_mve: every row by every two channels."""
+    pairs, rows = -(-fields["output_channels"] // 2), fields["input_rows"]
+    lines = pairs * rows
+    vectors = lines * _vectors(fields["row_values"])
+    return lambda _: {"calls": 1, "pairs": pairs, "lines": lines, "vectors": vectors}
+
+
+def by_rows(fields: Fields, input_rows: int) -> CountsOf:
+    """conv2d_s8_by_rows_mve: the first rows begin the sums, the last ones end them."""
+    outputs = fields["output_channels"]
+    pairs = -(-outputs // 2)
+
+    def counts(rows: Interval) -> Counts:
+        lines = len(rows) * pairs
+        begun = {"begun": pairs} if rows.lo == 0 else {}
+        ended = {"ended": outputs} if rows.hi == input_rows else {}
+        vectors = lines * _vectors(fields["row_values"])
+        return {"calls": 1, "rows": len(rows), "lines": lines, "vectors": vectors} | begun | ended
+
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class TapLists:
+    """The lists of taps of dwconv2d_s8_taps.h: windows inside the input share one in each row."""
+
+    windows: Windows
+    kernel_rows: int
+    kernel_cols: int
+    inner: int
+    """Output columns whose windows have no padding on the left and right."""
+
+    @classmethod
+    def of(cls, fields: Fields) -> TapLists:
+        """Return those of a call."""
+        inner = fields["end_inside"] - fields["first_inside"]
+        return cls(Windows(fields), fields["window.kernel_rows"], fields["window.kernel_cols"], inner)
+
+    @property
+    def taps(self) -> int:
+        """The taps of a window."""
+        return self.kernel_rows * self.kernel_cols
+
+    def whole(self, rows: Interval) -> int:
+        """Return the number of rows whose windows have no padding above and below."""
+        return int((self.windows.rows(rows) == self.kernel_rows).sum())
+
+    def counts(self, rows: Interval) -> Counts:
+        """Return the counts of the lists."""
+        whole, outputs = self.whole(rows), self.windows.outputs
+        lists = whole * (outputs - self.inner + min(self.inner, 1)) + (len(rows) - whole) * outputs
+        return window_rows(self.windows, rows) | {
+            "calls": 1,
+            "lists": lists,
+            "list_rows": lists * self.kernel_rows,
+            "list_vectors": lists * self.kernel_rows * -(-self.kernel_cols // _POINTERS),
+        }
+
+
+def depthwise(fields: Fields) -> CountsOf:
+    """dwconv2d_s8_mve: windows inside the input share a list of taps; a vector holds several of few
+    channels.
+    """
+    tap_lists = TapLists.of(fields)
+    taps, channels, at_once = tap_lists.taps, fields["dims.channels"], fields["pixels"]
+    inner = tap_lists.inner
+
+    def products(windows_made: int, pixels: int) -> Counts:
+        if windows_made * pixels == 0:
+            return {}
+        blocks = windows_made * _vectors(pixels * channels)
+        ragged = windows_made * int(pixels * channels % VECTOR > 0)
+        return {
+            "runs": 1,
+            "ragged_runs": int(ragged > 0),
+            "ragged": ragged,
+            "windows": windows_made,
+            "blocks": blocks,
+            "pairs": blocks * (taps // 2),
+            "odd": blocks * (taps % 2),
+        }
+
+    alone = products(1, 1)
+    together = merged(products(inner // at_once, at_once), products(1, inner % at_once))
+
+    def counts(rows: Interval) -> Counts:
+        listed, whole = tap_lists.counts(rows), tap_lists.whole(rows)
+        ones = listed["lists"] - (whole if inner else 0)
+        return listed | merged(scaled(alone, ones), scaled(together, whole))
+
+    return counts
+
+
+def by_four_rows(fields: Fields) -> CountsOf:
+    """dwconv2d_s8_rows_mve: of parts of the columns, blocks of rows are interleaved and multiplied."""
+    stride, cols, most_cols = fields["window.stride_cols"], fields["dims.output_cols"], fields["most_outputs"]
+    widths = [min(most_cols, cols - col) for col in range(0, cols, most_cols)]
+    lefts = [part * most_cols * stride - fields["window.pad_left"] for part in range(len(widths))]
+    spans = [(left, left + (width - 1) * stride + 3) for left, width in zip(lefts, widths, strict=True)]
+    inside = sum(max(0, min(right, fields["dims.input_cols"]) - max(0, left)) for left, right in spans)
+    step, pair = (2, 2 if fields["window.stride_rows"] == 1 else 1) if stride == 1 else (4, 1)
+    channels, most_blocks = fields["dims.channels"], fields["most_blocks"]
+    sixteens = _vectors(channels)
+
+    def counts(rows: Interval) -> Counts:
+        pairs, singles = divmod(len(rows), pair)
+        blocks = pairs + singles
+        most = max(1, min(pairs, most_blocks))
+        calls = -(-pairs // most) + singles
+        return {
+            "calls": 1,
+            "parts": len(widths),
+            "blocks": blocks * len(widths),
+            "groups": calls * sixteens * len(widths),
+            "columns": blocks * sixteens * inside,
+            "channels": calls * channels * len(widths),
+            "rows": blocks * channels * len(widths),
+            "steps": blocks * channels * sum(width // step for width in widths),
+            "rests": blocks * channels * sum(width % step > 0 for width in widths),
+        }
+
+    return counts
+
+
+def _vectors(values: int) -> int:
+    return -(-values // VECTOR)
+
+
+def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
+    """Counts of blocks of pixels by four channels at a time; an incomplete last four is copied."""
+    fours = -(-channels // 4)
+    counts: Counts = {"blocks": sum(blocks.values())}
+    if channels % 4:
+        counts["copied_pixels"] = sum(pixels * times for pixels, times in blocks.items())
+    if depth <= VECTOR:
+        return counts | {"shallow": counts["blocks"] * fours}
+    for pixels, times in blocks.items():
+        counts |= {f"fours_{pixels}": times * fours, f"vectors_{pixels}": times * fours * _vectors(depth)}
+    return counts

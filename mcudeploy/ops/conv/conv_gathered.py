@@ -1,0 +1,73 @@
+"""Convolutions by vectors: windows are gathered, those of one to three pixels, and multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import CountsOf, KernelCall, ParamValue
+from mcudeploy.ops.common import OFFSET_BYTES
+from mcudeploy.ops.conv.conv_constants import without
+
+Params = dict[str, ParamValue]
+
+_PIXELS = 3
+"""Pixels multiplied at a time."""
+_MOST_GATHERED_BYTES = 2048
+"""Limit in bytes of the windows of these pixels; if windows are deeper, the kernel takes fewer pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorKernel:
+    """A kernel of conv2d_s8_gathered.h: its name, the instructions it needs, and the counts of its loops."""
+
+    name: str
+    isa: Isa
+    counts: Callable[[Mapping[str, Any]], CountsOf]
+
+
+def gathered(
+    kernel: VectorKernel,
+    records: NDArray[np.int32],
+    fields: Params,
+    numbers: Params,
+    shape: tuple[int, ...],
+) -> tuple[KernelCall, ...]:
+    """Return a call for each number of pixels, the usual one first; `shape` is that of the weights."""
+    _, *kernel_shape, _ = shape
+    patch, groups = prod(shape[1:]), fields["groups"]
+    assert isinstance(groups, int)
+    in_runs = kernel_shape[1] == 1 or (groups == 1 and fields["window.dilation_cols"] == 1)
+    inside = columns_inside(fields) if in_runs else {"first_inside": 0, "end_inside": 0}
+    facts = {
+        "row_values": patch // kernel_shape[0],
+        "group_words": records.size // groups,
+        "in_runs": int(in_runs),
+    } | inside
+    zero_point = {"input_zero_point": fields["input_zero_point"]}
+
+    def by(pixels: int) -> KernelCall:
+        own = {"patch_values": patch, "pixels": pixels} | facts | zero_point
+        known = without(fields, *zero_point) | own
+        params = {"packed_weights": records, **known, **numbers}
+        scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch
+        counts = kernel.counts(known)
+        return KernelCall(kernel.name, params, scratch, form=str(pixels), isa=kernel.isa, counts=counts)
+
+    usual = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
+    return by(usual), *(by(pixels) for pixels in range(_PIXELS, 0, -1) if pixels != usual)
+
+
+def columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
+    """The output columns whose windows have no padding on the left and right."""
+    pad, step, outputs = fields["window.pad_left"], fields["window.stride_cols"], fields["dims.output_cols"]
+    reach = (fields["window.kernel_cols"] - 1) * fields["window.dilation_cols"] + 1
+    last_start = fields["dims.input_cols"] - reach + pad  # from the first window's start
+    end = min(last_start // step + 1, outputs) if last_start >= 0 else 0
+    return {"first_inside": min(-(-pad // step), end), "end_inside": end}

@@ -1,0 +1,258 @@
+"""Selection of the C kernels of convolutions, and packing of their constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mcudeploy.ir import graph
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops import requantize
+from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
+from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_rvv, conv_wide
+from mcudeploy.ops.conv.conv_asymmetric import asymmetric_kernel, in_bytes, is_asymmetric
+from mcudeploy.ops.conv.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
+from mcudeploy.ops.conv.conv_twice import in_one_run, is_depthwise, twice_kernel
+from mcudeploy.ops.conv.dwconv_kernels import depthwise_kernel
+from mcudeploy.ops.conv.packing import GROUP, by_tap, padded
+from mcudeploy.ops.conv.windows import group_fields, window_fields
+from mcudeploy.ops.conv.winograd import winograd
+
+if TYPE_CHECKING:
+    from mcudeploy.ops.conv.channel_rows import Conv2dToRows
+    from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+
+_MOST_EXPANDED_BYTES = 1280
+"""Limit in bytes of the expanded windows of two pixels, unless a search weighs time against memory."""
+_SHORT_RUN = 8
+"""Float values in a contiguous run of a window's row up to which gathering it first takes less time."""
+MOST_GATHERED = 64
+"""Bytes of the values of a gathered float window; four of them lie in scratch."""
+_PIXELS = 3
+"""Pixels that a pointwise convolution takes at a time."""
+_EXPANDED_BYTES = 2
+"""Bytes of one int8 value in a block of pixels that is multiplied."""
+PAIR = 2
+"""Output channels multiplied with a block of pixels at a time."""
+
+
+def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+    """The C kernel of one convolution with its constants packed; see Conv2d.kernel."""
+    channels = source.shape[2]
+    check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels // conv.groups))
+    if source.dtype is graph.DType.FLOAT32:
+        return _float_kernel(conv, operator, source, output)
+    constants, numbers = numbers_of(conv, operator, source, output, conv.rounding)
+    if is_asymmetric(operator):
+        return asymmetric_kernel(conv, constants, numbers, source, output)
+    if conv.rounding == "tflite":
+        return twice_kernel(conv, constants, numbers, source, output)
+    if is_depthwise(conv, channels):
+        return depthwise_kernel(conv, constants, numbers, source, output)
+    if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
+        fields = _full_fields(conv, source)
+        arrays = constants.packed_fours(runs=source.shape[0])
+        others = [
+            conv_mve.full(constants, numbers, fields, source.shape[0]),
+            conv_rvv.full(constants, numbers, fields),
+        ]
+        if source.shape[0] == 1:  # a row is a pixel
+            others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
+            others.append(conv_rvv.pointwise(constants, numbers, _pixel_fields(conv, source)))
+            others += conv_dual.pixels(constants, numbers, _pixel_fields(conv, source))
+        params, counts = arrays | fields | numbers, conv_counts.full(fields)
+        return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
+    if _is_pointwise(conv):
+        fields = {
+            "dims.input_channels": channels,
+            "dims.output_cols": output.shape[1],
+            "dims.output_channels": conv.out_channels,
+            "groups": -(-channels // GROUP),
+            "stride_rows": conv.stride[0],
+            "pixel_step": conv.stride[1] * channels,
+        }
+        scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
+        arrays = constants.packed(runs=1, block=PAIR)
+        vectors = [by.pointwise(constants, numbers, without(fields, "groups")) for by in (conv_mve, conv_rvv)]
+        wide = conv_wide.pointwise(constants, numbers, fields)
+        params = constants.packed_fours(runs=1) | without(fields, "groups") | numbers
+        direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
+        dual = conv_dual.pixels(constants, numbers, without(fields, "groups"))
+        params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
+        return KernelCall(
+            "conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, *vectors, *wide, *dual)
+        )
+    return _general_kernel(conv, constants, numbers, source, output)
+
+
+def _general_kernel(
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """conv2d_s8 and conv2d_s8_deep, the latter first if the other's expanded windows are large."""
+    kernel_rows, kernel_cols = conv.kernel_shape
+    group_inputs = source.shape[2] // conv.groups
+    offsets = kernel_rows * OFFSET_BYTES
+    fields = window_fields(conv, source, output) | group_fields(conv, source)
+    zero_point: dict[str, ParamValue] = {"input_zero_point": requantize.quantization_of(source).zero_point}
+    vectors = [
+        call for by in (conv_mve, conv_rvv) for call in by.general(constants, numbers, fields | zero_point)
+    ]
+    one_run = in_one_run(conv)
+    row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
+    patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
+    expanded = constants.packed(runs=kernel_rows * row_runs, block=PAIR, groups=conv.groups)
+    runs = {"row_runs": row_runs, "run_values": run_values, "patch_groups": patch_groups}
+    tail = run_values if one_run and group_inputs % GROUP else 0
+
+    def by(pixels: int) -> KernelCall:
+        params = expanded | fields | runs | {"most_pixels": pixels} | zero_point | numbers
+        scratch = offsets + pixels * patch_groups * GROUP * _EXPANDED_BYTES + tail
+        return KernelCall("conv2d_s8", params, scratch, form=str(pixels), counts=conv_counts.general(params))
+
+    window_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
+    params = constants.packed_fours(runs=1, groups=conv.groups) | fields
+    params |= {"patch_groups": window_groups} | zero_point | numbers
+    deep = KernelCall(
+        "conv2d_s8_deep", params, offsets + window_groups * GROUP, counts=conv_counts.deep(params)
+    )
+    odd_row = output.shape[1] % 2 == 1 and output.shape[1] > 1
+    calls = [by(3), by(2)] if odd_row else [by(2), by(3)]
+    is_large = 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES
+    first, *others = [deep, *calls] if is_large else [*calls, deep]
+    wide = conv_wide.general(constants, calls[0]) + conv_wide.first(constants, numbers, fields | zero_point)
+    by_tiles = winograd(conv, constants, numbers, source, output)
+    return replace(first, others=(*others, *vectors, *wide, *by_tiles))
+
+
+def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+    """The float32 kernels."""
+    channels = source.shape[2]
+    constants, numbers = numbers_of(conv, operator, source, output)
+    if is_depthwise(conv, channels):
+        return _float_depthwise(conv, constants, numbers, source, output)
+    if _is_pointwise(conv):
+        pixels = {
+            "dims.input_channels": channels,
+            "dims.output_cols": output.shape[1],
+            "dims.output_channels": conv.out_channels,
+            "stride_rows": conv.stride[0],
+            "pixel_step": conv.stride[1] * channels,
+            "rows_join": int(conv.stride == (1, 1)),
+        }
+        call = KernelCall("conv2d_f32_1x1", pixels | numbers, counts=conv_counts_f32.pointwise(pixels))
+        return _with_weights(call, constants)
+    if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
+        full = _full_fields(conv, source)
+        scratch, counts = source.shape[0] * OFFSET_BYTES, conv_counts_f32.full(full)
+        call = KernelCall("conv2d_f32_full", full | numbers, scratch, counts=counts)
+        return _with_weights(call, constants)
+    group_inputs = channels // conv.groups
+    fields = window_fields(conv, source, output) | group_fields(conv, source)
+    offsets = conv.kernel_shape[0] * OFFSET_BYTES
+    one_run = in_one_run(conv)
+    general_fields = fields | {"one_run": int(one_run)}
+    counts = conv_counts_f32.general(general_fields)
+    general = KernelCall("conv2d_f32", general_fields | numbers, offsets, counts=counts)
+    general = _with_weights(general, constants, conv.groups)
+    run = group_inputs * (conv.kernel_shape[1] if one_run else 1)
+    patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
+    if run > _SHORT_RUN or patch > MOST_GATHERED:
+        return general
+    fields |= {"patch_values": patch}
+    scratch = offsets + FOUR * patch * source.dtype.size_bytes
+    params = constants.packed_floats(conv.groups) | fields | numbers
+    counts = conv_counts_f32.patches(fields)
+    return KernelCall("conv2d_f32_gathered", params, scratch, counts=counts, others=general.others)
+
+
+def _float_depthwise(
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """The float32 kernels of depthwise convolutions."""
+    multiplier = conv.out_channels // source.shape[2]
+    fields = window_fields(conv, source, output) | {"multiplier": multiplier}
+    scratch = conv.kernel_shape[0] * OFFSET_BYTES
+    form = "multiplied" if multiplier > 1 else ""  # it takes another path
+    arrays: dict[str, ParamValue] = {"weights": by_tap(constants.reals()), "bias": constants.bias}
+    counts = conv_counts_f32.depthwise(fields, eights=multiplier == 1)
+    call = KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, form=form, counts=counts)
+    if constants.scale is None:
+        return call
+    arrays = {"weights": by_tap(constants.weights), "scale": constants.scale, "bias": constants.bias}
+    counts = conv_counts_f32.depthwise(fields, eights=False)
+    other = KernelCall("dwconv2d_f32_s8w", arrays | fields | numbers, scratch, counts=counts)
+    return replace(call, others=(other,))
+
+
+def _with_weights(call: KernelCall, constants: ConvConstants, groups: int = 1) -> KernelCall:
+    """The call of a float kernel with its weights; int8 ones are widened here, or by a variant as it runs."""
+    plain = replace(call, params=constants.packed_floats(groups) | dict(call.params))
+    if constants.scale is None:
+        return plain
+    params = constants.packed_scaled(groups) | dict(call.params)
+    return replace(plain, others=(replace(call, kernel=f"{call.kernel}_s8w", params=params),))
+
+
+def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+    """The kernel that reads its input by rows; see Conv2dByRows.kernel."""
+    rows, cols, channels = source.shape
+    check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels))
+    constants, numbers = numbers_of(conv, operator, source, output)
+    fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
+    if source.dtype is graph.DType.FLOAT32:
+        counts, state = conv_counts_f32.by_rows(fields, rows), padded(conv.out_channels, FOUR) * SUM_BYTES
+        call = KernelCall("conv2d_f32_by_rows", fields | numbers, state_bytes=state, counts=counts)
+        return _with_weights(call, constants)
+    counts = conv_counts.by_rows(fields, rows)
+    if is_asymmetric(operator):
+        constants, offsets = in_bytes(constants)
+        params = constants.packed_fours(runs=rows) | {"offsets": offsets} | fields | numbers
+        state, counts = (conv.out_channels + 1) * SUM_BYTES, conv_counts.with_total(counts, fields)
+        return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, form="asymmetric", counts=counts)
+    vectors = tuple(by.by_rows(constants, numbers, fields, rows) for by in (conv_mve, conv_rvv))
+    state = conv.out_channels * SUM_BYTES
+    params = constants.packed_fours(runs=rows) | {"offsets": None} | fields | numbers
+    return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=vectors)
+
+
+def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+    """The kernel whose output channels are rows; see Conv2dToRows.kernel."""
+    channels = source.shape[2]
+    check_constants(operator, (conv.rows * conv.channels, 1, 1, channels))
+    constants, numbers = numbers_of(conv, operator, source, output)
+    fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": conv.channels}
+    if source.dtype is graph.DType.FLOAT32:
+        call = KernelCall("conv2d_f32_to_rows", fields | numbers, counts=conv_counts_f32.to_rows(fields))
+        return _with_weights(call, constants, conv.rows)
+    arrays = constants.packed_fours(runs=1, groups=conv.rows)
+    fields["row_words"] = conv.channels * (2 + -(-channels // GROUP))
+    return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers, counts=conv_counts.to_rows(fields))
+
+
+def is_plain(conv: Conv2d) -> bool:
+    """Whether there is no padding, no dilation, and one group."""
+    return conv.pads == (0, 0, 0, 0) and conv.dilation == (1, 1) and conv.groups == 1
+
+
+def _is_pointwise(conv: Conv2d) -> bool:
+    return conv.kernel_shape == (1, 1) and conv.pads == (0, 0, 0, 0) and conv.groups == 1
+
+
+def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+    return {
+        "input_rows": source.shape[0],
+        "row_values": source.shape[1] * source.shape[2],
+        "output_channels": conv.out_channels,
+    }
+
+
+def _pixel_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+    values = source.shape[1] * source.shape[2]
+    return {
+        "dims.input_channels": values,
+        "dims.output_cols": 1,
+        "dims.output_channels": conv.out_channels,
+        "stride_rows": 1,
+        "pixel_step": values,
+    }

@@ -1,0 +1,88 @@
+"""The C kernels of int8 convolutions for cores with vectors (Arm's MVE), with their constants packed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops.common import SUM_BYTES
+from mcudeploy.ops.conv import conv_counts_mve
+from mcudeploy.ops.conv.conv_constants import ConvConstants
+from mcudeploy.ops.conv.conv_gathered import VectorKernel, columns_inside, gathered
+from mcudeploy.ops.conv.packing import (
+    VECTOR,
+    pack_blocks,
+    pack_records,
+    pack_vector_fours,
+    pack_vector_taps,
+    padded,
+)
+
+Params = dict[str, ParamValue]
+
+_PAIR = 2
+"""Output channels multiplied with pixels at a time."""
+_GENERAL = VectorKernel("conv2d_s8_mve", Isa.MVE, conv_counts_mve.general)
+
+
+def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
+    """conv2d_s8_1x1_mve; `fields` belong to conv2d_s8_1x1, without its groups."""
+    params: Params = {"packed_weights": _fours(constants), **fields, **numbers}
+    return KernelCall("conv2d_s8_1x1_mve", params, isa=Isa.MVE, counts=conv_counts_mve.pointwise(fields))
+
+
+def general(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+    """conv2d_s8_mve by one to three pixels; `fields` are shared by conv2d_s8 and conv2d_s8_deep."""
+    groups = fields["groups"]
+    assert isinstance(groups, int)
+    return gathered(_GENERAL, _fours(constants, groups), fields, numbers, constants.weights.shape)
+
+
+def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
+    """conv2d_s8_full_mve; `fields` belong to conv2d_s8_full, which reads `rows` rows."""
+    params = _records(constants, rows) | fields | numbers
+    return KernelCall("conv2d_s8_full_mve", params, isa=Isa.MVE, counts=conv_counts_mve.full(fields))
+
+
+def by_rows(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:
+    """conv2d_s8_by_rows_mve; `fields` belong to conv2d_s8_by_rows, which reads `rows` rows."""
+    outputs = padded(len(constants.weights), _PAIR)
+    params = _records(constants, rows) | fields | {"padded_outputs": outputs} | numbers
+    state = outputs * SUM_BYTES
+    counts = conv_counts_mve.by_rows(fields, rows)
+    return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, isa=Isa.MVE, counts=counts)
+
+
+def depthwise(
+    constants: ConvConstants, numbers: Params, fields: Params, padding: NDArray[np.int8], scratch_bytes: int
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_mve; `fields` and scratch belong to dwconv2d_s8.
+
+    Empty if the sum of two taps' products could be 2^15: both weights would need to be -128.
+    """
+    weights = constants.weights.reshape(len(constants.weights), -1)
+    lowest = weights == np.iinfo(np.int8).min
+    if np.any(lowest[:, :-1] & lowest[:, 1:]):
+        return ()
+    assert constants.multipliers is not None
+    pixels = max(1, VECTOR // len(weights)) if fields["window.stride_cols"] == 1 else 1
+    records = pack_vector_taps(
+        np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
+    )
+    arrays: Params = {"packed_weights": records, "padding": padding}
+    params = arrays | fields | columns_inside(fields) | {"pixels": pixels} | numbers
+    counts = conv_counts_mve.depthwise(params)
+    return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, isa=Isa.MVE, counts=counts),)
+
+
+def _fours(constants: ConvConstants, groups: int = 1) -> NDArray[np.int32]:
+    assert constants.multipliers is not None
+    return pack_vector_fours(constants.bias, constants.weights, constants.multipliers, groups)
+
+
+def _records(constants: ConvConstants, runs: int) -> dict[str, NDArray[np.int32]]:
+    assert constants.multipliers is not None
+    weights = pack_blocks(constants.weights, 1, runs, _PAIR, VECTOR)
+    return {"packed_weights": pack_records(constants.bias, weights, constants.multipliers, 1, _PAIR)}

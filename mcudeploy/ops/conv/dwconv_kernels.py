@@ -1,0 +1,132 @@
+"""Selection of the C kernels of int8 depthwise convolutions, and packing of their constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.graph import Tensor
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ops import requantize
+from mcudeploy.ops.common import OFFSET_BYTES
+from mcudeploy.ops.conv import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, conv_rvv
+from mcudeploy.ops.conv.conv_constants import FOUR, ConvConstants, without
+from mcudeploy.ops.conv.packing import by_tap, padded
+from mcudeploy.ops.conv.windows import window_fields, with_one_depth
+
+if TYPE_CHECKING:
+    from mcudeploy.ops.conv.conv import Conv2d
+
+_TAP_BYTES = 8
+"""Bytes of one tap in the lists of the depthwise kernels: two words, or a pointer."""
+_MOST_STRIDE = 2
+_MOST_OUTPUTS = 32
+"""Outputs in a row that dwconv2d_s8_rows takes at a time: more need more scratch, and save little."""
+_PAIR_COLUMN_BYTES = 32
+"""Bytes of an expanded column of four rows and four channels."""
+_PAIRED_COLS = (5, 7)
+"""Columns of the windows of dwconv2d_s8_pairs."""
+_MOST_PAIRED_ROWS = 16
+"""Rows of the windows of dwconv2d_s8_pairs."""
+_PAIRED_OUTPUTS = 24
+"""Outputs in a row that dwconv2d_s8_pairs takes at a time with a stride of 1."""
+_WINDOW_COLUMN_BYTES = 16
+"""Bytes of an expanded column of two rows and four channels."""
+_FOUR_ROWS_BYTES = 64
+"""Bytes of an interleaved column of four rows and 16 channels."""
+_MOST_BLOCKS = 8
+_MOST_COLUMNS = 36
+"""Interleaved columns of all blocks, but if one block has more."""
+
+
+def depthwise_kernel(
+    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """dwconv2d_s8, or dwconv2d_s8_multiplied if an input channel has several output channels."""
+    channels = source.shape[2]
+    zero_point = requantize.quantization_of(source).zero_point
+    taps = conv.kernel_shape[0] * conv.kernel_shape[1]
+    scratch = conv.kernel_shape[0] * OFFSET_BYTES + taps * _TAP_BYTES
+    fields = window_fields(conv, source, output)
+    if conv.out_channels > channels:
+        fields |= {"multiplier": conv.out_channels // channels, "input_zero_point": zero_point}
+        arrays = constants.arrays() | {"weights": by_tap(constants.weights)}
+        params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
+        return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
+    fields = with_one_depth(fields)
+    padding = np.full(channels, zero_point, np.int8)
+    arrays = constants.packed_taps() | {"padding": padding}
+    scratch += OFFSET_BYTES
+    vectors = [
+        *conv_mve.depthwise(constants, numbers, fields, padding, scratch),
+        conv_rvv.depthwise(constants, numbers, fields, padding, scratch),
+    ]
+    params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
+    by_rows = _by_rows(conv, constants, numbers, fields, padding)
+    by_pairs = _by_pairs(conv, constants, numbers, fields, zero_point)
+    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_rows, *by_pairs, *vectors))
+
+
+def _by_rows(
+    conv: Conv2d,
+    constants: ConvConstants,
+    numbers: dict[str, ParamValue],
+    fields: dict[str, ParamValue],
+    padding: NDArray[np.int8],
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_rows and dwconv2d_s8_rows_mve, if they support these windows."""
+    stride, cols = conv.stride[1], fields["dims.output_cols"]
+    small = conv.kernel_shape == (3, 3) and conv.dilation == (1, 1) and stride <= _MOST_STRIDE
+    if not small or numbers["quant.left_shift"] != 0:
+        return ()
+    assert isinstance(cols, int)
+    most = min(cols, padded(-(-cols // -(-cols // _MOST_OUTPUTS)), FOUR))
+    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    shared = without(fields, *fixed) | {"most_outputs": most}
+    own = shared | {"input_zero_point": int(padding[0])}
+    params = constants.packed_row_pairs() | own | numbers
+    scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
+    counts = conv_counts_pairs.by_row_pairs(params)
+    by_pairs = KernelCall("dwconv2d_s8_rows", params, scratch, form=str(stride), counts=counts)
+    step = 2 if stride == 1 else FOUR
+    columns = padded(most, step) * stride + 2
+    blocks = min(_MOST_BLOCKS, max(1, _MOST_COLUMNS // columns))
+    arrays = constants.packed_four_rows() | {"padding": padding}
+    params = arrays | shared | {"most_blocks": blocks, "columns": columns} | numbers
+    vectors = KernelCall(
+        "dwconv2d_s8_rows_mve",
+        params,
+        blocks * columns * _FOUR_ROWS_BYTES,
+        form=str(stride),
+        isa=Isa.MVE,
+        counts=conv_counts_mve.by_four_rows(params),
+    )
+    return by_pairs, vectors
+
+
+def _by_pairs(
+    conv: Conv2d,
+    constants: ConvConstants,
+    numbers: dict[str, ParamValue],
+    fields: dict[str, ParamValue],
+    zero_point: int,
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_pairs, if it supports these windows."""
+    (rows, cols), stride = conv.kernel_shape, conv.stride[1]
+    small = cols in _PAIRED_COLS and rows <= _MOST_PAIRED_ROWS and stride <= _MOST_STRIDE
+    if not small or conv.dilation != (1, 1) or numbers["quant.left_shift"] != 0:
+        return ()
+    outputs = fields["dims.output_cols"]
+    assert isinstance(outputs, int)
+    parts = -(-outputs * stride // _PAIRED_OUTPUTS)
+    most = padded(-(-outputs // parts), FOUR)
+    others = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    own = {"kernel_rows": rows, "kernel_cols": cols, "most_outputs": most, "input_zero_point": zero_point}
+    params = constants.packed_pair_windows(stride) | without(fields, *others) | own | numbers
+    scratch = -(-rows // 2) * ((most - 1) * stride + cols) * _WINDOW_COLUMN_BYTES
+    counts = conv_counts_pairs.by_pair_windows(params)
+    form = f"{cols}by{stride}"
+    return (KernelCall("dwconv2d_s8_pairs", params, scratch, form=form, isa=Isa.DSP, counts=counts),)

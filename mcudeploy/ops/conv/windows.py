@@ -1,0 +1,96 @@
+"""Taps of windows inside the input, as the kernels count them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.graph import Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ParamValue
+from mcudeploy.ops.common import within
+
+if TYPE_CHECKING:
+    from mcudeploy.ops.conv.conv import Conv2d
+
+
+def sliding(
+    kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int], pads: tuple[int, ...]
+) -> dict[str, ParamValue]:
+    """The `window` of a kernel's parameters; `pads` begin with top and left."""
+    pairs = {"kernel": kernel, "stride": stride, "dilation": dilation}
+    fields = {
+        f"{name}_{along}": pair[at]
+        for name, pair in pairs.items()
+        for at, along in enumerate(("rows", "cols"))
+    }
+    return within("window", {**fields, "pad_top": pads[0], "pad_left": pads[1]})
+
+
+def window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
+    """The `dims` and the `window` of a convolution's parameters."""
+    dims = {
+        "input_rows": source.shape[0],
+        "input_cols": source.shape[1],
+        "input_channels": source.shape[2],
+        "output_cols": output.shape[1],
+        "output_channels": conv.out_channels,
+    }
+    return within("dims", dims) | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)
+
+
+def group_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+    """The groups of channels of a convolution's parameters."""
+    return {
+        "groups": conv.groups,
+        "group_inputs": source.shape[2] // conv.groups,
+        "group_outputs": conv.out_channels // conv.groups,
+    }
+
+
+def with_one_depth(fields: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """The parameters of a depthwise kernel, whose input and output have the same `dims.channels`."""
+    renamed = {"dims.input_channels": "dims.channels"}
+    return {renamed.get(name, name): it for name, it in fields.items() if name != "dims.output_channels"}
+
+
+class Windows:
+    """The windows of a kernel with these parameters, as counts of their taps inside the input."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+        self.outputs: int = fields["dims.output_cols"]
+
+    def rows(self, rows: Interval) -> NDArray[np.int64]:
+        """Number of rows of its windows inside the input, for each row of the output."""
+        return self._inside("rows", "top", np.arange(rows.lo, rows.hi))
+
+    @cached_property
+    def cols(self) -> NDArray[np.int64]:
+        """Number of columns of its windows inside the input, for each column of the output."""
+        return self._inside("cols", "left", np.arange(self.outputs))
+
+    @cached_property
+    def col_kinds(self) -> list[tuple[int, int]]:
+        """(taps, columns): the number of columns for each number of taps inside, if there are any."""
+        taps, columns = np.unique(self.cols[self.cols > 0], return_counts=True)
+        return list(zip(taps.tolist(), columns.tolist(), strict=True))
+
+    def _inside(self, along: str, before: str, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        size, count, step, stride = (
+            self._fields[f"{name}_{along}"]
+            for name in ("dims.input", "window.kernel", "window.dilation", "window.stride")
+        )
+        starts = positions * stride - self._fields[f"window.pad_{before}"]
+        return taps_inside(starts, size, count, step)
+
+
+def taps_inside(starts: NDArray[np.int64], size: int, kernel: int, dilation: int) -> NDArray[np.int64]:
+    """Number of the `kernel` taps, `dilation` apart, that lie in [0, size), for each start of a window."""
+    first = np.clip(-(starts // dilation), 0, kernel)
+    end = np.clip(-((starts - size) // dilation), 0, kernel)
+    return np.asarray(np.maximum(end - first, 0), np.int64)

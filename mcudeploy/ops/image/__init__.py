@@ -1,0 +1,1 @@
+"""Operators that sample images, and boxes in them."""

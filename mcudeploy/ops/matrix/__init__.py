@@ -1,0 +1,1 @@
+"""Matrix products and recurrent layers."""

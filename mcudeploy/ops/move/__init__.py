@@ -1,0 +1,1 @@
+"""Operators that move, copy or convert elements."""

@@ -1,0 +1,80 @@
+"""Kernel calls for some columns of one row, or some channels of its only pixel, by changed parameters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.ir.graph import Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ArrayPointer, KernelCall, ParamValue
+from mcudeploy.ops.conv.conv_constants import FOUR
+from mcudeploy.ops.conv.conv_kernels import PAIR
+from mcudeploy.ops.conv.packing import EIGHT, padded
+
+BY_WINDOWS = frozenset({
+    "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_wide",
+    "conv2d_f32", "conv2d_f32_gathered", "conv2d_f32_s8w",
+    "dwconv2d_s8", "dwconv2d_s8_pairs", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied", "dwconv2d_f32",
+    "dwconv2d_f32_s8w", "conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric",
+})  # fmt: skip
+"""Kernels whose windows begin `pad_left` to the left of an input row."""
+_BY_PAIRS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_wide"})
+"""Kernels whose records have two output channels, not four."""
+_BY_EIGHTS = frozenset({"conv2d_s8_1x1_dual"})
+"""Kernels whose records have eight output channels."""
+BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1", "conv2d_f32_1x1_s8w"}
+"""Kernels that advance by `pixel_step` values between pixels of an input row."""
+_BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w"}
+"""Kernels whose constants are stored by blocks of output channels, in sequence."""
+_UNPADDED = frozenset({"conv2d_s8_full", "conv2d_s8_1x1_direct"})
+"""Kernels whose last channels have records of one channel."""
+_BLOCKED = ("packed_weights", "weights", "scale", "bias")
+
+
+def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
+    """The step of the first cell of a part of a row, so that the part begins at a multiple of `part_bytes`; 0
+    if rows are not cut.
+    """
+    if output.shape[1] == 1:
+        if call.kernel in _BY_EIGHTS:
+            return EIGHT
+        return FOUR if call.kernel in _BY_CHANNELS else 0
+    if call.kernel not in BY_WINDOWS | BY_PIXELS:
+        return 0
+    return next(count for count in range(1, part_bytes + 1) if count * output.cell_bytes % part_bytes == 0)
+
+
+def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCall, int]:
+    """The call that computes only these cells of one row, its output beginning at the first of them, and the
+    number of values by which its input begins later.
+    """
+    if output.shape[1] == 1:
+        return replace(call, params=_channels(call, cells)), 0
+    params = dict(call.params) | {"dims.output_cols": len(cells)}
+    if call.kernel in BY_PIXELS:
+        return replace(call, params=params), cells.lo * _whole(call, "pixel_step")
+    first = cells.lo * _whole(call, "window.stride_cols")
+    params["window.pad_left"] = _whole(call, "window.pad_left") - first
+    return replace(call, params=params), 0
+
+
+def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
+    """The parameters for output channels from a multiple of four, or of a record's, onwards."""
+    block = PAIR if call.kernel in _BY_PAIRS else EIGHT if call.kernel in _BY_EIGHTS else FOUR
+    count = "dims.output_channels" if call.kernel in BY_PIXELS else "output_channels"
+    stored = _whole(call, count) if call.kernel in _UNPADDED else padded(_whole(call, count), block)
+    params = dict(call.params) | {count: len(channels)}
+    for name in _BLOCKED:
+        array = call.params.get(name)
+        if array is not None:
+            assert isinstance(array, np.ndarray)
+            params[name] = ArrayPointer(array, channels.lo * (array.size // stored))
+    return params
+
+
+def _whole(call: KernelCall, name: str) -> int:
+    value = call.params[name]
+    assert isinstance(value, int)
+    return value
