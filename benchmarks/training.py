@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 CASE = re.compile(r"(?P<model>.+?\.onnx)(:(?P<update>full|bias|(last|lora):\d+))?(:(?P<options>.*))?")
 ROWS = ("model", "update", "options", "arena", "parameters, sums", "rest", "flash", "cycles", "overhead")

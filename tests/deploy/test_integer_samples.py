@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.samples import NamedArray, load_samples

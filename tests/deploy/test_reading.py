@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Quantization, Tensor
 from mcudeploy.report.outputs import outputs, read_classes, require_classes
 from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing, Wanted, read_values

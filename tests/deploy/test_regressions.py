@@ -15,8 +15,8 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
 from mcudeploy.frontend.expose import quantizer_inputs
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import TIE_LSB, stored_ties
 from mcudeploy.verify.reference import Reference

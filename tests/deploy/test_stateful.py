@@ -22,7 +22,7 @@ from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
 from mcudeploy.extensions.several_boards.link import line_of
 from mcudeploy.extensions.several_boards.run import ChainRequest, plan_chain
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from evaluated_models import CLASSES, SIDE, Recogniser, recogniser
 
-from mcudeploy import frontend
 from mcudeploy.cli.main import cli
+from mcudeploy.frontend.load import load
 from mcudeploy.verify.data_faults import (
     InputFacts,
     InputTally,
@@ -76,7 +76,7 @@ def test_good_data_and_drawn_data_give_no_warning(made: Recogniser, tmp_path: Pa
 
 @pytest.mark.parametrize("float_io", [False, True])
 def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, made: Recogniser) -> None:
-    graph = frontend.load(made.int8, float_io)
+    graph = load(made.int8, float_io)
     (border,) = graph.own_inputs()
     levels = levels_of(graph, border)
     assert levels is not None and levels.most - levels.least == pytest.approx(255 * levels.step)
@@ -86,7 +86,7 @@ def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, made:
     tally.add(border, real)
     (facts,) = tally.facts()
     assert (facts.clipped, facts.values) == (4, SIDE * SIDE)
-    assert levels_of(frontend.load(made.float_model), border) is None
+    assert levels_of(load(made.float_model), border) is None
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_likely_cause(data: tuple[float, float], levels: Any, said: str) -> 
 def test_images_with_their_axes_in_the_other_order(made: Recogniser) -> None:
     rows, columns = np.mgrid[:24, :24] / 24
     image = np.stack([rows, 1 - columns, rows * columns], -1)
-    graph = frontend.load(made.int8)
+    graph = load(made.int8)
     (border,) = graph.own_inputs()
     planes = np.moveaxis(image, -1, 0)
     for shape, right, wrong in (((1, 3, 24, 24), planes, image), ((1, 24, 24, 3), image, planes)):

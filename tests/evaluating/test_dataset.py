@@ -12,7 +12,7 @@ from evaluated_models import CLASSES, SIDE, Recogniser, recogniser
 from mcudeploy.common.errors import UsageError
 from mcudeploy.extensions.evaluation.dataset import DataRequest, open_dataset
 from mcudeploy.extensions.evaluation.output_task import TaskChoice, choose_task
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import Graph
 
 

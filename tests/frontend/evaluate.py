@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.verify.reference import Reference

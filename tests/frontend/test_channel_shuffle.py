@@ -12,7 +12,7 @@ from evaluate import assert_same, kinds
 from onnx_files import Array, QuantizedModel, build, node, save
 from shuffle_net import X0_5, ShuffleNet, quantised
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.interval import Interval
 

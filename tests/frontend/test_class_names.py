@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.reader import read
 from mcudeploy.planner.plan_options import Options
 from tests import reports

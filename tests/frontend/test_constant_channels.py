@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mcudeploy.boards.board import load_board
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.lower.tidy_ranges import ranges_of
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_files import Array, build, node, save
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType
 from mcudeploy.verify.reference import Reference
 

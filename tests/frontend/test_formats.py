@@ -10,7 +10,7 @@ from onnx_files import build, node
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.formats import way_in
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 CONTENT = build([node("Relu", "x", "y")], {"x": np.ones((1, 2), np.float32)}, ["y"]).SerializeToString()
 

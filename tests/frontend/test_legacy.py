@@ -17,7 +17,7 @@ from onnx_files import build, node, save
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 
 X = np.random.default_rng(0).normal(size=(1, 3, 6, 6)).astype(np.float32)

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_files import QuantizedModel, build, node, save
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 X = np.zeros((1, 3, 6, 6), np.float32)
 

@@ -12,7 +12,7 @@ import pytest
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.ops.move.queue import Queue
 from mcudeploy.planner.plan_options import Options

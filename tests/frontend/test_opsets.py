@@ -12,7 +12,7 @@ from onnx import helper
 from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.passes.versions import OPSETS
 
 X = np.random.default_rng(0).normal(size=(1, 3, 6, 6)).astype(np.float32)

@@ -12,7 +12,7 @@ from fuzzing.generate import Trait, draw
 from onnx_files import build, node, save
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.model.model import load_model

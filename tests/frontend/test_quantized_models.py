@@ -10,7 +10,7 @@ import pytest
 from evaluate import assert_same, kinds, run
 from onnx_files import QuantizedModel, build, node, save
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType, Graph, Quantization
 
 RANDOM = np.random.default_rng(11)

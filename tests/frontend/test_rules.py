@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.model.model import load_model
 
 X = np.ones((1, 4, 6, 6), np.float32)

@@ -15,7 +15,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options

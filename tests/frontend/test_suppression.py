@@ -16,7 +16,7 @@ from mcudeploy import onnx_backend
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.samples import NamedArray
 from tests import reports

@@ -12,7 +12,7 @@ from onnx import helper
 from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError, Problem, causes
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 X = np.ones((1, 4, 6, 6), np.float32)
 W = np.ones((3, 4, 3, 3), np.float32)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.device.session import Session
 from mcudeploy.device.tile import Tile, TileTensor, pack
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval

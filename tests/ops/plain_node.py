@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import to_device
 

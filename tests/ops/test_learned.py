@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from single_node import normal
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 ROWS, WIDTH = 6, 5
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE", "BRANCH_EQ", "BRANCH_NEQ")

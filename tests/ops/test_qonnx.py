@@ -18,7 +18,7 @@ from onnxruntime import InferenceSession
 from single_node import bounded, seeds
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.parsing import with_data
 
 Array = NDArray[Any]

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from single_node import bounded, seeds
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 FLOAT = TensorProto.FLOAT
 

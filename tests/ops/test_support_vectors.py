@@ -12,7 +12,7 @@ from harness import check_against_onnx
 from onnx import TensorProto, helper
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 WIDTH = 5
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")

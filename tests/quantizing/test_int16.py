@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from small_floats import classifier, folder_of, images
 
-from mcudeploy import frontend
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.target import Target
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.difference import FLOAT_FLOOR, least_tolerance
@@ -178,7 +178,7 @@ CASES: dict[Callable[[QdqGraph], str], set[str]] = {
 def test_operators_are_within_a_step_of_onnx_runtime(make: Callable[[QdqGraph], str], tmp_path: Path) -> None:
     draft = QdqGraph()
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, make(draft))
-    graph = frontend.load(path)
+    graph = load(path)
     assert {it.op.kind for it in graph.operators} >= CASES[make]
     said = ("between int16 activations Sigmoid is computed in float32",) if make is in_float else ()
     assert graph.notes == said
@@ -199,7 +199,7 @@ def test_only_values_of_int16_may_be_a_step_off(tmp_path: Path) -> None:
     """Of float32 values, such as those of a sigmoid, a step would be 1."""
     draft = QdqGraph()
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, in_float(draft))
-    graph = frontend.load(path)
+    graph = load(path)
     borders = (*graph.references.values(), *graph.outputs)
     assert {it.near for it in borders} == {False, True}
     for border in borders:
@@ -217,7 +217,7 @@ def test_images_in_a_batch_are_computed_in_float_where_they_must(
     report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     said = "between int16 activations Conv is computed in float32"
-    assert (said in frontend.load(path).notes) == (make is conv)
+    assert (said in load(path).notes) == (make is conv)
 
 
 def bias_of_rows(d: QdqGraph) -> str:
@@ -239,7 +239,7 @@ def test_biases_without_units_for_each_channel_are_added_in_float(
 ) -> None:
     draft = QdqGraph()
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, make(draft))
-    assert "Conv2d" in {it.op.kind for it in frontend.load(path).operators}
+    assert "Conv2d" in {it.op.kind for it in load(path).operators}
     report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
 
@@ -248,7 +248,7 @@ def test_biases_without_units_for_each_channel_are_added_in_float(
 def test_zero_points_are_computed_in_float(kind: Any, zero: int, tmp_path: Path) -> None:
     draft = QdqGraph(kind, zero)
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, conv(draft))
-    graph = frontend.load(path)
+    graph = load(path)
     assert "Conv2d" in {it.op.kind for it in graph.operators}
     assert any("int16 ones with zero points of 0" in note for note in graph.notes)
 
@@ -264,7 +264,7 @@ def test_quantize_writes_int16_that_runs_in_integers(tmp_path: Path, monkeypatch
     assert [it["op"] for it in found["float_nodes"]] == ["Softmax"]
     first = next(it for it in found["layers"] if it["node"] == "first")
     assert first["input_sqnr_db"] > 80  # 16 bits; 8 have less than 50
-    kinds = {it.op.kind for it in frontend.load(tmp_path / "q.onnx").operators}
+    kinds = {it.op.kind for it in load(tmp_path / "q.onnx").operators}
     assert "Conv2dInt16" in kinds and "Conv2d" not in kinds
     report = reports.run_model(tmp_path / "q.onnx", HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]

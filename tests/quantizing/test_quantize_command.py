@@ -17,11 +17,11 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
 from small_floats import classifier, folder_of, images, two_inputs
 
-from mcudeploy import frontend
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.common.files import is_ours
 from mcudeploy.device.target import Target
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 
@@ -215,7 +215,7 @@ def test_open_dimensions(folder: Path) -> None:
     refused("m.onnx --data d -o q.onnx --shape image=1,3,8,x", "is no shape")
     refused("m.onnx --data d -o q.onnx --shape image=1,3,8,8 --shape image=1,3,8,8", "given twice")
     report = report_of("m.onnx --data d -o q.onnx --method minmax --shape image=1,3,8,8")
-    assert report["notes"] == [] and frontend.load(folder / "q.onnx").inputs[0].shape == (1, 3, 8, 8)
+    assert report["notes"] == [] and load(folder / "q.onnx").inputs[0].shape == (1, 3, 8, 8)
     classifier(folder / "m.onnx", ("N", 3, 8, 8))
     notes = report_of("m.onnx --data d -o q.onnx --method minmax")["notes"]
     assert len(notes) == 1 and "taken as a batch of 1" in notes[0]

@@ -12,7 +12,7 @@ from training_models import saved
 
 from mcudeploy.extensions.training.recipe import Recipe, Update
 from mcudeploy.extensions.training.step import training_step
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -15,7 +15,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.extensions.training.lora import adapted
 from mcudeploy.extensions.training.recipe import Loss, Recipe, Update
 from mcudeploy.extensions.training.step import TrainingStep, training_step
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 WIDTHS = (1e-5, 1e-6, 1e-7)
 NOISE = 4e-16

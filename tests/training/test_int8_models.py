@@ -23,7 +23,7 @@ from mcudeploy.extensions.training.int8_values import real_constant
 from mcudeploy.extensions.training.named_layers import labels_of
 from mcudeploy.extensions.training.recipe import Recipe, Update
 from mcudeploy.extensions.training.step import trained_model, training_step
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 
 
 def quantized(folder: Path, seed: int, activation: str = "Relu", tail: str = "") -> Path:

@@ -12,9 +12,9 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto
 
-from mcudeploy import frontend
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import agree, count_text, printable
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.convert import info_of
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.nodes import Info
@@ -107,7 +107,7 @@ def float_nodes(path: Path) -> list[FloatNode]:
     """The operators of an int8 model that boards compute in float. Raises ModelError listing all unsupported
     nodes.
     """
-    graph = frontend.load(path)
+    graph = load(path)
     made = {node.name: node.op_type for node in onnx.load(path).graph.node}
     found = []
     for operator in graph.operators:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mcudeploy import frontend
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.extensions.quantization.agreement import Floats
 from mcudeploy.extensions.quantization.data import Array, Sample, Samples
+from mcudeploy.frontend.load import load
 from mcudeploy.verify.data_faults import InputFacts, InputTally, one_class, same_arrays, unchanged
 
 _REPORTED_SHARE = 0.1
@@ -137,7 +137,7 @@ def fault_notes(faults: SampleFaults, decibels: float, without: float | None) ->
 
 def input_facts(path: Path, samples: Iterable[Sample]) -> list[InputFacts]:
     """Return the values of samples against the ranges of the int8 model's inputs."""
-    graph = frontend.load(path)
+    graph = load(path)
     tally = InputTally(graph)
     for sample in samples:
         for border in graph.own_inputs():

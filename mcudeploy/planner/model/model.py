@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError, Problem, UsageError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.isa import Isa

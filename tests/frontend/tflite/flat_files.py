@@ -14,7 +14,7 @@ import tflite
 from flatbuffers import flexbuffers
 from numpy.typing import NDArray
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.tflite.operator_options import OPTIONS
 from mcudeploy.verify.reference import Reference
 

@@ -13,7 +13,7 @@ from flat_files import NONE, VALID, FlatFile, drawn, litert, translated
 from flat_recurrent import CELLS, INPUTS, STEPS, TANH
 from programs import HOST, QUICK
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from tests import reports
 
 ROUNDED = 0.03

@@ -11,7 +11,7 @@ from flat_cases import CASES, window
 from flat_files import VALID, FlatFile, drawn, litert, translated
 from programs import HOST, QUICK
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from tests import reports
 
 NAMES = [name for name, case in CASES.items() if case.make.__module__ == flat_further_cases.__name__]

@@ -16,7 +16,7 @@ from harness import check_graph
 from programs import HOST, QUICK
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.difference import least_tolerance

@@ -12,7 +12,7 @@ from flat_cases import CASES
 from flat_files import NONE, FlatFile, litert
 from programs import HOST, QUICK, results
 
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 

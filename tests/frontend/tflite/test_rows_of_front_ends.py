@@ -23,7 +23,7 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.extensions.audio.file_writer import tflite_file
 from mcudeploy.extensions.audio.front_ends import FrontEnd, log_mel, micro_speech
 from mcudeploy.extensions.audio.joining import joined_file
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from tests import reports
 
 SMALL = FrontEnd(rate=8000, window=96, hop=64, channels=8, low=200, high=3000)

@@ -16,7 +16,7 @@ from harness import check_against_onnx
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.frontend.parsing import parse

@@ -16,7 +16,7 @@ from programs import HOST, QUICK, results
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 

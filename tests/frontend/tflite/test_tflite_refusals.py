@@ -16,7 +16,7 @@ from flat_files import VALID, FlatFile
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.extensions.audio import file_writer
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.tflite import flatbuffer as reading
 
 

@@ -14,7 +14,7 @@ from programs import results
 
 import mcudeploy
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.planner.plan_options import Options

@@ -15,7 +15,7 @@ from programs import HOST, QUICK, all_results, results
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from tests import reports
 
 

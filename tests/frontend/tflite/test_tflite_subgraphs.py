@@ -11,7 +11,7 @@ from flat_files import NONE, FlatFile, litert
 from programs import HOST, QUICK, results
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from tests import reports
 
 X = np.random.default_rng(3).normal(0, 1, (8, 1, 6)).astype(np.float32)

@@ -17,7 +17,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
 from tests import reports

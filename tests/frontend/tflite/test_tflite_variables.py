@@ -19,7 +19,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
-from mcudeploy.frontend import load
+from mcudeploy.frontend.load import load
 from tests import reports
 
 FILES = {
