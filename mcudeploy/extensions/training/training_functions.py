@@ -6,7 +6,7 @@ from onnx import ModelProto
 
 from mcudeploy.frontend.onnx.states import Kept
 
-TRAINING_DOMAIN = "mcudeploy.extensions.training"
+TRAINING_DOMAIN = "mcudeploy.training"
 OPSET = 17
 """The version of ONNX's operators that the functions use."""
 
