@@ -13,7 +13,8 @@ from pathlib import Path
 
 from generated import write_or_check
 
-from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, ML_RULES, OWN_RULES, RULES
+from mcudeploy.extension import added_by_domain
+from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, OWN_RULES, RULES
 from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
 from mcudeploy.frontend.lower.lowering import LOWERINGS
@@ -23,6 +24,7 @@ from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.passes.control import CONTROL
 from mcudeploy.frontend.passes.versions import OPSETS
 
+ML_RULES = added_by_domain("rules")["ai.onnx.ml"]
 FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
-from mcudeploy.extensions.learned.class_names import with_numbers
+from mcudeploy.extension import added
 from mcudeploy.extensions.training.training_functions import hide_training
 from mcudeploy.frontend.onnx import dynamic_ranges, qonnx
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
@@ -60,7 +60,7 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
 def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
     """The model in the forms that the reader and the reference share, and notes on what changed."""
     in_plain_forms(proto)
-    notes = with_numbers(proto)
+    notes = tuple(note for reader in added("readers") for note in reader(proto))
     proto = qonnx.in_onnx(put_right(proto))
     return proto, (*notes, dynamic_ranges.NOTE) if dynamic_ranges.in_floats(proto) else notes
 

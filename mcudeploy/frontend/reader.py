@@ -25,7 +25,7 @@ from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms, walk_depth_first
-from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ONNX_DOMAINS, graphs_of, import_domain, opset_of
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, domain_ways_out, graphs_of, import_domain, opset_of
 from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of, write_out_sparse
@@ -124,7 +124,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
         if node.op_type == _OF_RUNTIME and node.domain in ONNX_DOMAINS:
             node.domain = "com.microsoft"
             import_domain(proto, node.domain)
-    for domain in sorted({node.domain for node in proto.graph.node} & DOMAIN_WAYS_OUT.keys()):
+    for domain in sorted({node.domain for node in proto.graph.node} & domain_ways_out().keys()):
         import_domain(proto, domain)  # lowering refuses it, with the way out
     require_versions(proto)
     drop_equal_versions(proto)

@@ -234,6 +234,8 @@ class OperatorDef(Protocol):
     """True if the output is the input's memory under another shape: no kernel, no step."""
     accumulates: ClassVar[bool]
     """True if each step reads a block of input rows and the output is whole after the last step."""
+    compared: ClassVar[tuple[str, ...]]
+    """The constants that are only compared, and may therefore be infinite."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Return the loop nest for inputs of these shapes. Raises ValueError if they do not match."""
@@ -258,6 +260,7 @@ class PlainOperator:
     __slots__ = ()
     is_view: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
+    compared: ClassVar[tuple[str, ...]] = ()
     overwritten: ClassVar[tuple[int, ...]] = ()
     """The inputs whose memory the output takes, unless shapes and types decide; see `overwrites`."""
 

@@ -10,7 +10,10 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.common.text import printable
-from mcudeploy.frontend.onnx.protos import ML_DOMAIN, ONNX_DOMAINS, refill
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, refill
+
+ML_DOMAIN = "ai.onnx.ml"
+"""The domain of classical machine learning, as skl2onnx writes it."""
 
 _NUMBERS = {
     "LinearClassifier": "classlabels_ints",

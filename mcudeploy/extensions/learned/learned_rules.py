@@ -9,10 +9,10 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from mcudeploy.common.text import printable
+from mcudeploy.extensions.learned.class_names import ML_DOMAIN
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.norm_rules import divide_by_norm, norm_of
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.protos import ML_DOMAIN
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 _CLASS_COLUMNS = ("treeids", "nodeids", "ids", "weights")

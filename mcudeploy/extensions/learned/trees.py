@@ -35,6 +35,7 @@ class TreeSums(PlainOperator):
     """
 
     kind: ClassVar[str] = "TreeSums"
+    compared: ClassVar[tuple[str, ...]] = ("thresholds",)
 
     targets: int
     depth: float

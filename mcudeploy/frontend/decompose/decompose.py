@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
-from mcudeploy.extensions.learned import column_rules, learned_rules, support_vector_rules
+from mcudeploy.extension import added_by_domain
 from mcudeploy.frontend.decompose import (
     attention_rules,
     box_rules,
@@ -35,7 +35,6 @@ from mcudeploy.frontend.onnx.bounded_rows import SUPPRESSION
 from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.nodes import Infos, Unsupported
 from mcudeploy.frontend.onnx.protos import (
-    ML_DOMAIN,
     ONNX_DOMAINS,
     computed_values,
     constants_of,
@@ -164,26 +163,6 @@ MICROSOFT_RULES: dict[str, Rule] = {
 """Rules for operators of the domain com.microsoft, which ONNX Runtime's quantiser and optimiser write."""
 
 
-ML_RULES: dict[str, Rule] = {
-    "ArrayFeatureExtractor": learned_rules.feature_extractor,
-    "Binarizer": learned_rules.binarizer,
-    "FeatureVectorizer": column_rules.feature_vectorizer,
-    "Imputer": column_rules.imputer,
-    "LabelEncoder": column_rules.label_encoder,
-    "LinearClassifier": learned_rules.linear_classifier,
-    "LinearRegressor": learned_rules.linear_regressor,
-    "Normalizer": learned_rules.normalizer,
-    "OneHotEncoder": column_rules.one_hot_encoder,
-    "Scaler": learned_rules.scaler,
-    "SVMClassifier": support_vector_rules.svm_classifier,
-    "SVMRegressor": support_vector_rules.svm_regressor,
-    "TreeEnsemble": learned_rules.tree_ensemble,
-    "TreeEnsembleClassifier": learned_rules.tree_classifier,
-    "TreeEnsembleRegressor": learned_rules.tree_regressor,
-}
-"""Rules for operators of the domain ai.onnx.ml."""
-
-
 OWN_RULES: dict[str, Rule] = {SUPPRESSION: box_rules.non_max_suppression}
 """Rules for nodes that stand for those of the file."""
 
@@ -285,11 +264,11 @@ def rule_for(node: NodeProto) -> Rule | None:
     """The rule that replaces a node of the file; None if it is lowered as it is."""
     if node.domain == "com.microsoft":
         return MICROSOFT_RULES.get(node.op_type)
-    if node.domain == ML_DOMAIN:
-        return ML_RULES.get(node.op_type)
     if node.domain == DOMAIN:
         return OWN_RULES.get(node.op_type)
-    return RULES.get(node.op_type) if node.domain in ONNX_DOMAINS else None
+    domain = "" if node.domain in ONNX_DOMAINS else node.domain
+    rule = None if domain else RULES.get(node.op_type)
+    return rule or added_by_domain("rules").get(domain, {}).get(node.op_type)
 
 
 def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, Constant]:

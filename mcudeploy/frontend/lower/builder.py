@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 
 from mcudeploy.extensions.int16.int16 import BinaryInt16
-from mcudeploy.extensions.learned.trees import TreeSums
 from mcudeploy.frontend.lower.taking import depth_to_space, taking
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.names import Names
@@ -290,8 +289,8 @@ class Builder:
                 continue
             if np.any(np.isnan(array)):
                 raise Unsupported(f"its {what} hold NaN: whatever it meets is lost; export the model without")
-            compared = isinstance(op, TreeSums) and what == "thresholds"
-            if not isinstance(op, Binary) and not compared:  # a mask is one; sums of products would differ
+            # A mask holds infinities; sums of products would differ.
+            if not isinstance(op, Binary) and what not in op.compared:
                 raise Unsupported(f"its {what} hold infinities: only operands of two-input operators may")
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types and op.kind not in _TAKES_INT32:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
+from mcudeploy.extension import added_by_domain
 from mcudeploy.extensions.audio import signal_nodes
 from mcudeploy.extensions.int16 import int16_nodes
-from mcudeploy.extensions.learned.tree_nodes import tree_regressor
 from mcudeploy.extensions.training.training_functions import TRAINING_DOMAIN
 from mcudeploy.extensions.training.training_nodes import TRAINING_NODES
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
@@ -46,7 +46,7 @@ from mcudeploy.frontend.lower.state_nodes import load, quantized_svdf, queue, sv
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
-from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ML_DOMAIN
+from mcudeploy.frontend.onnx.protos import domain_ways_out
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.ir.graph import Graph, GraphIO
 
@@ -110,13 +110,11 @@ LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
     "Queue": queue,
     "SVDF": svdf,
     "SequenceLSTM": sequence_lstm,
-    "TreeEnsembleRegressor": tree_regressor,
 }
 """Lowering functions of nodes that frontend/tflite and rules write if ONNX has no such operator."""
 
 _LOWERINGS_BY_DOMAIN: Mapping[str, Mapping[str, Lowering]] = {
     "": LOWERINGS,
-    ML_DOMAIN: {"TreeEnsembleRegressor": tree_regressor},
     TRAINING_DOMAIN: TRAINING_NODES,
     "tflite": LOWERINGS_OF_TFLITE,
 }
@@ -201,10 +199,11 @@ def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
 def _lower_node(
     builder: Builder, node: Node, reasons: Mapping[str, str], unknown: set[str]
 ) -> Problem | None:
-    lowering = _LOWERINGS_BY_DOMAIN.get(node.domain, {}).get(node.op)
+    tables = _LOWERINGS_BY_DOMAIN, added_by_domain("lowerings")
+    lowering = next((it for table in tables if (it := table.get(node.domain, {}).get(node.op))), None)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
-        way_out = DOMAIN_WAYS_OUT.get(node.domain, "this operator is not supported")
+        way_out = domain_ways_out().get(node.domain, "this operator is not supported")
         reason = reasons.get(node.label, WAYS_OUT.get(node.op, way_out))
         return Problem(printable(node.label), op, reason)
     if not unknown.isdisjoint(node.inputs):

@@ -19,13 +19,12 @@ from onnx import (
     parser,
 )
 
+from mcudeploy.extension import added
+
 _Proto = TypeVar("_Proto", ModelProto, NodeProto)
 
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
-
-ML_DOMAIN = "ai.onnx.ml"
-"""The domain of classical machine learning, as skl2onnx writes it."""
 
 QONNX_DOMAINS = ("onnx.brevitas", "qonnx.custom_op.general", "finn.custom_op.general")
 """The domains of QONNX, by age."""
@@ -33,12 +32,14 @@ _QONNX = (
     "of QONNX, Quant and BipolarQuant are supported: export QuantizeLinear, Clip and DequantizeLinear by "
     "brevitas.export.export_onnx_qcdq, or convert the file by `qonnx-convert --output-style qcdq`"
 )
-DOMAIN_WAYS_OUT = {
-    **dict.fromkeys(QONNX_DOMAINS, _QONNX),
-    ML_DOMAIN: "of this domain, trees, linear models, support vectors, scalers and encoders of numbers "
-    "are supported; hummingbird-ml converts other models to tensor operators",
-}
-"""Ways out for operators of unsupported domains."""
+
+
+def domain_ways_out() -> Mapping[str, str]:
+    """Ways out for operators that are not supported, by domain."""
+    ways_out = dict.fromkeys(QONNX_DOMAINS, _QONNX)
+    for table in added("ways_out"):
+        ways_out |= table
+    return ways_out
 
 
 def copy_of(proto: _Proto) -> _Proto:

@@ -7,7 +7,7 @@ from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.text import printable
-from mcudeploy.frontend.onnx.protos import DOMAIN_WAYS_OUT, ONNX_DOMAINS, opset_of, refill
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, domain_ways_out, opset_of, refill
 
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
 """Supported opsets, from the first that ONNX Runtime runs to the newest that the onnx package knows."""
@@ -36,7 +36,7 @@ def require_versions(proto: ModelProto) -> None:
     versions = sorted({entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS})
     domains = sorted({entry.domain for entry in proto.opset_import})
     if not versions:
-        ways = [f". {way}" for domain in domains if (way := DOMAIN_WAYS_OUT.get(domain))]
+        ways = [f". {way}" for domain in domains if (way := domain_ways_out().get(domain))]
         raise ModelError(
             f"its operators are of {', '.join(map(printable, domains)) or 'no domain'}; those of ai.onnx and "
             f"com.microsoft are supported{''.join(ways)}"

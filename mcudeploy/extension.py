@@ -1,0 +1,80 @@
+"""Extensions: what a feature, or the package of a user, adds to the core. The core imports none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from mcudeploy.common.errors import UsageError
+
+_INSTALLED = "mcudeploy.extensions.installed:EXTENSIONS"
+_GROUP = "mcudeploy"
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The additions of a feature. A text is `module:NAME`, a value that is imported at its first use, or "".
+
+    `readers`: functions that change a parsed model in place, and return notes.
+    `rules`: by domain and operator, functions that replace an ONNX node by others.
+    `lowerings`: by domain and operator, functions that emit the operators of an ONNX node.
+    `ways_out`: by domain, what to do about operators that are not supported.
+    """
+
+    name: str
+    readers: str = ""
+    rules: str = ""
+    lowerings: str = ""
+    ways_out: str = ""
+
+
+@cache
+def extensions() -> tuple[Extension, ...]:
+    """Return the built-in extensions, then those of installed packages, by name.
+
+    Raises UsageError for a package whose extension cannot be imported.
+    """
+    foreign = sorted(entry_points(group=_GROUP), key=lambda point: point.name)
+    return (*_value(_INSTALLED), *map(_loaded, foreign))
+
+
+def added(field: str) -> Iterator[Any]:
+    """Yield what each extension adds to a field. Raises UsageError for a value that cannot be imported."""
+    for extension in extensions():
+        text: str = getattr(extension, field)
+        if text:
+            yield _value(text)
+
+
+@cache
+def added_by_domain(field: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the tables of a field, joined. Raises UsageError for an operator that two extensions add."""
+    joined: dict[str, dict[str, Any]] = {}
+    for tables in added(field):
+        for domain, table in tables.items():
+            known = joined.setdefault(domain, {})
+            if twice := sorted(known.keys() & table.keys()):
+                raise UsageError(
+                    f"two extensions add {field} of {domain or 'ai.onnx'}::{twice[0]}: uninstall one of them"
+                )
+            known.update(table)
+    return joined
+
+
+def _loaded(point: EntryPoint) -> Extension:
+    extension = _value(point.value)
+    if not isinstance(extension, Extension):
+        raise UsageError(f"entry point {point.name} is {point.value}, which is not an Extension")
+    return extension
+
+
+def _value(text: str) -> Any:
+    module, _, name = text.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (AttributeError, ImportError, ValueError) as fault:
+        raise UsageError(f"{text} of an extension cannot be imported: {fault}") from fault

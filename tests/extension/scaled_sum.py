@@ -1,0 +1,36 @@
+"""The extension of a foreign package: an operator by a rule, and an operator by a lowering."""
+
+from __future__ import annotations
+
+from mcudeploy.extension import Extension
+from mcudeploy.frontend.decompose.maker import Maker
+from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.onnx.nodes import Node
+from mcudeploy.frontend.onnx.values import OnnxValue
+from mcudeploy.ir.graph import DType
+from mcudeploy.ops.scalar.unary import Unary
+
+DOMAIN = "org.example"
+
+
+def scaled_sum(make: Maker) -> None:
+    """Replace ScaledSum: factor * (a + b)."""
+    total = make.add("Add", make.inputs[0], make.inputs[1])
+    factor = make.constant(make.number("factor", 1.0))
+    make.add("Mul", total, factor, out=make.outputs[0])
+
+
+def magnitude(builder: Builder, node: Node) -> None:
+    """Lower Magnitude: |x|."""
+    value = builder.real(node.inputs[0])
+    shape = builder.shape_of(value.tensor)
+    result = builder.emit(Unary("abs"), (value.tensor,), shape, DType.FLOAT32, nodes=(node,))
+    builder.define(node.output, OnnxValue(result, value.index, real=True))
+
+
+RULES = {DOMAIN: {"ScaledSum": scaled_sum}}
+LOWERINGS = {DOMAIN: {"Magnitude": magnitude}}
+WAYS_OUT = {DOMAIN: "ScaledSum and Magnitude are the operators of this domain"}
+EXTENSION = Extension(
+    "example", rules="scaled_sum:RULES", lowerings="scaled_sum:LOWERINGS", ways_out="scaled_sum:WAYS_OUT"
+)

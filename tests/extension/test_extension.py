@@ -1,0 +1,122 @@
+"""The core asks extensions what they add: those of mcudeploy, and those of installed packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.commands.commands import plan_model
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.extension import Extension, added, added_by_domain, extensions
+from mcudeploy.extensions import installed
+from mcudeploy.frontend.load import load
+from mcudeploy.planner.plan_options import Options
+
+SHAPE = (1, 4)
+
+
+@pytest.fixture(autouse=True)
+def _asked_again() -> Iterator[None]:
+    """Ask again before and after each test: the answers are cached."""
+    for known in (extensions, added_by_domain):
+        known.cache_clear()
+    yield
+    for known in (extensions, added_by_domain):
+        known.cache_clear()
+
+
+def model_of(folder: Path, *nodes: onnx.NodeProto, domain: str) -> Path:
+    """A model from x and y to z."""
+    x, y, z = (helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in "xyz")
+    graph = helper.make_graph(nodes, "net", [x, y] if "y" in nodes[0].input else [x], [z])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(model, path := folder / "net.onnx")
+    return path
+
+
+def scaler(folder: Path) -> Path:
+    node = helper.make_node("Scaler", ["x"], ["z"], "scaler", domain="ai.onnx.ml", offset=[1.0], scale=[2.0])
+    return model_of(folder, node, domain="ai.onnx.ml")
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Install a package that has an entry point of the group mcudeploy."""
+    package = folder / "example-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: example\nVersion: 1.0\n", "utf-8")
+    (package / "entry_points.txt").write_text(f"[mcudeploy]\nexample = {value}\n", "utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_every_text_of_a_built_in_extension_names_a_value() -> None:
+    names = [it.name for it in installed.EXTENSIONS]
+    assert extensions()[: len(names)] == installed.EXTENSIONS and names == sorted(names)
+    for field in (it.name for it in fields(Extension) if it.name != "name"):
+        assert list(added(field)), f"no extension adds {field}"
+
+
+def test_without_an_extension_its_operators_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = scaler(tmp_path)
+    assert [it.op.kind for it in load(path).operators]
+    monkeypatch.setattr(installed, "EXTENSIONS", ())
+    for known in (extensions, added_by_domain):
+        known.cache_clear()
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    (problem,) = caught.value.problems
+    assert (problem.node, problem.op) == ("scaler", "ai.onnx.ml::Scaler")
+    assert problem.reason == "this operator is not supported"
+
+
+def test_a_package_adds_operators_of_its_own_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "scaled_sum:EXTENSION")
+    nodes = (
+        helper.make_node("ScaledSum", ["x", "y"], ["s"], "sum", domain="org.example", factor=0.5),
+        helper.make_node("Magnitude", ["s"], ["z"], "size", domain="org.example"),
+    )
+    path = model_of(tmp_path, *nodes, domain="org.example")
+    graph = load(path)
+    assert [it.op.kind for it in graph.operators] == ["Binary", "Binary", "Unary"]
+    assert graph.outputs[0].shape == SHAPE
+    deployment = plan_model(path, load_board("stm32f405"), Options(time_limit=1))
+    assert deployment.plan.layout.arena_bytes >= 16
+
+
+def test_a_domain_states_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "scaled_sum:EXTENSION")
+    path = model_of(
+        tmp_path, helper.make_node("Phase", ["x"], ["z"], domain="org.example"), domain="org.example"
+    )
+    with pytest.raises(ModelError, match="ScaledSum and Magnitude are the operators of this domain"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("no_such_module:EXTENSION", "no_such_module:EXTENSION of an extension cannot be imported"),
+        ("scaled_sum:MISSING", "scaled_sum:MISSING of an extension cannot be imported"),
+        ("scaled_sum:DOMAIN", "entry point example is scaled_sum:DOMAIN, which is not an Extension"),
+    ],
+)
+def test_a_broken_package_is_named(
+    value: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, value)
+    with pytest.raises(UsageError, match=why):
+        load(scaler(tmp_path))
+
+
+def test_an_operator_has_one_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "EXTENSIONS", 2 * installed.EXTENSIONS)
+    with pytest.raises(UsageError, match=r"two extensions add rules of .*::ArrayFeatureExtractor"):
+        added_by_domain("rules")
