@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,18 @@ def _shared_objects(folder_of_the_run: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(firmware_build, "run_logged", SharedObjects(folder, firmware_build.run_logged))
         yield
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Programs that a test starts do not ignore the signals that a run in the background ignores."""
+    ignored = {it: signal.getsignal(it) for it in (signal.SIGINT, signal.SIGHUP)}
+    for number, handler in ignored.items():
+        if handler is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in ignored.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -123,6 +123,7 @@ def test_termination_waits_for_a_place_too() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "in order True\n", "")
 
 
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("name", ["place", "schedule"])
 def test_commands_end_in_order_at_any_moment(name: str, tmp_path: Path) -> None:
     tally = Tally()
@@ -132,6 +133,7 @@ def test_commands_end_in_order_at_any_moment(name: str, tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_a_terminal_that_closes_ends_what_runs_in_it(tmp_path: Path) -> None:
     master, slave = os.openpty()
     command = commands(tmp_path, 60.0)["schedule"]

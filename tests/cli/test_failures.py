@@ -187,6 +187,7 @@ def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: De
     assert json.loads(result.stdout)["error"]["exit_code"] == 130
 
 
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize(
     ("option", "name", "code", "said"),
     [

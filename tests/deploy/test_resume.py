@@ -150,6 +150,7 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
     assert seen[1][1] == f"searching: arena 900 B at +0.5 %, 9 candidates, 9 a second, {known}"
 
 
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("command", ["plan", "tune"])
 def test_control_c_keeps_the_best_and_writes_it(command: str, tmp_path: Path) -> None:
     line = [sys.executable, "-m", "mcudeploy", command, str(MODEL), "--board", "host", "-o", "plan.json"]

@@ -249,6 +249,7 @@ def test_a_flasher_that_hangs_is_ended_with_its_children(
     _await_end(tmp_path)
 
 
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_no_child(
     ending: signal.Signals, fake: Fake, program: Callable[[Board], Path], tmp_path: Path
