@@ -244,6 +244,10 @@ class Board(Facts):
         stated = first.cached or "cache_line" in first.model_fields_set
         return first.cache_line if stated else CACHE_LINES.get(self.core, 1)
 
+    def cache_line_of(self, memory: str) -> int:
+        """Bytes of a line through which the application may see a memory; 1 for one that is not cached."""
+        return 1 if self.units[0].cached and memory not in self.units[0].cached else self.cache_line
+
     @property
     def io_alignment(self) -> int:
         """The alignment of inputs, outputs and states in bytes; no two of them share a line of the cache."""

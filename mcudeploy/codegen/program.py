@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import lcm
 
 import numpy as np
 
@@ -115,7 +116,7 @@ class Program:
     states: list[StateText]
     streamed: bool
     cache_line: int
-    """Bytes of a line of the data cache through which the application may see the arenas; 1 without one."""
+    """Bytes of a line of the data cache through which the application may see inputs and outputs, or 1."""
     weights_bytes: int
     stack_bytes: int | None = None
     """Maximum stack of a header function beyond its caller's, compiled by GCC for the board."""
@@ -237,6 +238,8 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     ]
     named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
     largest = max(int(tape.codes.max(initial=0)), lanes.largest)
+    inputs = [it.on(board) for it in borders_text(plan, plan.graph.own_inputs(), "input")]
+    outputs = [it.on(board) for it in borders_text(plan, plan.graph.own_outputs(), "output")]
     return Program(
         prefix=prefix,
         constants=constants.texts,
@@ -259,9 +262,9 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
         map_lines=arena_map(plan, work_bytes(calls, max(1, len(plan.lanes)))),
-        inputs=[it.on(board) for it in borders_text(plan, plan.graph.own_inputs(), "input")],
-        outputs=[it.on(board) for it in borders_text(plan, plan.graph.own_outputs(), "output")],
-        cache_line=board.cache_line,
+        inputs=inputs,
+        outputs=outputs,
+        cache_line=max(board.cache_line_of(it.memory) for it in (*inputs, *outputs)),
         states=states_text(plan),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
@@ -315,7 +318,7 @@ def _step_kinds(plan: Plan) -> str:
 
 
 def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
-    """Return the arenas by name, as the host numbers them. They end with a line of the cache."""
+    """Return the arenas by name, as the host numbers them. They end with a line of the cache, if any."""
     texts = []
     for memory, alignment in sorted(base_alignments(plan, board).items()):
         further = memory != board.memories[0].name
@@ -323,7 +326,7 @@ def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
         if alignment > ARENA_GRAIN_BYTES:
             attributes += f" MCUD_ALIGNED({alignment})"
         section = f".arena.{memory}" if further else ""
-        size = align_up(plan.layout.arenas[memory], board.io_alignment)
+        size = align_up(plan.layout.arenas[memory], lcm(board.io_align, board.cache_line_of(memory)))
         texts.append(ArenaText(memory, size, attributes, section, alignment))
     return texts
 

@@ -40,9 +40,7 @@ def deployed(path: Path, board: str, **options: object) -> Deployment:
 
 
 def subject(made: Deployment) -> html.Subject:
-    return html.Subject(
-        made, objects.plan(made) | objects.latency(made, None, None)
-    )
+    return html.Subject(made, objects.plan(made) | objects.latency(made, None, None))
 
 
 @pytest.fixture(scope="module")

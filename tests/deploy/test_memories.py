@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.sizes import parse_alignment
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from mcudeploy.toolchain import Firmware, emulator
@@ -218,8 +220,26 @@ def test_the_common_dma_controllers_reach_inputs_and_outputs_in_lines_of_their_o
             home = layout.blocks[border.tensor][0][0]
             assert home.offset % 32 == 0 and f"In {home.memory}, which {controllers}." in header
         arenas = [it for it in made.program.arenas if it.memory in homes(made.plan)]
-        assert arenas and all(it.size_bytes % 32 == 0 and it.alignment == 32 for it in arenas)
-        assert "SCB_CleanDCache_by_Addr((void *)" in header and "MCUD_ALIGNED(32)" in source
+        lines = {it.memory: board.cache_line_of(it.memory) for it in arenas}
+        assert arenas and all(it.size_bytes % lines[it.memory] == 0 and it.alignment == 32 for it in arenas)
+        assert ("SCB_CleanDCache_by_Addr((void *)" in header) is (max(lines.values()) > 1)
+        assert "MCUD_ALIGNED(32)" in source
+
+
+@pytest.mark.parametrize(("memory", "line"), [("ocram", 32), ("dtcm", 1)])
+def test_the_macros_of_sizes_agree_and_only_a_cached_memory_has_whole_lines(
+    memory: str, line: int, tmp_path: Path
+) -> None:
+    path = fully_connected(tmp_path / "small.onnx", (13, 7, 3), quantised=True)
+    limits = (("dtcm", 0),) if memory == "ocram" else ()
+    made = api.plan_model(path, load_board("teensy41"), replace(UNSPLIT, memory_limits=limits))
+    assert set(made.plan.layout.arenas) == {memory}
+    program = replace(made.program, arena="extern", arena_owner=made.program.prefix)
+    header = render_model(program, made.plan, made.source)[f"{program.prefix}.h"]
+    macros = re.findall(r"_ARENA_(?:(\w+)_)?BYTES (\d+)u", header)
+    size = align_up(made.plan.layout.arenas[memory], line)
+    assert sorted(macros) == [("", str(size)), (memory.upper(), str(size))]
+    assert ("through a data cache" in header) is (line > 1)
 
 
 def test_inputs_and_outputs_begin_where_io_align_says(tmp_path: Path) -> None:
