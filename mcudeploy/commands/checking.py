@@ -15,6 +15,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.results import Checked, Fitted
+from mcudeploy.frontend.onnx.shapes import naming_taken
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import Model, read_model
@@ -36,9 +37,10 @@ def check_model(path: Path, board: Board | None, options: Options, period_ms: fl
     except ModelError as error:
         if not error.problems:
             raise
-        return Checked(problems=error.problems)
+        return Checked(problems=error.problems, assumed=error.assumed)
     parameters = parameter_count(path, model.choices.shapes)
-    _require_reference(model)
+    with naming_taken(model.graph.notes):
+        _require_reference(model)
     if board is None:
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
         plan = unsplit_plan(model, load_board("host"), schedule)

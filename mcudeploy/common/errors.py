@@ -80,14 +80,17 @@ def causes(problems: Iterable[Problem]) -> list[Cause]:
 class ModelError(DeployError):
     """The model is malformed or contains nodes that are not supported.
 
-    `problems` lists all offending nodes at once; it is empty for a file that cannot be read.
+    `problems` lists all offending nodes at once; it is empty for a file that cannot be read. `assumed`: what
+    the message says of sizes that the file leaves open.
     """
 
     exit_code = 4
 
-    def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
+    def __init__(
+        self, message: str, problems: tuple[Problem, ...] = (), assumed: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
-        self.problems = problems
+        self.problems, self.assumed = problems, assumed
 
     @classmethod
     def unsupported(cls, problems: tuple[Problem, ...]) -> ModelError:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """Sizes of a model, and plans for a board by name; or, without a model, its unsupported nodes.
+    """Sizes of a model, and plans for a board by name; or, without a model, its unsupported nodes and
+    what was `assumed` of its inputs.
 
     `period_ms`: the milliseconds between runs, if the user states them; `unit`: that of the plans' times.
     """
@@ -42,6 +43,7 @@ class Checked:
     board: Board | None = None
     plans: Mapping[str, tuple[Plan, Model]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    assumed: tuple[str, ...] = ()
     unit: Unit = "instructions"
     period_ms: float | None = None
 

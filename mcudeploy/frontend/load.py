@@ -10,6 +10,7 @@ from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
 from mcudeploy.frontend.lower.tidy_rounding import rounded
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
+from mcudeploy.frontend.onnx.shapes import naming_taken
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.passes.activations import join_activations
 from mcudeploy.frontend.passes.folding import fold
@@ -41,11 +42,13 @@ def load(
     Raises ModelError for malformed files and for unsupported nodes, listing all of them; UsageError for
     choices that do not fit the model.
     """
-    model, reasons = fold(drop_dead(read(path, choices, stateful=stateful)))
-    model = drop_dead(join_activations(drop_dead(fold_pads(drop_dead(drop_identities(model))))))
+    found = read(path, choices, stateful=stateful)
     try:
-        graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))
-        graph = graph if keep_constant else prune_channels(graph)
-        return rounded(graph, rounding, by_default="tflite" if is_tflite(path) else "once")
+        with naming_taken(found.notes):
+            model, reasons = fold(drop_dead(found))
+            model = drop_dead(join_activations(drop_dead(fold_pads(drop_dead(drop_identities(model))))))
+            graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))
+            graph = graph if keep_constant else prune_channels(graph)
+            return rounded(graph, rounding, by_default="tflite" if is_tflite(path) else "once")
     except MemoryError as fault:
         raise ModelError("the model is too large to be read in the memory of this computer") from fault

@@ -22,7 +22,7 @@ def check(found: Checked) -> JsonObject:
     if model is None:
         problems = [asdict(problem) for problem in found.problems]
         sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
-        return {"supported": False, "problems": problems, "notes": [], **sizes}
+        return {"supported": False, "problems": problems, "notes": [*found.assumed], **sizes}
     report = {
         "supported": True,
         "problems": [],

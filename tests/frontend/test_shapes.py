@@ -55,6 +55,23 @@ def test_open_dimensions_name_the_option(tmp_path: Path) -> None:
         load(save(sequence("T"), tmp_path))
 
 
+def test_a_refusal_names_the_open_dimension_that_was_taken_as_1(tmp_path: Path) -> None:
+    """The first axis holds the steps: with 3 of them the convolution has room."""
+    nodes = [node("Transpose", "x", "a", perm=[1, 2, 0]), node("Conv", "a w", "y")]
+    x, w = np.ones((1, 1, 8), np.float32), np.ones((2, 8, 3), np.float32)
+    model = build(nodes, {"x": x}, [], {"w": w})
+    model.graph.output.append(helper.make_tensor_value_info("y", 1, ["a", "b", "c"]))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "steps"
+    path = save(model, tmp_path)
+    taken = (
+        r"'x': dimension 0 \(steps\) is open and taken as a batch of 1; .* --shape x=steps,1,8 with numbers"
+    )
+    with pytest.raises(ModelError, match=taken) as caught:
+        load(path)
+    assert len(caught.value.assumed) == 1
+    assert load(path, choices=InputChoices({"x": (3, 1, 8)})).outputs[0].shape == (1, 2, 1)
+
+
 @pytest.mark.parametrize(
     ("shapes", "error", "message"),
     [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 from onnx import GraphProto, TensorShapeProto, ValueInfoProto
@@ -19,6 +20,20 @@ NO_SHAPES: Shapes = MappingProxyType({})
 
 _UNKNOWN = "unk__"
 """Prefix of tf2onnx for names of unknown sizes; Paddle writes ? for each."""
+_TAKEN = "is open and taken as a batch of 1"
+
+
+@contextmanager
+def naming_taken(notes: Iterable[str]) -> Iterator[None]:
+    """Add the notes on sizes taken for open ones to a ModelError that does not have them."""
+    try:
+        yield
+    except ModelError as fault:
+        taken = tuple(note for note in notes if _TAKEN in note and note not in fault.assumed)
+        if not taken:
+            raise
+        message = f"{fault} ({'; '.join(taken)})"
+        raise ModelError(message, fault.problems, (*fault.assumed, *taken)) from fault
 
 
 def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
@@ -59,7 +74,7 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
                     f"give them: {_asked(value)}"
                 )
             notes.append(
-                f"input {printable(value.name)!r}: dimension 0 ({called}) is open and taken as a batch of 1; "
+                f"input {printable(value.name)!r}: dimension 0 ({called}) {_TAKEN}; "
                 f"another one is given by {_asked(value)}"
             )
             if symbol:
