@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
 from mcudeploy.extension import added_by_domain
+from mcudeploy.extensions.audio import signal_rules
 from mcudeploy.frontend.decompose import (
     attention_rules,
     box_rules,
@@ -24,7 +25,6 @@ from mcudeploy.frontend.decompose import (
     norm_rules,
     product_rules,
     sequence_rules,
-    signal_rules,
     sums_rules,
     transformer_rules,
     volume_rules,

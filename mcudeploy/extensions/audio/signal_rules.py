@@ -94,7 +94,7 @@ def stft(make: Maker) -> None:
 
 def constant_table(make: Maker) -> None:
     """Compute windows and mel filters of constant sizes."""
-    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import
+    from onnx.reference import ReferenceEvaluator  # it takes long to import
 
     given = {name: make.constant_of(name, "its sizes") for name in make.inputs if name}
     sizes = [int(value.reshape(())) for value in given.values()][:2]
