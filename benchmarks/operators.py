@@ -14,10 +14,11 @@ from pathlib import Path
 from generated import write_or_check
 
 from mcudeploy.extension import added_by_domain
-from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, OWN_RULES, RULES
+from mcudeploy.frontend.decompose import decompose
+from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, OWN_RULES
+from mcudeploy.frontend.lower import lowering
 from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
-from mcudeploy.frontend.lower.lowering import LOWERINGS
 from mcudeploy.frontend.lower.slice import PICKS
 from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
@@ -25,6 +26,8 @@ from mcudeploy.frontend.passes.control import CONTROL
 from mcudeploy.frontend.passes.versions import OPSETS
 
 ML_RULES = added_by_domain("rules")["ai.onnx.ml"]
+RULES = {**decompose.RULES, **added_by_domain("rules")[""]}
+LOWERINGS = {**lowering.LOWERINGS, **added_by_domain("lowerings")[""]}
 FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators

@@ -22,6 +22,8 @@ class Extension:
     `readers`: functions that change a parsed model in place, and return notes.
     `rules`: by domain and operator, functions that replace an ONNX node by others.
     `lowerings`: by domain and operator, functions that emit the operators of an ONNX node.
+    `translations`: by element type or "CUSTOM", and operator, functions that translate a .tflite operator.
+    `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
     """
 
@@ -29,6 +31,8 @@ class Extension:
     readers: str = ""
     rules: str = ""
     lowerings: str = ""
+    translations: str = ""
+    integer_forms: str = ""
     ways_out: str = ""
 
 

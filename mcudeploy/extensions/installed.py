@@ -6,6 +6,18 @@ from mcudeploy.extension import Extension
 
 EXTENSIONS = (
     Extension(
+        "audio",
+        rules="mcudeploy.extensions.audio.signal_rules:RULES",
+        lowerings="mcudeploy.extensions.audio.signal_nodes:LOWERINGS",
+        translations="mcudeploy.extensions.audio.signal_operators:TRANSLATIONS",
+    ),
+    Extension(
+        "int16",
+        lowerings="mcudeploy.extensions.int16.int16_nodes:LOWERINGS",
+        translations="mcudeploy.extensions.int16.int16_operators:TRANSLATIONS",
+        integer_forms="mcudeploy.extensions.int16.qdq_int16:in_integers",
+    ),
+    Extension(
         "learned",
         readers="mcudeploy.extensions.learned.class_names:with_numbers",
         rules="mcudeploy.extensions.learned.tables:RULES",

@@ -237,6 +237,11 @@ class OperatorDef(Protocol):
     compared: ClassVar[tuple[str, ...]]
     """The constants that are only compared, and may therefore be infinite."""
 
+    @property
+    def stem(self) -> str:
+        """The first part of the name of a result, "" if the family's name is enough."""
+        ...
+
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Return the loop nest for inputs of these shapes. Raises ValueError if they do not match."""
         ...
@@ -247,6 +252,13 @@ class OperatorDef(Protocol):
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the inputs whose memory the output may take over, row by row, best first."""
+        ...
+
+    def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:
+        """Return the step whose result is the last state, and the operator that computes this state alone.
+
+        None if it computes no states, or no others.
+        """
         ...
 
 
@@ -264,6 +276,15 @@ class PlainOperator:
     overwritten: ClassVar[tuple[int, ...]] = ()
     """The inputs whose memory the output takes, unless shapes and types decide; see `overwrites`."""
 
+    @property
+    def stem(self) -> str:
+        """The family's name is enough."""
+        return ""
+
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return `overwritten`."""
         return self.overwritten
+
+    def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:
+        """It computes no states."""
+        return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mcudeploy.extensions.audio.filter_bank import (
@@ -24,7 +22,7 @@ from mcudeploy.extensions.audio.signal import (
     SignalStack,
     SignalWindow,
 )
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.lower.state_nodes import replace_state
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -33,8 +31,6 @@ from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import DType, Shape
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.requantize import dequantize_table
-
-Lowering = Callable[[Builder, Node], None]
 
 
 def _window(builder: Builder, node: Node) -> None:
@@ -150,22 +146,25 @@ def dft(builder: Builder, node: Node) -> None:
     builder.define(node.output, OnnxValue(tensor, np.moveaxis(index, -2, axis), real=True))
 
 
-SIGNAL: dict[str, Lowering] = {
-    "FilterBankLog": _log,
-    "FilterBankRoot": _filter_bank_root,
-    "NoiseEstimate": _noise_estimate,
-    "NoiseSubtract": _noise_subtract,
-    "OverlapAdd": _overlap_add,
-    "Pcan": _pcan,
-    "RealFft": _fourier,
-    "RunCount": _run_count,
-    "SignalEnergy": _energy,
-    "SignalHeadroom": _headroom,
-    "SignalShift": _shift,
-    "SignalStack": _stack,
-    "SignalWindow": _window,
+LOWERINGS: dict[str, dict[str, Lowering]] = {
+    "": {"DFT": dft},
+    "tflite": {
+        "FilterBankLog": _log,
+        "FilterBankRoot": _filter_bank_root,
+        "NoiseEstimate": _noise_estimate,
+        "NoiseSubtract": _noise_subtract,
+        "OverlapAdd": _overlap_add,
+        "Pcan": _pcan,
+        "RealFft": _fourier,
+        "RunCount": _run_count,
+        "SignalEnergy": _energy,
+        "SignalHeadroom": _headroom,
+        "SignalShift": _shift,
+        "SignalStack": _stack,
+        "SignalWindow": _window,
+    },
 }
-"""Lowering function of each node that frontend/tflite writes for a signal operator."""
+"""By domain and operator. Those of "tflite" are what frontend/tflite writes for a signal operator."""
 
 
 def _vector(builder: Builder, node: Node, position: int) -> str:

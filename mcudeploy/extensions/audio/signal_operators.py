@@ -295,21 +295,23 @@ def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
     writer.keep(y, writer.reshaped(made, y.shape))
 
 
-SIGNAL: dict[str, Translation] = {
-    "SignalDelay": delay,
-    "SignalEnergy": energy,
-    "SignalFftAutoScale": auto_scale,
-    "SignalFilterBank": filter_bank,
-    "SignalFilterBankLog": filter_bank_log,
-    "SignalFilterBankSpectralSubtraction": noise,
-    "SignalFilterBankSquareRoot": filter_bank_root,
-    "SignalFramer": framer,
-    "SignalIrfft": fourier,
-    "SignalOverlapAdd": overlap_add,
-    "SignalPCAN": pcan,
-    "SignalRfft": fourier,
-    "SignalStacker": stacker,
-    "SignalWindow": window,
+TRANSLATIONS: dict[str, dict[str, Translation]] = {
+    "CUSTOM": {
+        "SignalDelay": delay,
+        "SignalEnergy": energy,
+        "SignalFftAutoScale": auto_scale,
+        "SignalFilterBank": filter_bank,
+        "SignalFilterBankLog": filter_bank_log,
+        "SignalFilterBankSpectralSubtraction": noise,
+        "SignalFilterBankSquareRoot": filter_bank_root,
+        "SignalFramer": framer,
+        "SignalIrfft": fourier,
+        "SignalOverlapAdd": overlap_add,
+        "SignalPCAN": pcan,
+        "SignalRfft": fourier,
+        "SignalStacker": stacker,
+        "SignalWindow": window,
+    }
 }
 """Translation of each custom operator."""
 

@@ -139,3 +139,16 @@ def _spectrum(size: tuple[int, int], length: int, *, inverse: bool, one_sided: b
         weight = weight * np.where((rows == 0) | (2 * rows == length), 1, 2)
     cos, sin = np.cos(angle) * weight, np.sin(angle) * weight
     return np.stack([np.stack([cos, sin], -1), np.stack([-sin, cos], -1)], 1).astype(np.float32)
+
+
+RULES = {
+    "": {
+        "BlackmanWindow": constant_table,
+        "DFT": dft,
+        "HammingWindow": constant_table,
+        "HannWindow": constant_table,
+        "MelWeightMatrix": constant_table,
+        "STFT": stft,
+    }
+}
+"""Rules by domain and operator."""

@@ -94,6 +94,11 @@ class BinaryInt16(BroadcastOperator):
     constant_operand: int | None = None
     constant_shape: Shape | None = None
 
+    @property
+    def stem(self) -> str:
+        """The function."""
+        return self.function
+
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """add_s16 (also of differences) or mul_s16."""
         require_int16(operator.name, *inputs, output)

@@ -8,7 +8,6 @@ from typing import TypeVar, get_args
 
 import numpy as np
 
-from mcudeploy.extensions.audio.signal_nodes import Lowering
 from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16, SumTies
 from mcudeploy.extensions.int16.int16 import (
     UNBOUNDED,
@@ -22,11 +21,12 @@ from mcudeploy.extensions.int16.int16 import (
     SoftmaxInt16,
     TwiceScale,
 )
+from mcudeploy.extensions.int16.lstm_nodes import integer_lstm
 from mcudeploy.extensions.int16.lut_int16 import LutInt16
 from mcudeploy.extensions.int16.matmul_int16 import MatMulInt16
 from mcudeploy.extensions.int16.resize_int16 import ResizedInt16, ResizeInt16
 from mcudeploy.frontend.lower.alignment import Aligned, aligned
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.lower.linear import read_matrix, read_product
 from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
 from mcudeploy.frontend.lower.norm import along
@@ -271,20 +271,24 @@ def _emitted(
     return builder.emit(op, inputs, shape, dtype, meaning, constants=constants, nodes=(node,))
 
 
-INT16_NODES: dict[str, Lowering] = {
-    "BinaryInt16": _binary,
-    "ConvInt16": _conv,
-    "DenseInt16": _dense,
-    "ExtremumInt16": _extremum,
-    "LutInt16": _lookup,
-    "MatMulInt16": _matmul,
-    "MeanInt16": _mean,
-    "PadInt16": pad,
-    "PoolInt16": _pool,
-    "QuantizeInt16": _quantize,
-    "RescaleInt16": _rescale,
-    "ResizeInt16": _resize,
-    "SigmoidInt16": _sigmoid,
-    "SoftmaxInt16": _softmax,
+LOWERINGS: dict[str, dict[str, Lowering]] = {
+    "tflite": {
+        "BinaryInt16": _binary,
+        "ConvInt16": _conv,
+        "DenseInt16": _dense,
+        "ExtremumInt16": _extremum,
+        "LutInt16": _lookup,
+        "LstmInt8": integer_lstm,
+        "LstmInt16": integer_lstm,
+        "MatMulInt16": _matmul,
+        "MeanInt16": _mean,
+        "PadInt16": pad,
+        "PoolInt16": _pool,
+        "QuantizeInt16": _quantize,
+        "RescaleInt16": _rescale,
+        "ResizeInt16": _resize,
+        "SigmoidInt16": _sigmoid,
+        "SoftmaxInt16": _softmax,
+    },
 }
-"""Lowering function of each node that frontend/tflite writes for an operator of int16 activations."""
+"""By operator: what frontend/tflite and QDQ files give for operators of integers."""

@@ -22,6 +22,8 @@ from mcudeploy.extensions.int16.int16_products import (
     fully_connected,
     transpose_conv,
 )
+from mcudeploy.extensions.int16.int16_scales import bounds_of, meaning_of, require_one_image, scale_of
+from mcudeploy.extensions.int16.lstm_integers import integer_lstm
 from mcudeploy.extensions.int16.lut_int16 import TableFunction, interpolated_function
 from mcudeploy.extensions.int16.resize_int16 import ResizedInt16
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -30,7 +32,7 @@ from mcudeploy.frontend.tflite.convolutions import pool_attributes
 from mcudeploy.frontend.tflite.elementwise import CLIPS
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
 from mcudeploy.frontend.tflite.moves import axes_of, padding_of
-from mcudeploy.frontend.tflite.scales import bounds_of, fused, meaning_of, require_one_image, scale_of
+from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.variable_states import Translation
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ops.conv.conv import window_positions
@@ -308,31 +310,34 @@ def resize(writer: Writer, operator: TfliteOperator) -> None:
     writer.keep(result, formula_node(writer, "ResizeInt16", {"x": writer.raw(image)}, value, **facts))
 
 
-INT16_TRANSLATIONS: dict[str, Translation] = {
-    **dict.fromkeys(_BINARY, binary),
-    **dict.fromkeys(_TABLES, lookup),
-    "ABS": absolute,
-    "AVERAGE_POOL_2D": pool,
-    "BATCH_MATMUL": batch_matmul,
-    "CONCATENATION": concatenation,
-    "CONV_2D": conv,
-    "DEPTHWISE_CONV_2D": depthwise,
-    "DEQUANTIZE": convert,
-    "FULLY_CONNECTED": fully_connected,
-    "LEAKY_RELU": leaky_relu,
-    "LOGISTIC": sigmoid,
-    "MAXIMUM": extremum,
-    "MAX_POOL_2D": pool,
-    "MEAN": mean,
-    "MINIMUM": extremum,
-    "PAD": pad,
-    "QUANTIZE": convert,
-    "RELU": clip,
-    "RELU6": clip,
-    "RESIZE_BILINEAR": resize,
-    "RESIZE_NEAREST_NEIGHBOR": resize,
-    "SOFTMAX": softmax,
-    "TANH": sigmoid,
-    "TRANSPOSE_CONV": transpose_conv,
+TRANSLATIONS: dict[str, dict[str, Translation]] = {
+    "INT16": {
+        **dict.fromkeys(_BINARY, binary),
+        **dict.fromkeys(_TABLES, lookup),
+        "ABS": absolute,
+        "AVERAGE_POOL_2D": pool,
+        "BATCH_MATMUL": batch_matmul,
+        "CONCATENATION": concatenation,
+        "CONV_2D": conv,
+        "DEPTHWISE_CONV_2D": depthwise,
+        "DEQUANTIZE": convert,
+        "FULLY_CONNECTED": fully_connected,
+        "LEAKY_RELU": leaky_relu,
+        "LOGISTIC": sigmoid,
+        "MAXIMUM": extremum,
+        "MAX_POOL_2D": pool,
+        "MEAN": mean,
+        "MINIMUM": extremum,
+        "PAD": pad,
+        "QUANTIZE": convert,
+        "RELU": clip,
+        "RELU6": clip,
+        "RESIZE_BILINEAR": resize,
+        "RESIZE_NEAREST_NEIGHBOR": resize,
+        "SOFTMAX": softmax,
+        "TANH": sigmoid,
+        "TRANSPOSE_CONV": transpose_conv,
+        "UNIDIRECTIONAL_SEQUENCE_LSTM": integer_lstm,
+    }
 }
 """Translation of each operator that computes with int16 activations; moves are those of other integers."""

@@ -13,6 +13,7 @@ from mcudeploy.extensions.int16 import int16_functions as functions
 from mcudeploy.extensions.int16.conv_int16 import SumScales, SumTies
 from mcudeploy.extensions.int16.int16 import INT16
 from mcudeploy.extensions.int16.int16_functions import Finish
+from mcudeploy.extensions.int16.int16_scales import bounds_of, require_one_image, scale_of
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.convolutions import (
@@ -23,7 +24,7 @@ from mcudeploy.frontend.tflite.convolutions import (
     window_attributes,
 )
 from mcudeploy.frontend.tflite.formula import Formula, formula_node
-from mcudeploy.frontend.tflite.scales import bounds_of, fused, require_one_image, scale_of, scales_of
+from mcudeploy.frontend.tflite.scales import fused, scales_of
 from mcudeploy.frontend.tflite.upsampling import filters_of_places, placed, upsampling_axes
 from mcudeploy.frontend.tflite.writer import Writer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -71,6 +71,12 @@ class LstmInt8(PlainOperator):
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest of Recurrent."""
         return Recurrent("lstm", self.hidden, self.result, keeps=True).loops(inputs)
+
+    def last_state(self, steps: int) -> tuple[int, LstmInt8] | None:
+        """The last step."""
+        if self.result != "steps":
+            return None
+        return steps - 1, replace(self, result="last")
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """lstm_s8. Raises ValueError for sums that could overflow."""

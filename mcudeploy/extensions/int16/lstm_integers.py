@@ -17,6 +17,7 @@ from mcudeploy.extensions.int16.lstm_int16 import LstmInt16
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.formula import formula_nodes
+from mcudeploy.frontend.tflite.recurrent import steps_of
 from mcudeploy.frontend.tflite.scales import scales_of
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -41,9 +42,9 @@ class _LstmTensors:
 
 def integer_lstm(writer: Writer, operator: TfliteOperator) -> None:
     """Translate the operator for one sequence, whose states LiteRT keeps from one inference to the next."""
-    tensors = _tensors(writer, operator)
+    steps, tensors = steps_of(writer, operator), _tensors(writer, operator)
     source, dtype = tensors.source, tensors.source.dtype or ""
-    steps, depth = source.elements // source.shape[2], source.shape[2]
+    depth = source.shape[2]
     op = _lstm_int8(operator, tensors) if dtype == "int8" else _lstm_int16(operator, tensors)
     shape = (1, 1, op.hidden)
     states = writer.state(tensors.h, shape, dtype), writer.state(tensors.c, shape, "int16")
@@ -118,6 +119,8 @@ def _tensors(writer: Writer, operator: TfliteOperator) -> _LstmTensors:
 
 def _require_types(tensors: _LstmTensors) -> None:
     kind = tensors.source.kind
+    if kind not in ("INT8", "INT16"):
+        raise Unsupported(f"its input is {kind}; with an INT16 cell state it must be INT8 or INT16")
     activations = tensors.source, tensors.h, tensors.result
     kinds = (
         (kind, activations),

@@ -6,13 +6,12 @@ Weights are int8 with zero point 0. What has no such operator is computed in flo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
-from mcudeploy.common.text import agree, printable
+from mcudeploy.common.text import printable
 from mcudeploy.extensions.int16.int16 import INT16, UNBOUNDED, Bounds
 from mcudeploy.extensions.int16.qdq_graph import (
     Int16Result,
@@ -25,7 +24,7 @@ from mcudeploy.extensions.int16.qdq_graph import (
 from mcudeploy.extensions.int16.qdq_operators import INT16_OPERATORS, MOVED
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, import_domain, live, refill
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.passes.grids import Gridded
+from mcudeploy.frontend.passes.grids import Gridded, IntegerModel
 
 _ACTIVATIONS = ("Relu", "Clip")
 """Operators that are bounds of the operator before them."""
@@ -50,30 +49,14 @@ def has_int16(proto: ModelProto) -> bool:
     return count > 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IntegerModel:
-    """A model with operators on stored integers; `floats` are operators between conversions."""
-
-    proto: ModelProto
-    floats: tuple[str, ...]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The note to the user about operators in float32."""
-        if not self.floats:
-            return ()
-        ops = ", ".join(self.floats)
-        return (
-            f"between int16 activations {ops} {agree(len(self.floats), 'is', 'are')} computed in float32",
-        )
-
-
-def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel:
-    """Replace operators of a model; requires has_int16.
+def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel | None:
+    """Replace operators of a model, unless it has other 16-bit activations.
 
     `gridded` is the same model in float32, from which shapes follow: inference knows no 16-bit operators of
     ONNX Runtime.
     """
+    if not has_int16(proto):
+        return None
     result = copy_of(proto)
     del result.graph.value_info[:]
     for value in shape_inference.infer_shapes(_in_known_domain(gridded.proto)).graph.value_info:

@@ -15,7 +15,6 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
 from mcudeploy.extension import added_by_domain
-from mcudeploy.extensions.audio import signal_rules
 from mcudeploy.frontend.decompose import (
     attention_rules,
     box_rules,
@@ -58,7 +57,6 @@ RULES: dict[str, Rule] = {
     "Attention": attention_rules.attention,
     "AveragePool": volume_rules.pool,
     "BatchNormalization": norm_rules.batch_normalization,
-    "BlackmanWindow": signal_rules.constant_table,
     "Cast": integer_rules.cast_of_whole,
     "CastLike": move_rules.cast_like,
     "CausalConvWithState": sequence_rules.causal_conv,
@@ -71,7 +69,6 @@ RULES: dict[str, Rule] = {
     "ConvTranspose": window_rules.conv_transpose,
     "CumProd": sums_rules.running("Mul"),
     "CumSum": sums_rules.running("Add"),
-    "DFT": signal_rules.dft,
     "DepthToSpace": move_rules.depth_to_space,
     "Einsum": product_rules.einsum,
     "GatherElements": index_rules.gather_elements,
@@ -84,8 +81,6 @@ RULES: dict[str, Rule] = {
     "GreaterOrEqual": sums_rules.swapped("LessOrEqual"),
     "GRU": sequence_rules.batched,
     "GroupNormalization": norm_rules.group_normalization,
-    "HammingWindow": signal_rules.constant_table,
-    "HannWindow": signal_rules.constant_table,
     "Hardmax": sums_rules.hardmax,
     "InstanceNormalization": norm_rules.instance_normalization,
     "IsInf": sums_rules.is_inf,
@@ -103,7 +98,6 @@ RULES: dict[str, Rule] = {
     "MaxUnpool": index_rules.max_unpool,
     "Mean": sums_rules.chain("Add"),
     "MeanVarianceNormalization": norm_rules.mean_variance_normalization,
-    "MelWeightMatrix": signal_rules.constant_table,
     "Min": sums_rules.chain("Min"),
     "OneHot": index_rules.one_hot,
     "Pow": sums_rules.mixed_power,
@@ -123,7 +117,6 @@ RULES: dict[str, Rule] = {
     "ReduceSum": sums_rules.reduction,
     "ReduceSumSquare": sums_rules.of_sum,
     "RotaryEmbedding": sequence_rules.rotary_embedding,
-    "STFT": signal_rules.stft,
     "Scatter": index_rules.scatter_elements,
     "ScatterElements": index_rules.scatter_elements,
     "ScatterND": index_rules.scatter_nd,

@@ -8,7 +8,6 @@ from math import prod
 
 import numpy as np
 
-from mcudeploy.extensions.int16.int16 import BinaryInt16
 from mcudeploy.frontend.lower.taking import depth_to_space, taking
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.names import Names
@@ -27,11 +26,11 @@ from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.move.quantize import Dequantize
 from mcudeploy.ops.move.transpose import Transpose
 from mcudeploy.ops.move.view import Reshape
-from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
-from mcudeploy.ops.scalar.unary import Unary
 
+Lowering = Callable[["Builder", Node], None]
+"""A function that emits the operators of a node."""
 RealLowering = Callable[["Builder", Node], OnnxValue]
 """A function that lowers the first output of a node to float tensors, without fusion and tables."""
 
@@ -362,13 +361,7 @@ class Builder:
 
 
 def _stem(op: OperatorDef) -> str:
-    if isinstance(op, Binary | BinaryInt16):
-        return op.function
-    if isinstance(op, Unary):
-        return op.function
-    if isinstance(op, Reduce):
-        return f"reduce_{op.function}"
-    return _STEMS.get(op.kind, op.kind.removesuffix("Int8").removesuffix("Int16").lower())
+    return op.stem or _STEMS.get(op.kind, op.kind.removesuffix("Int8").removesuffix("Int16").lower())
 
 
 _STEMS = {

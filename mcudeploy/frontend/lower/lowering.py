@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
 from mcudeploy.extension import added_by_domain
-from mcudeploy.extensions.audio import signal_nodes
-from mcudeploy.extensions.int16 import int16_nodes
 from mcudeploy.extensions.training.training_functions import TRAINING_DOMAIN
 from mcudeploy.extensions.training.training_nodes import TRAINING_NODES
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
-from mcudeploy.frontend.lower.builder import Builder, RealLowering
+from mcudeploy.frontend.lower.builder import Builder, Lowering, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
 from mcudeploy.frontend.lower.gather import gather, real_gather
@@ -38,7 +36,7 @@ from mcudeploy.frontend.lower.pool import (
     reduce,
 )
 from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linear, real_view, view
-from mcudeploy.frontend.lower.recurrent import integer_lstm, recurrent, sequence_lstm
+from mcudeploy.frontend.lower.recurrent import recurrent, sequence_lstm
 from mcudeploy.frontend.lower.regions import box_selection, grid_sample, roi_align
 from mcudeploy.frontend.lower.resize import real_resize, resize
 from mcudeploy.frontend.lower.slice import PICKS, pick, real_pick, split
@@ -49,8 +47,6 @@ from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import domain_ways_out
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.ir.graph import Graph, GraphIO
-
-Lowering = Callable[[Builder, Node], None]
 
 
 def _dropout(builder: Builder, node: Node) -> None:
@@ -71,7 +67,6 @@ LOWERINGS: dict[str, Lowering] = {
     "Cast": cast,
     "Concat": concat,
     "Conv": conv,
-    "DFT": signal_nodes.dft,
     "DequantizeLinear": dequantize_linear,
     "Dropout": _dropout,
     "Gather": gather,
@@ -99,13 +94,9 @@ LOWERINGS: dict[str, Lowering] = {
 """Lowering function of each supported ONNX operator."""
 
 LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
-    **int16_nodes.INT16_NODES,
-    **signal_nodes.SIGNAL,
     "BoxSelection": box_selection,
     "Load": load,
     "RMSNormalization": layer_norm,
-    "LstmInt8": integer_lstm,
-    "LstmInt16": integer_lstm,
     "QuantizedSVDF": quantized_svdf,
     "Queue": queue,
     "SVDF": svdf,

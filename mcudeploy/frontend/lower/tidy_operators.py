@@ -10,13 +10,11 @@ from math import inf
 
 import numpy as np
 
-from mcudeploy.extensions.int16.lstm_int8 import LstmInt8
-from mcudeploy.extensions.int16.lstm_int16 import LstmInt16
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.ir.graph import GraphIO, Operator, State, Tensor
+from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.matrix.recurrent import Recurrent
 from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.requantize import STORED
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
@@ -114,22 +112,20 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
     reads = Counter(name for operator in builder.operators for name in operator.inputs)
     reads.update(border.tensor for border in outputs)
     made = {operator.output: operator for operator in builder.operators}
-    slices = {
-        operator.output: operator.inputs[0]
-        for operator in builder.operators
-        if isinstance(operator.op, Slice)
-        and reads[operator.inputs[0]] == 1
-        and _is_last(operator.op, made.get(operator.inputs[0]), builder)
-    }
+    slices: dict[str, str] = {}
+    alone: dict[str, OperatorDef] = {}
+    for operator in builder.operators:
+        source = operator.inputs[0]
+        if isinstance(operator.op, Slice) and reads[source] == 1 and source in made:
+            op = _last_state(operator.op, made[source], builder)
+            if op is not None:
+                slices[operator.output], alone[source] = source, op
     operators: list[Operator] = []
     for operator in builder.operators:
         if operator.output in slices:
             continue
-        if operator.output in slices.values():
-            assert isinstance(operator.op, Recurrent | LstmInt8 | LstmInt16)
-            operator = replace(operator, op=replace(operator.op, result="last"))  # noqa: PLW2901
         inputs = tuple(slices.get(name, name) for name in operator.inputs)
-        operators.append(replace(operator, inputs=inputs))
+        operators.append(replace(operator, op=alone.get(operator.output, operator.op), inputs=inputs))
     builder.operators = operators
     for last, steps in slices.items():
         builder.tensors[steps] = replace(builder.tensors[last], name=steps)
@@ -139,17 +135,13 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
     return tuple(replace(border, tensor=slices.get(border.tensor, border.tensor)) for border in outputs)
 
 
-def _is_last(part: Slice, source: Operator | None, builder: Builder) -> bool:
-    """Whether a slice selects the state after the last step of a recurrent operator."""
-    if (
-        source is None
-        or not isinstance(source.op, Recurrent | LstmInt8 | LstmInt16)
-        or source.op.result != "steps"
-    ):
-        return False
+def _last_state(part: Slice, source: Operator, builder: Builder) -> OperatorDef | None:
+    """The operator of the last state alone, if a slice selects it from all states."""
     _, steps, hidden = builder.shape_of(source.output)
-    last = 0 if isinstance(source.op, Recurrent) and source.op.reverse else steps - 1
-    return part.out_shape == (1, 1, hidden) and part.start == (0, last, 0)
+    last = source.op.last_state(steps)
+    if last is None or part.out_shape != (1, 1, hidden) or part.start != (0, last[0], 0):
+        return None
+    return last[1]
 
 
 def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tuple[Operator, ...]:

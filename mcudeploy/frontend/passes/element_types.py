@@ -9,7 +9,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
 from onnx import numpy_helper as numpy_of
 
-from mcudeploy.extensions.int16.qdq_int16 import has_int16, in_integers
+from mcudeploy.extension import added
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, graphs_of
 from mcudeploy.frontend.onnx.tensors import array_of, tensors_of
 from mcudeploy.frontend.passes.grids import grids_note, in_bytes, on_grids
@@ -140,8 +140,9 @@ def typed(proto: ModelProto) -> Typed:
     notes = [floats_note(kinds)] if kinds else []
     plain = in_float32(proto)
     gridded = on_grids(plain)
-    if gridded.types and has_int16(plain):
-        integers = in_integers(plain, gridded)
+    forms = (form(plain, gridded) for form in added("integer_forms"))
+    integers = next(filter(None, forms), None) if gridded.types else None
+    if integers is not None:
         near = frozenset(name for node in integers.proto.graph.node for name in node.output)
         return Typed(in_bytes(integers.proto), types, (*notes, *integers.notes), near)
     if gridded.types:

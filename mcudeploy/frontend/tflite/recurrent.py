@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import FunctionProto
 
-from mcudeploy.extensions.int16.lstm_integers import integer_lstm
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
@@ -30,16 +29,9 @@ _NO_LIMIT = float(np.finfo(np.float32).max)
 def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     """UNIDIRECTIONAL_SEQUENCE_LSTM: [batch, steps, inputs], or the steps first."""
     source, result = writer.input(operator, 0), writer.output(operator)
-    _require_plain(writer, operator)
-    if len(source.shape) != 3:
-        raise Unsupported(f"its input has the shape {list(source.shape)}; it needs three dimensions")
-    by_time = operator.flag("TimeMajor")
-    steps, batch = source.shape[:2] if by_time else source.shape[1::-1]
-    if batch != 1:
-        raise Unsupported(f"the batch is {batch}, only 1 is supported")
+    steps, by_time = steps_of(writer, operator), operator.flag("TimeMajor")
     if source.kind in ("INT8", "INT16"):
-        integer_lstm(writer, operator)
-        return
+        raise Unsupported(f"its input is {source.kind}, and its states are not quantised INT16")
     weights, recurrent = (_Matrix.of(writer, operator, first) for first in (_WEIGHTS, _RECURRENT))
     hidden = recurrent.values.shape[1]
     bias = _bias(writer, operator, hidden)
@@ -61,6 +53,18 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
         writer.keep_state(before, after)
     sizes = writer.int64([steps, 1, hidden] if by_time else [1, steps, hidden])
     writer.finish(result, writer.part("Reshape", [made[0], sizes]))
+
+
+def steps_of(writer: Writer, operator: TfliteOperator) -> int:
+    """The number of steps of a plain LSTM over one sequence. Raises Unsupported for others."""
+    source = writer.input(operator, 0)
+    _require_plain(writer, operator)
+    if len(source.shape) != 3:
+        raise Unsupported(f"its input has the shape {list(source.shape)}; it needs three dimensions")
+    steps, batch = source.shape[:2] if operator.flag("TimeMajor") else source.shape[1::-1]
+    if batch != 1:
+        raise Unsupported(f"the batch is {batch}, only 1 is supported")
+    return steps
 
 
 def _require_plain(writer: Writer, operator: TfliteOperator) -> None:

@@ -1,4 +1,4 @@
-"""Scales, zero points and fused activations: support, meaning in real numbers, and the bounds of int16."""
+"""Scales, zero points and fused activations: support, and meaning in real numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from math import copysign, floor, inf, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.extensions.int16.int16 import INT16
-from mcudeploy.extensions.int16.int16 import Bounds as StoredBounds
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import Scales, TfliteOperator, TfliteTensor
 
@@ -96,42 +94,3 @@ def stored_bounds(bounds: Bounds, scales: Scales, dtype: str) -> Bounds:
 def is_int16(tensor: TfliteTensor) -> bool:
     """Whether a tensor has quantised int16 values."""
     return tensor.kind == "INT16" and tensor.scales is not None
-
-
-def require_one_image(image: TfliteTensor) -> None:
-    """Raise Unsupported for a batch of several images."""
-    if image.shape[0] != 1:
-        raise Unsupported(
-            f"the batch is {image.shape[0]}; with int16 activations it must be 1: convert the model with a "
-            "batch of 1"
-        )
-
-
-def scale_of(tensor: TfliteTensor) -> float:
-    """The scale of an int16 tensor, with the precision of the file. Raises Unsupported for others."""
-    scales = meaning_of(tensor)
-    if tensor.kind != "INT16":
-        raise Unsupported(f"tensor {tensor.label} is {tensor.kind}; the others of it are INT16")
-    if scales.zero_point[0] != 0:
-        raise Unsupported(f"tensor {tensor.label} is INT16 with a zero point; TFLite needs 0")
-    return float(np.float32(scales.scale[0]))
-
-
-def meaning_of(tensor: TfliteTensor) -> Scales:
-    """The one scale of a tensor, and its zero point. Raises Unsupported for several, or one of 0 or less."""
-    scales = scales_of(tensor)
-    if not scales.single or not scales.scale[0] > 0:
-        raise Unsupported(f"tensor {tensor.label} needs one scale, above 0")
-    return scales
-
-
-def bounds_of(real: Bounds, result: TfliteTensor) -> StoredBounds:
-    """The bounds of an activation as stored integers: float32 quotients, ties away from zero."""
-    scale = np.float32(scale_of(result))
-
-    def stored(bound: float) -> int:
-        steps = float(np.float32(abs(bound)) / scale) if isfinite(bound) else inf
-        whole = int(min(np.floor(steps + 0.5), 2.0**31))
-        return min(max(whole if bound > 0 else -whole, INT16.min), INT16.max)
-
-    return StoredBounds() if real is None else StoredBounds(stored(real[0]), stored(real[1]))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from onnx import shape_inference
 
-from mcudeploy.extensions.audio import signal_operators
-from mcudeploy.extensions.int16.int16_operators import INT16_TRANSLATIONS
+from mcudeploy.extension import added_by_domain
 from mcudeploy.frontend.onnx.nodes import Parsed, Unsupported
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.onnx.states import state_functions
@@ -134,7 +133,6 @@ TRANSLATIONS: dict[str, Translation] = {
 """Translation of each operator. Lowering of the ONNX nodes decides which forms are supported."""
 
 CUSTOM: dict[str, Translation] = {
-    **signal_operators.SIGNAL,
     "Convolution2DTransposeBias": upsampling.transpose_conv_with_bias,
     "TFLite_Detection_PostProcess": detection.detection,
 }
@@ -246,13 +244,15 @@ def _translated(contents: Contents, shapes: Shapes) -> Parsed:
 
 def _translation(writer: Writer, operator: TfliteOperator) -> Translation | None:
     """The translation of an operator; those of int16 activations have their own arithmetic."""
+    more = added_by_domain("translations")
     if operator.custom:
-        return CUSTOM.get(operator.op)
+        return CUSTOM.get(operator.op) or more.get("CUSTOM", {}).get(operator.op)
     numbers = (*(number for number in operator.inputs if number >= 0), *operator.outputs)
     if any(number >= 0 and writer.numbered(number).kind == composed.COMPLEX for number in operator.inputs):
         return composed.ON_COMPLEX.get(operator.op)
-    if operator.op in INT16_TRANSLATIONS and any(is_int16(writer.numbered(number)) for number in numbers):
-        return INT16_TRANSLATIONS[operator.op]
+    own: Translation | None = more.get("INT16", {}).get(operator.op)
+    if own is not None and any(is_int16(writer.numbered(number)) for number in numbers):
+        return own
     return TRANSLATIONS.get(operator.op)
 
 

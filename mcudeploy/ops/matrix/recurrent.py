@@ -118,6 +118,12 @@ class Recurrent(PlainOperator):
         reads = (read, *[state] * len(states))
         return LoopNest(axes, reads, (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
 
+    def last_state(self, steps: int) -> tuple[int, Recurrent] | None:
+        """The last step, or the first in reverse."""
+        if self.result != "steps":
+            return None
+        return 0 if self.reverse else steps - 1, replace(self, result="last")
+
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32, or cells_f32 for other functions.
         Raises ValueError for int8 tensors, and for constants that do not fit.

@@ -38,6 +38,11 @@ class Reduce(PlainOperator):
     function: Reduction = "mean"
     rounding: Rounding = "once"
 
+    @property
+    def stem(self) -> str:
+        """The function."""
+        return f"reduce_{self.function}"
+
     def __post_init__(self) -> None:
         if not self.axes or list(self.axes) != sorted(set(self.axes) & {0, 1, 2}):
             raise ValueError(f"axes are an ascending choice of 0, 1, 2, not {self.axes}")

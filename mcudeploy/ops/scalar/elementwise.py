@@ -162,6 +162,11 @@ class Binary(BroadcastOperator):
     high: float = inf
     rounding: Rounding = "once"
 
+    @property
+    def stem(self) -> str:
+        """The function."""
+        return self.function
+
     def __post_init__(self) -> None:
         if (self.constant_operand is None) != (self.constant_shape is None):
             raise ValueError("a constant operand needs its position and its shape")

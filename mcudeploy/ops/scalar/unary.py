@@ -36,6 +36,11 @@ class Unary(ElementwiseOperator):
     alpha: float = 0.0
     beta: float = 0.0
 
+    @property
+    def stem(self) -> str:
+        """The function."""
+        return self.function
+
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """clip_f32 for clip and relu, else the kernel of the function's name."""
         require_same_dtype(*inputs, output)
