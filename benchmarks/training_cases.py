@@ -56,7 +56,7 @@ def training_cases() -> Iterator[Graph]:
         yield one_operator(TrainedConv2d(conv), (shape, weights, bias), DType.FLOAT32)
         yield one_operator(Conv2dInputGradient(conv, shape), (output, weights), DType.FLOAT32)
         update = Conv2dWeightUpdate(conv, 0.1)
-        by_rows = update.by_rows(output, shape)
+        by_rows = update.by_rows((output, shape))
         for op in (update, Conv2dGradientSum(conv, 0.9), *(() if by_rows is None else (by_rows,))):
             yield one_operator(op, (output, shape, weights, OPTIMIZER), DType.FLOAT32)
     for batch in (1, 4):

@@ -20,8 +20,10 @@ class Extension:
     """The additions of a feature. A text is `module:NAME`, a value that is imported at its first use, or "".
 
     `readers`: functions that change a parsed model in place, and return notes.
+    `states`: functions that return the states of a parsed model, and hide in place what declares them.
     `rules`: by domain and operator, functions that replace an ONNX node by others.
     `lowerings`: by domain and operator, functions that emit the operators of an ONNX node.
+    `layouts`: by domain and operator, the layout that an ONNX node requires of an input.
     `translations`: by element type or "CUSTOM", and operator, functions that translate a .tflite operator.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
@@ -29,8 +31,10 @@ class Extension:
 
     name: str
     readers: str = ""
+    states: str = ""
     rules: str = ""
     lowerings: str = ""
+    layouts: str = ""
     translations: str = ""
     integer_forms: str = ""
     ways_out: str = ""

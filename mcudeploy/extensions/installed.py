@@ -14,6 +14,7 @@ EXTENSIONS = (
     Extension(
         "int16",
         lowerings="mcudeploy.extensions.int16.int16_nodes:LOWERINGS",
+        layouts="mcudeploy.extensions.int16.int16_nodes:LAYOUTS",
         translations="mcudeploy.extensions.int16.int16_operators:TRANSLATIONS",
         integer_forms="mcudeploy.extensions.int16.qdq_int16:in_integers",
     ),
@@ -23,5 +24,11 @@ EXTENSIONS = (
         rules="mcudeploy.extensions.learned.tables:RULES",
         lowerings="mcudeploy.extensions.learned.tables:LOWERINGS",
         ways_out="mcudeploy.extensions.learned.tables:WAYS_OUT",
+    ),
+    Extension(
+        "training",
+        states="mcudeploy.extensions.training.training_functions:hide_training",
+        lowerings="mcudeploy.extensions.training.training_nodes:LOWERINGS",
+        layouts="mcudeploy.extensions.training.training_nodes:LAYOUTS",
     ),
 )

@@ -12,7 +12,6 @@ from onnx import ModelProto
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
 from mcudeploy.extension import added
-from mcudeploy.extensions.training.training_functions import hide_training
 from mcudeploy.frontend.onnx import dynamic_ranges, qonnx
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
@@ -53,8 +52,8 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
         raise ModelError(f"{path} has a name that is not UTF-8: a damaged file") from fault
     amended = amend(proto, choices)
     notes += amended.notes
-    states = (*hide_training(proto), *amended.states)
-    return Parsed(proto, states=states, functions=amended.functions, notes=notes)
+    declared = [state for states_of in added("states") for state in states_of(proto)]
+    return Parsed(proto, states=(*declared, *amended.states), functions=amended.functions, notes=notes)
 
 
 def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:

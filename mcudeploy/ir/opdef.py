@@ -254,6 +254,12 @@ class OperatorDef(Protocol):
         """Return the inputs whose memory the output may take over, row by row, best first."""
         ...
 
+    def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
+        """Return the operator with the same results that reads its inputs in blocks of rows, None if there is
+        none, or if it saves nothing.
+        """
+        ...
+
     def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:
         """Return the step whose result is the last state, and the operator that computes this state alone.
 
@@ -284,6 +290,10 @@ class PlainOperator:
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return `overwritten`."""
         return self.overwritten
+
+    def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
+        """It has no such form."""
+        return None
 
     def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:
         """It computes no states."""

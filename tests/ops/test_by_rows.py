@@ -119,7 +119,7 @@ def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: di
     x = _values(source.dtype, source.shape, rng)
     unsplit = _graph(op, source, made, constants)
     whole = run_operator(unsplit, unsplit.operators[0], {"x": x}, seed=seed).reshape(-1)
-    accumulating = op.by_rows(source.shape)
+    accumulating = op.by_rows((source.shape,))
     assert accumulating is not None
     split = _graph(accumulating, source, made, constants)
     height = int(rng.integers(1, rows + 1))
@@ -195,13 +195,13 @@ def test_the_order_of_additions_shows_in_the_samples() -> None:
     ],
 )
 def test_which_averages(pool: AveragePool, rows: bool) -> None:
-    assert pool.by_rows((6, 5, 3)) == (AveragePoolByRows() if rows else None)
+    assert pool.by_rows(((6, 5, 3),)) == (AveragePoolByRows() if rows else None)
 
 
 def test_one_row_gains_nothing() -> None:
-    assert mean_of((1, 5, 3)).by_rows((1, 5, 3)) is None
-    assert Conv2d(4).by_rows((1, 1, 30)) is None
-    assert Conv2d(4, (1, 5)).by_rows((1, 5, 30)) is None
+    assert mean_of((1, 5, 3)).by_rows(((1, 5, 3),)) is None
+    assert Conv2d(4).by_rows(((1, 1, 30),)) is None
+    assert Conv2d(4, (1, 5)).by_rows(((1, 5, 30),)) is None
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_one_row_gains_nothing() -> None:
 )
 def test_which_convolutions(conv: Conv2d, rows: bool) -> None:
     expected = Conv2dByRows(conv.out_channels, (6, 5), conv.low, conv.high) if rows else None
-    assert conv.by_rows((6, 5, 3)) == expected
+    assert conv.by_rows(((6, 5, 3),)) == expected
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from mcudeploy.extensions.int16.matmul_int16 import MatMulInt16
 from mcudeploy.extensions.int16.resize_int16 import ResizedInt16, ResizeInt16
 from mcudeploy.frontend.lower.alignment import Aligned, aligned
 from mcudeploy.frontend.lower.builder import Builder, Lowering
+from mcudeploy.frontend.lower.inputs import Layout
 from mcudeploy.frontend.lower.linear import read_matrix, read_product
 from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
 from mcudeploy.frontend.lower.norm import along
@@ -292,3 +293,14 @@ LOWERINGS: dict[str, dict[str, Lowering]] = {
     },
 }
 """By operator: what frontend/tflite and QDQ files give for operators of integers."""
+
+LAYOUTS: dict[str, dict[str, Layout]] = {
+    "tflite": {
+        **dict.fromkeys(("ConvInt16", "PoolInt16", "ResizeInt16"), "stored image"),
+        **dict.fromkeys(
+            ("DenseInt16", "MatMulInt16", "MeanInt16", "PadInt16", "SoftmaxInt16"), "stored order"
+        ),
+        **dict.fromkeys(("LutInt16", "QuantizeInt16", "RescaleInt16", "SigmoidInt16"), "same"),
+        **dict.fromkeys(("BinaryInt16", "ExtremumInt16"), "same if as large"),
+    }
+}

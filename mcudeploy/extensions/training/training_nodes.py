@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 
 import numpy as np
@@ -39,10 +38,10 @@ from mcudeploy.extensions.training.training_updates import (
     Conv2dGradientSum,
     Conv2dWeightUpdate,
 )
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.lower.elementwise import unary
 from mcudeploy.frontend.lower.follow import finish, follow
-from mcudeploy.frontend.lower.inputs import state_input
+from mcudeploy.frontend.lower.inputs import Layout, state_input
 from mcudeploy.frontend.lower.state_nodes import replace_state
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -202,38 +201,44 @@ def masked_gradient(builder: Builder, node: Node) -> None:
     define_image(builder, node, MaskedGradient(), (gradient, mask))
 
 
-TRAINING_NODES: dict[str, Callable[[Builder, Node], None]] = {
-    functions.PARAMETER: parameter,
-    functions.TRAINED_CONV: trained_conv,
-    functions.BIASED_CONV: biased_conv,
-    functions.INPUT_GRADIENT: input_gradient,
-    functions.WEIGHT_UPDATE: weight_update,
-    functions.DEPTHWISE_UPDATE: weight_update,
-    functions.BIAS_UPDATE: bias_update,
-    functions.GRADIENT_SUM: weight_sum,
-    functions.DEPTHWISE_SUM: weight_sum,
-    functions.BIAS_SUM: bias_sum,
-    functions.PARAMETER_STEP: parameter_step,
-    functions.CLIPPED_STEP: parameter_step,
-    functions.SQUARE_SUM: square_sum,
-    functions.NEXT_SAMPLE: next_sample,
-    functions.CLIP_GRADIENT: clip_gradient,
-    functions.CLIP_MASK: clip_mask,
-    functions.MASKED_GRADIENT: masked_gradient,
-    functions.MAX_POOL_TAPS: max_pool_taps,
-    functions.MAX_POOL_GRADIENT: max_pool_gradient,
-    functions.AVERAGE_POOL_GRADIENT: average_pool_gradient,
-    functions.RESIZE_GRADIENT: resize_gradient,
-    functions.PIECEWISE_GRADIENT: piecewise_gradient,
-    functions.SLOPED_GRADIENT: sloped_gradient,
-    functions.SWISH: unary,
-    functions.GELU: unary,
-    functions.SWISH_GRADIENT: smooth_gradient,
-    functions.GELU_GRADIENT: smooth_gradient,
-    functions.ERF_GRADIENT: smooth_gradient,
-    functions.SOFTPLUS_GRADIENT: smooth_gradient,
+LOWERINGS: dict[str, dict[str, Lowering]] = {
+    functions.TRAINING_DOMAIN: {
+        functions.PARAMETER: parameter,
+        functions.TRAINED_CONV: trained_conv,
+        functions.BIASED_CONV: biased_conv,
+        functions.INPUT_GRADIENT: input_gradient,
+        functions.WEIGHT_UPDATE: weight_update,
+        functions.DEPTHWISE_UPDATE: weight_update,
+        functions.BIAS_UPDATE: bias_update,
+        functions.GRADIENT_SUM: weight_sum,
+        functions.DEPTHWISE_SUM: weight_sum,
+        functions.BIAS_SUM: bias_sum,
+        functions.PARAMETER_STEP: parameter_step,
+        functions.CLIPPED_STEP: parameter_step,
+        functions.SQUARE_SUM: square_sum,
+        functions.NEXT_SAMPLE: next_sample,
+        functions.CLIP_GRADIENT: clip_gradient,
+        functions.CLIP_MASK: clip_mask,
+        functions.MASKED_GRADIENT: masked_gradient,
+        functions.MAX_POOL_TAPS: max_pool_taps,
+        functions.MAX_POOL_GRADIENT: max_pool_gradient,
+        functions.AVERAGE_POOL_GRADIENT: average_pool_gradient,
+        functions.RESIZE_GRADIENT: resize_gradient,
+        functions.PIECEWISE_GRADIENT: piecewise_gradient,
+        functions.SLOPED_GRADIENT: sloped_gradient,
+        functions.SWISH: unary,
+        functions.GELU: unary,
+        functions.SWISH_GRADIENT: smooth_gradient,
+        functions.GELU_GRADIENT: smooth_gradient,
+        functions.ERF_GRADIENT: smooth_gradient,
+        functions.SOFTPLUS_GRADIENT: smooth_gradient,
+    }
 }
 """Lowering functions of the operators of a training step."""
+
+LAYOUTS: dict[str, dict[str, Layout]] = {
+    functions.TRAINING_DOMAIN: {functions.BIASED_CONV: "image", functions.TRAINED_CONV: "image"}
+}
 
 
 _Update = Conv2dWeightUpdate | Conv2dGradientSum | BiasUpdate | BiasGradientSum | ParameterStep | NextSample

@@ -63,11 +63,12 @@ class Conv2dWeightUpdate(PlainOperator):
         scratch = 2 * inputs[0].shape[0] * OFFSET_BYTES
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=update_counts(fields))
 
-    def by_rows(self, gradient: Shape, x: Shape) -> Conv2dWeightUpdateByRows | None:
+    def by_rows(self, inputs: tuple[Shape, ...]) -> Conv2dWeightUpdateByRows | None:
         """The operator with the same bits that reads its inputs in blocks of rows.
 
         None if there are no rows to cut, or if the sums are larger than what need not be whole.
         """
+        gradient, x, *_ = inputs
         sums = self.conv.out_channels * prod(self.conv.kernel_shape) * x[2] // self.conv.groups
         if gradient[0] == 1 or sums > prod(gradient) + prod(x):
             return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from mcudeploy.extensions.training.training_functions import BIASED_CONV, TRAINED_CONV
+from mcudeploy.extension import added_by_domain
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import common_quantization
 from mcudeploy.frontend.lower.views import VIEWS, view_index
@@ -30,17 +30,15 @@ from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(
     {"AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool"}
-    | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize", BIASED_CONV, TRAINED_CONV}
+    | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize"}
 )
 _STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
-_IMAGE_NODES = frozenset({"ConvInt16", "PoolInt16", "ResizeInt16"})
-"""Nodes of .tflite files whose input is an image [1, H, W, C]."""
-_ORDERED_NODES = frozenset({"DenseInt16", "MatMulInt16", "MeanInt16", "PadInt16", "SoftmaxInt16"})
-_SAME_LAYOUT = frozenset(
-    {"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS}
-    | {"BinaryInt16", "ExtremumInt16", "LutInt16", "QuantizeInt16", "RescaleInt16", "SigmoidInt16"}
-)
-"""Operators that keep the layout of their input; of two operands, if the result is no larger."""
+_SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS})
+
+Layout = Literal["image", "stored image", "stored order", "same", "same if as large"]
+"""The layout that a node requires of its first input: that of an image [N, C, H, W], or [1, H, W, C]; the
+order of the file; or that of its result, for two operands if it is not larger.
+"""
 _MAX_NODES_AHEAD = 64
 _REAL = ("float32", "bool")
 
@@ -106,20 +104,21 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
         current, places = waiting.pop(0)
         for node in builder.consumers.get(current, []):
             try:
-                if node.op in _IMAGE_OPS and node.inputs[0] == current:
+                required = _required(node, current)
+                if required == "image":
                     return image_positions(places)
-                if node.op in _IMAGE_NODES and node.inputs[0] == current:
+                if required == "stored image":
                     return np.asarray(places[0], np.int32)
-                if node.op in _ORDERED_NODES and node.domain:
+                if required == "stored order":
                     return places.reshape(natural_shape(places.shape))
                 if node.op == "Queue" and node.domain and node.inputs[0] == current:
                     rows = by_time(builder, node, places)
                     return rows.reshape(1, len(rows), -1)
-                if node.op in _STORAGE_ORDER_OPS:
-                    return places.reshape(natural_shape(places.shape))
                 if node.op in VIEWS:
                     waiting.append((node.output, view_index(builder.constants, node, places)))
-                elif node.op in _SAME_LAYOUT and _keeps_shape(builder, node, places.shape):
+                elif required == "same" or (
+                    required == "same if as large" and _has_shape(builder, node, places.shape)
+                ):
                     waiting.append((node.output, places))
             except Unsupported:
                 continue
@@ -134,14 +133,27 @@ def by_time(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
     axis = node.integer("axis", 0)
     rows = np.moveaxis(index, axis, 0)
     readers = builder.consumers.get(node.output, [])
-    if axis == 2 and index.ndim == 4 and any(it.op in _IMAGE_OPS for it in readers):
+    if axis == 2 and index.ndim == 4 and any(_required(it, it.inputs[0]) == "image" for it in readers):
         rows = np.moveaxis(rows, 2, -1)
     return rows
 
 
-def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
-    if node.op not in OPERATIONS and node.op not in ("BinaryInt16", "ExtremumInt16"):
-        return True
+def _required(node: Node, value: str) -> Layout | None:
+    """The layout that a node requires of one of its inputs; of images, the first input alone."""
+    if node.op in _IMAGE_OPS and node.inputs[0] == value:
+        return "image"
+    if node.op in _STORAGE_ORDER_OPS:
+        return "stored order"
+    if node.op in OPERATIONS:
+        return "same if as large"
+    if node.op in _SAME_LAYOUT:
+        return "same"
+    layout: Layout | None = added_by_domain("layouts").get(node.domain, {}).get(node.op)
+    of_others = layout in ("image", "stored image") and node.inputs[0] != value
+    return None if of_others else layout
+
+
+def _has_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
     info = builder.model.infos.get(node.output)
     return info is not None and info.shape == shape
 

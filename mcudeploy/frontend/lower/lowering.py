@@ -8,8 +8,6 @@ from dataclasses import replace
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
 from mcudeploy.extension import added_by_domain
-from mcudeploy.extensions.training.training_functions import TRAINING_DOMAIN
-from mcudeploy.extensions.training.training_nodes import TRAINING_NODES
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower.builder import Builder, Lowering, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
@@ -106,7 +104,6 @@ LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
 
 _LOWERINGS_BY_DOMAIN: Mapping[str, Mapping[str, Lowering]] = {
     "": LOWERINGS,
-    TRAINING_DOMAIN: TRAINING_NODES,
     "tflite": LOWERINGS_OF_TFLITE,
 }
 

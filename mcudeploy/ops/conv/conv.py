@@ -94,12 +94,13 @@ class Conv2d(PlainOperator):
         """
         return conv_kernel(self, operator, inputs[0], output)
 
-    def by_rows(self, source: Shape) -> Conv2dByRows | None:
+    def by_rows(self, inputs: tuple[Shape, ...]) -> Conv2dByRows | None:
         """The operator with the same sums that reads its input (H, W, C) in blocks of rows.
 
         None unless the kernel is as large as the input, dense and of one group, there are rows to cut, and
         results are rounded once.
         """
+        source = inputs[0]
         if (
             self.rounding == "tflite"
             or source[0] == 1

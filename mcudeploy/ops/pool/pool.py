@@ -234,11 +234,12 @@ class AveragePool(PlainOperator):
         params = {"multipliers": mean.multipliers} | fields | numbers
         return KernelCall("avgpool_s8", params, scratch, counts=window_counts(fields, sums=True))
 
-    def by_rows(self, source: Shape) -> AveragePoolByRows | None:
+    def by_rows(self, inputs: tuple[Shape, ...]) -> AveragePoolByRows | None:
         """The operator with the same mean that reads its input (H, W, C) in blocks of rows.
 
         None unless the only window contains each pixel once, counts no other, and there are rows to cut.
         """
+        source = inputs[0]
         if self.out_size != (1, 1) or source[0] == 1:
             return None
         if self.row_taps not in (None, (source[0], source[0])):

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from mcudeploy.extensions.training.training_updates import Conv2dWeightUpdate
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Rewrites
-from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.move.depth_to_space import DepthToSpace
 from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.ops.move.transpose import Transpose
 from mcudeploy.ops.move.view import Reshape
-from mcudeploy.ops.pool.pool import AveragePool
 from mcudeploy.planner.model.channels import channels_as_rows
 
 
@@ -81,10 +78,5 @@ def accumulate_rows(graph: Graph) -> Graph:
 
 
 def _accumulating(graph: Graph, operator: Operator) -> Operator:
-    if isinstance(operator.op, Conv2dWeightUpdate):
-        gradient, x, *_ = (graph.tensors[name].shape for name in operator.inputs)
-        return replace(operator, op=operator.op.by_rows(gradient, x) or operator.op)
-    if not isinstance(operator.op, Conv2d | AveragePool):
-        return operator
-    by_rows = operator.op.by_rows(graph.tensors[operator.inputs[0]].shape)
+    by_rows = operator.op.by_rows(tuple(graph.tensors[name].shape for name in operator.inputs))
     return operator if by_rows is None else replace(operator, op=by_rows)
