@@ -298,8 +298,24 @@ class Board(Facts):
         """Memories for graph inputs and outputs: those that DMA controllers reach, each of `io_dma` if the
         board states them; all if none of them has room.
         """
-        reached = [it for it in self.memories if it.dma is None or (it.dma and {*self.io_dma} <= {*it.dma})]
+        reached = self._reached
         return frozenset(it.name for it in (reached if any(map(self.room, reached)) else self.memories))
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        """Memories with room, but out of reach of DMA controllers that inputs and outputs should have."""
+        reached = self._reached
+        return tuple(it.name for it in self.memories if it not in reached and self.room(it))
+
+    @property
+    def unreached_text(self) -> str:
+        """The memories of `unreached`, and what does not reach them."""
+        missed = f"not all of {', '.join(self.io_dma)} reach" if self.io_dma else "no DMA reaches"
+        return f"{', '.join(self.unreached)}, which {missed}"
+
+    @property
+    def _reached(self) -> list[Memory]:
+        return [it for it in self.memories if it.dma is None or (it.dma and {*self.io_dma} <= {*it.dma})]
 
     def with_dma_everywhere(self) -> Board:
         """Return the board as if DMA engines reached all its memories: inputs and outputs may lie in any."""

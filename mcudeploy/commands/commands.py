@@ -85,6 +85,7 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = read_model(path, options, isa=board.isa)
     tell_notes(model)
+    tell_reach(board, options)
     return _of_plans(plans_by_estimates(model, board, options, progress), board, options)
 
 
@@ -172,6 +173,16 @@ def tell_notes(model: Model) -> None:
     """Warn of the assumptions that the front end made about a model."""
     for note in model.graph.notes:
         _note(note)
+
+
+def tell_reach(board: Board, options: Options) -> None:
+    """Warn if inputs and outputs lie where DMA controllers do not reach, as no other memory has room."""
+    board = options.limited(board)
+    if board.unreached and board.border_memories.issuperset(board.unreached):
+        _note(
+            f"inputs and outputs lie in {board.unreached_text}: no memory within their reach has room. Give "
+            "one room with --memory, or copy with the core; --no-dma-io says that this is meant"
+        )
 
 
 def _note(text: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from mcudeploy.commands.commands import (
     plans_by_estimates,
     tell_notes,
+    tell_reach,
     with_ways_out,
 )
 from mcudeploy.common.effort import Effort
@@ -53,6 +54,7 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
         require_port(target)
     model = read_model(path, options, isa=fleet.first.board.isa)
     tell_notes(model)
+    tell_reach(fleet.first.board, options)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)
     lower = chosen.made.tighter_limit(planned.limit(options.max_overhead))

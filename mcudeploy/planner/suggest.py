@@ -11,6 +11,7 @@ from mcudeploy.common.errors import Proposal
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import rank_boards
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.tape import footprint
@@ -21,6 +22,7 @@ _OVERHEADS = (10.0, 25.0, 50.0, 100.0)
 """The percentages that are proposed for --max-overhead."""
 _BOARDS_TRIED = 3
 _GRAIN_BYTES = 1024
+"""Of limits, if the exact sizes leave the search no room."""
 
 
 class WaysOut:
@@ -55,13 +57,16 @@ class WaysOut:
         return bool(options.memory_limits) or (options.ram_limit, options.flash_limit) != (None, None)
 
     def _by_search(self) -> list[Proposal]:
-        """Try cuts, a streamed input, and more overhead separately; the last two together if neither
-        suffices.
+        """Try other memories for inputs and outputs, cuts, a streamed input, and more overhead separately;
+        the last two together if neither suffices.
         """
         options, found = self.options, list[Proposal]()
+        board = options.limited(self.board)
+        if not board.border_memories.issuperset(board.unreached):
+            found += self._tried("--no-dma-io", replace(options, dma_io=False))
         if not options.split:
             if options.placement == "tags":
-                return []
+                return found
             found += self._tried("--split", replace(options, split=True))
             return found
         streamed = replace(options, stream_input=True)
@@ -106,16 +111,22 @@ class WaysOut:
         plan = min(fitting, key=lambda one: one.layout.arena_bytes, default=None)
         if plan is None:
             return []
+        grains = options.aligned(self.board).io_alignment, _GRAIN_BYTES
+        return next(filter(None, (self._by_limits_of(plan, grain) for grain in grains)), [])
+
+    def _by_limits_of(self, plan: Plan, grain: int) -> list[Proposal]:
+        """Return limits of this plan's sizes, rounded up to multiples of `grain`, if they work."""
+        options = self.options
         wanted, words = dict(options.memory_limits), list[str]()
         for name, limit in options.memory_limits:
             if plan.layout.arenas.get(name, 0) > limit:
-                wanted[name] = _rounded(plan.layout.arenas[name])
+                wanted[name] = align_up(plan.layout.arenas[name], grain)
         if wanted != dict(options.memory_limits):  # all of them: they replace the previous ones
             words += [f"--memory {name}={limit}" for name, limit in wanted.items()]
         arena = plan.layout.arena_bytes
         ram_limit = options.ram_limit
         if ram_limit is not None and arena > ram_limit:
-            ram_limit = _rounded(arena)
+            ram_limit = align_up(arena, grain)
             words.append(f"--ram-limit {ram_limit}")
         wider = replace(options, memory_limits=tuple(wanted.items()), ram_limit=ram_limit)
         return self._tried(" ".join(words), wider) if words else []
@@ -179,7 +190,3 @@ def _ticks(plan: Plan) -> float:
 
 def _percent(plan: Plan, unsplit_ticks: float) -> float:
     return 100 * (plan.estimate.ticks / unsplit_ticks - 1)
-
-
-def _rounded(size: int) -> int:
-    return -(-size // _GRAIN_BYTES) * _GRAIN_BYTES

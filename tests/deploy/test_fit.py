@@ -66,15 +66,15 @@ def test_what_does_not_fit_names_what_would(model: Path) -> None:
 
 def test_cuts_overhead_and_wider_limits_are_proposed_where_they_work(model: Path) -> None:
     whole = api.plan_model(model, STM, Options(split=False)).plan.layout.arena_bytes
-    unsplit, wide = Options(split=False, ram_limit=whole - 16), -(-whole // 1024) * 1024
-    assert set(proposals(model, STM, unsplit)) == {"--split", f"--ram-limit {wide}"}
+    unsplit = Options(split=False, ram_limit=whole - 16)
+    assert set(proposals(model, STM, unsplit)) == {"--split", f"--ram-limit {whole}"}
     least = api.plan_model(model, STM, Options(max_overhead=100, time_limit=1)).plan.layout.arena_bytes
     hurried = Options(max_overhead=0, ram_limit=least, time_limit=1)
     overhead = next(it for it in proposals(model, STM, hurried) if it.startswith("--max-overhead"))
     more = replace(hurried, max_overhead=float(overhead.split()[1]))
     assert api.plan_model(model, STM, more).plan.layout.arena_bytes <= least
     narrow = Options(split=False, memory_limits=(("sram", 512), ("ccm", 0)))
-    assert f"--memory sram={wide} --memory ccm=0" in proposals(model, STM, narrow)
+    assert f"--memory sram={whole} --memory ccm=0" in proposals(model, STM, narrow)
 
 
 def test_a_float_model_is_proposed_as_int8(tmp_path: Path) -> None:

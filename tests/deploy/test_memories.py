@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -254,11 +255,21 @@ def test_inputs_and_outputs_begin_where_io_align_says(tmp_path: Path) -> None:
         parse_alignment("48")
 
 
-def test_a_plan_that_fits_only_without_dma_names_the_way_out(model: Path) -> None:
+def test_a_plan_that_fits_only_without_dma_names_the_way_out(
+    model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mcudeploy")  # whatever an earlier test has set
     board = load_board("stm32f405")
     narrow = Options(split=False, memory_limits=(("sram", 64), ("ccm", 8192)))
-    with pytest.raises(FitError, match=r"stay out of ccm, which no DMA reaches; --no-dma-io lets them in"):
+    with pytest.raises(
+        FitError, match=r"stay out of ccm, which no DMA reaches; --no-dma-io lets them in"
+    ) as caught:
         api.plan_model(model, board, narrow)
+    assert "--no-dma-io" in [it.option for it in caught.value.proposals]
     assert homes(api.plan_model(model, board, replace(narrow, dma_io=False)).plan) == {"ccm"}
     alone = replace(narrow, memory_limits=(("sram", 0),))
     assert homes(api.plan_model(model, board, alone).plan) == {"ccm"}
+    assert "inputs and outputs lie in ccm, which no DMA reaches: no memory within their reach" in caplog.text
+    caplog.clear()
+    api.plan_model(model, board, replace(alone, dma_io=False))
+    assert not caplog.text

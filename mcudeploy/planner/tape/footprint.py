@@ -171,11 +171,8 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
             f"arena needs {arenas[name]:,} bytes, {name} of {board.name} has room for {rooms[name]:,}: "
             f"{arenas[name] - rooms[name]:,} too many; the peak is at {step_text(plan, step)}."
         )
-    barred = [name for name in rooms if rooms[name] and name not in board.border_memories]
-    if barred:
-        names = ", ".join(barred)
-        missed = f"not all of {', '.join(board.io_dma)} reach" if board.io_dma else "no DMA reaches"
-        sentences.append(f"Inputs and outputs stay out of {names}, which {missed}; --no-dma-io lets them in.")
+    if not board.border_memories.issuperset(board.unreached):
+        sentences.append(f"Inputs and outputs stay out of {board.unreached_text}; --no-dma-io lets them in.")
     if parameters:
         sentences.append(f"Parameters take {parameters:,} bytes of {first.name} (--replaceable).")
     others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
