@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from mcudeploy import __version__
@@ -139,9 +140,10 @@ def find_plans(
     unsplit plan fails the check.
     """
     board = options.limited(board)
-    planned = search_plans(
-        model, board, options, tiles, start=start, report=report, progress=progress, known=known
-    )
+    search = partial(search_plans, tiles=tiles, start=start, report=report, progress=progress, known=known)
+    planned = search(model, board, options)
+    if not planned.interrupted and _nearly_fits(planned, options.ram_limit):
+        planned = search(model, board, replace(options, ram_limit=None))
     if planned.interrupted:
         _LOG.warning("interrupted: the search ends with the best plan so far")
     planned = replace(planned, limits=dict(options.memory_limits))
@@ -326,7 +328,7 @@ def search_plans(
         source,
         guess,
         order=_order_in(cut.graph, unsplit),
-        unsplit=unsplit.estimate,
+        unsplit=unsplit,
         max_overhead=options.max_overhead,
         ram_limit=options.ram_limit,
     )
@@ -355,6 +357,16 @@ def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
                 maker = makers.get(graph.operators[maker].inputs[0])
             order.insert(0 if maker is None else order.index(maker) + 1, position)
     return tuple(order)
+
+
+def _nearly_fits(planned: Planned, ram_limit: int | None) -> bool:
+    """Return whether no arena keeps a limit though a peak does: a search for the least RAM may find one."""
+    plans = planned.choices
+    return (
+        ram_limit is not None
+        and min(plan.layout.arena_bytes for plan in plans) > ram_limit
+        and min(plan.estimate.peak_bytes for plan in plans) <= ram_limit
+    )
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:

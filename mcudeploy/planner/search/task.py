@@ -16,7 +16,7 @@ from mcudeploy.cost.tiles import (
     timed_blocks,
 )
 from mcudeploy.ir.block_rows import BlockRows
-from mcudeploy.ir.plan import Estimate, Plan
+from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
@@ -34,7 +34,8 @@ class SearchTask:
     `variants`: the times by each kernel, with its scratch. For the results of a search `choose_kernels`
     chooses among them. `unsplit_ticks`, `most_ticks`: latency of the unsplit plan, and the limit, both
     without stalls; `most_latency`: the limit of a latency with stalls. Of plans with arenas of at most
-    `ram_limit` bytes the search takes the fastest, else the one with the smallest.
+    `ram_limit` bytes the search takes the fastest, else the one with the smallest. `beyond_peak`: bytes by
+    which arenas in several memories exceed the peak of the unsplit plan.
     """
 
     model: Model
@@ -49,6 +50,7 @@ class SearchTask:
     most_ticks: float
     most_latency: float
     ram_limit: float = inf
+    beyond_peak: int = 0
 
     @classmethod
     def of(
@@ -59,24 +61,27 @@ class SearchTask:
         guess: CallTime | None,
         *,
         order: tuple[int, ...],
-        unsplit: Estimate,
+        unsplit: Plan,
         max_overhead: float,
         ram_limit: int | None,
     ) -> SearchTask:
         """Return the task for a model whose unsplit plan runs its operators, by position, in `order`.
 
-        `guess`: estimated times, if `tiles` measures; `unsplit`: the estimate of that plan; `max_overhead`:
-        percent of its latency. No arena has more room than the board's memories, whatever `ram_limit` is.
+        `guess`: estimated times, if `tiles` measures; `unsplit`: that plan; `max_overhead`: percent of its
+        latency. No arena has more room than the board's memories, whatever `ram_limit` is.
         """
         flow = Dataflow.of(model.graph)
         rivals = Rivals.of(model, guess)
         time = tiles(model.graph, tiles_tried(flow, rivals))
         variants = VariantTimes.of(model, flow, rivals, time)
-        factor = 1 + max_overhead / 100
+        factor, estimate = 1 + max_overhead / 100, unsplit.estimate
+        split = sum(1 for size in unsplit.layout.arenas.values() if size) > 1
+        beyond_peak = unsplit.layout.arena_bytes - estimate.peak_bytes if split else 0
         return cls(
             model, model.min_scratch, board, Space.of(flow, order), tiles, time, variants,
-            move_price(tiles), unsplit.ticks, unsplit.ticks * factor, unsplit.latency_ticks * factor,
+            move_price(tiles), estimate.ticks, estimate.ticks * factor, estimate.latency_ticks * factor,
             inf if ram_limit is None else min(ram_limit, sum(map(board.room, board.memories))),
+            beyond_peak,
         )  # fmt: skip
 
     def tiled(self, plan: Plan) -> TiledGraph:
@@ -84,13 +89,13 @@ class SearchTask:
         return TiledGraph(self.space.flow, plan.block_rows, plan.leads)
 
     def keeps(self, plan: Plan) -> bool:
-        """Return whether a plan could keep the latency limit: its stalls may still be avoided."""
-        return plan.estimate.ticks <= self.most_latency
+        """Return whether a plan could keep the latency limit: stalls may still be avoided."""
+        return plan.estimate.least_ticks <= self.most_latency
 
     @property
     def sufficient_bytes(self) -> float:
-        """Return the peak below which only time counts: the RAM limit, or 0 without one."""
-        return 0.0 if self.ram_limit == inf else self.ram_limit
+        """Return the peak below which only time counts: that of the RAM limit, or 0 without one."""
+        return 0.0 if self.ram_limit == inf else max(0.0, self.ram_limit - self.beyond_peak)
 
     def nearly_fits(self, plan: Plan) -> bool:
         """Return whether a plan's peak keeps the RAM limit, but its arena exceeds it."""
