@@ -35,11 +35,13 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
     slow = [name for name in plan.layout.arenas if not memories[name].is_fast]
     if not slow:
         return Stalls()
-    direct = [0.0] * max(len(plan.schedule.steps), 1)
+    direct, borders = [0.0] * max(len(plan.schedule.steps), 1), _slow_borders(plan, tiled, board)
+    forced = 0.0
     for access in accesses(tiled, plan.schedule.steps, work, plan.layout):
         memory = memories[access.memory]
-        direct[access.time] += access.read_bytes * memory.read_cost
-        direct[access.time] += access.written_bytes * memory.write_cost
+        stall = access.read_bytes * memory.read_cost + access.written_bytes * memory.write_cost
+        direct[access.time] += stall
+        forced += stall if access.tensor in borders else 0.0
     core, engines = Clock(), {link.engine: (link, Clock()) for link in board.links}
     ends: list[float] = []
     time, copies, waits = 0, 0.0, 0.0
@@ -61,4 +63,12 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
             else:
                 link, engine = engines[entry.engine]
                 ends.append(engine.run(link.cycles(size, source, target), issued=core.now))
-    return Stalls(sum(direct), copies, waits)
+    return Stalls(sum(direct), copies, waits, forced)
+
+
+def _slow_borders(plan: Plan, tiled: TiledGraph, board: Board) -> set[str]:
+    """Return the tensors of inputs and outputs, if no fast memory may contain them."""
+    if any(memory.is_fast and memory.name in board.border_memories for memory in board.memories):
+        return set()
+    borders = (*plan.graph.resident_inputs(), *plan.graph.own_outputs())
+    return {tiled.flow.roots[border.tensor] for border in borders}

@@ -159,17 +159,23 @@ def memories_of(residences: Residences) -> tuple[str, ...]:
 class Stalls:
     """Clock cycles for which the core stalls.
 
-    `direct`: accesses of steps. `copies`: copies by the core. `waits`: waits for engines' transfers.
+    `direct`: accesses of steps; `forced`: of these, inputs and outputs that no fast memory may contain.
+    `copies`: copies by the core. `waits`: waits for engines' transfers.
     """
 
     direct: float = 0.0
     copies: float = 0.0
     waits: float = 0.0
+    forced: float = 0.0
 
     @property
     def cycles(self) -> float:
         """Sum of all stalls."""
         return self.direct + self.copies + self.waits
+
+
+_NOTICED = 0.001
+"""Share of the latency below which avoidable stalls beside forced ones do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +199,20 @@ class Estimate:
     def exposed_ticks(self) -> float:
         """Ticks for which the core waits, in total."""
         return self.stalls.cycles
+
+    @property
+    def avoidable_ticks(self) -> float:
+        """Ticks for which the core waits, but for inputs and outputs that no fast memory may contain.
+
+        Beside these, less than `_NOTICED` of the latency counts as none: a search would give RAM for it.
+        """
+        avoidable, forced = self.stalls.cycles - self.stalls.forced, self.stalls.forced
+        return 0.0 if forced and avoidable < _NOTICED * self.latency_ticks else avoidable
+
+    @property
+    def least_ticks(self) -> float:
+        """The latency without avoidable stalls."""
+        return self.ticks + self.stalls.forced
 
     @property
     def latency_ticks(self) -> float:

@@ -121,9 +121,10 @@ def _inside(index: AnyIndex, size: int, counts: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Bytes of a memory that a step reads and writes."""
+    """Bytes of a memory that a step reads and writes. `tensor`: "" for scratch and state."""
 
     time: int
+    tensor: str
     memory: str
     read_bytes: int
     written_bytes: int
@@ -142,14 +143,14 @@ def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout
             if blocks:
                 name, numbers = blocks[0][0], [block for _, block in blocks]
                 size = sum(tiled.block_bytes(name, block) for block in numbers)
-                yield Access(time, where.read(name, numbers, time), round(size * factor), 0)
+                yield Access(time, name, where.read(name, numbers, time), round(size * factor), 0)
         if not operator.op.accumulates or step.block == tiled.step_counts[step.operator] - 1:
             block = tiled.written(step.operator, step.block) - first[operator.output]
             memory = where.made((operator.output, block), time).memory
-            yield Access(time, memory, 0, tiled.block_bytes(operator.output, block))
+            yield Access(time, operator.output, memory, 0, tiled.block_bytes(operator.output, block))
         size = sum(work.get(operator.name, (0, 0)))
         if size:
-            yield Access(time, memories_of(layout.scratch[operator.name])[0], size, size)
+            yield Access(time, "", memories_of(layout.scratch[operator.name])[0], size, size)
 
 
 def by_core(

@@ -26,6 +26,7 @@ from mcudeploy.toolchain import Firmware, emulator
 from tests import reports
 from tests.residing import offsets_of
 
+VWW = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 UNSPLIT = Options(split=False)
 SPREAD = Options(split=False, memory_limits=(("sram", 1200),))  # of 1,728 bytes in three tensors
 
@@ -273,3 +274,15 @@ def test_a_plan_that_fits_only_without_dma_names_the_way_out(
     caplog.clear()
     api.plan_model(model, board, replace(alone, dma_io=False))
     assert not caplog.text
+
+
+def test_inputs_outside_of_the_fast_memory_leave_the_search_for_ram_alone() -> None:
+    """Of an H7 the DTCM takes no inputs by DMA: their stalls are forced, and RAM counts as without them."""
+    board, options = load_board("stm32h743"), Options(time_limit=0.5)
+    assert not any(memory.is_fast and memory.name in board.border_memories for memory in board.memories)
+    made = api.plan_model(VWW, board, options)
+    least, unsplit = made.plan.layout.arena_bytes, made.planned.baseline.layout.arena_bytes
+    assert made.plan.splits and least < 0.8 * unsplit
+    for limit in range(least, unsplit + 1024, (unsplit - least) // 2):
+        plan = api.plan_model(VWW, board, replace(options, ram_limit=limit)).plan
+        assert plan.layout.arena_bytes <= limit

@@ -27,7 +27,14 @@ BOARD = load_board("host")
 def plan(peak_bytes: int, status: str, ticks: float = 0.0, **arenas: int) -> Any:
     """As much of a plan as matters."""
     layout = SimpleNamespace(arenas=arenas, arena_bytes=sum(arenas.values()), status=status, transfers=())
-    estimate = SimpleNamespace(peak_bytes=peak_bytes, exposed_ticks=0.0, ticks=ticks, latency_ticks=ticks)
+    estimate = SimpleNamespace(
+        peak_bytes=peak_bytes,
+        exposed_ticks=0.0,
+        avoidable_ticks=0.0,
+        ticks=ticks,
+        least_ticks=ticks,
+        latency_ticks=ticks,
+    )
     return SimpleNamespace(
         layout=layout, estimate=estimate, schedule=SimpleNamespace(steps=(), status="feasible")
     )

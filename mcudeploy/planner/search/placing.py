@@ -93,13 +93,13 @@ def tagged_plan(model: Model, board: Board) -> Plan:
 def cost_key(plan: Plan, board: Board) -> tuple[int, float, int]:
     """Return the key by which plans are compared, less is better.
 
-    It contains the overflow of the board's memories in bytes, the latency if the core stalls, and the arenas
-    in bytes.
+    It contains the overflow of the board's memories in bytes, the latency if the core stalls avoidably, and
+    the arenas in bytes.
     """
     memories = {memory.name: memory for memory in board.memories}
     beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
-    exposed = plan.estimate.exposed_ticks
-    return beyond, exposed and exposed + plan.estimate.ticks, plan.layout.arena_bytes
+    waits = plan.estimate.avoidable_ticks > 0
+    return beyond, plan.estimate.latency_ticks if waits else 0, plan.layout.arena_bytes
 
 
 def waits(plan: Plan, board: Board) -> bool:
@@ -195,7 +195,7 @@ def promised_ticks(plan: Plan, model: Model, board: Board, tiled: TiledGraph, re
 
 def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget) -> Plan:
     """Return the plan with moves of blocks if these save RAM, or time; its ticks include the moves."""
-    if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.exposed_ticks:
+    if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.avoidable_ticks:
         return plan
     plans = [plan, *_over_time(plan, model, board, tiled, relocation)]
     if len(plans) == 1:
@@ -267,7 +267,7 @@ def latency_bound(plan: Plan, model: Model, board: Board) -> float:
     slow memory.
     """
     slow = [memory for memory in board.memories if not memory.is_fast]
-    if not plan.estimate.exposed_ticks or not slow:
+    if not plan.estimate.avoidable_ticks or not slow:
         return 0.0
     room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
     excess = max(0, plan.estimate.peak_bytes - room)

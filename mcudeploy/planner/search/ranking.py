@@ -44,10 +44,10 @@ def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float,
     """
     beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
     tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
-    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.ticks) ** _TIME_WEIGHT
+    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.least_ticks) ** _TIME_WEIGHT
     too_large = beyond + max(0, arena_bytes - limit_bytes)
     if limit_bytes < inf and not too_large:
-        price = plan.estimate.ticks
+        price = plan.estimate.least_ticks
     return too_large, exposed_ticks, price, plan.schedule.status != "optimal"
 
 
@@ -83,6 +83,6 @@ def worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:
     if fitting:
         return task.nearly_fits(plan) and plan.estimate.ticks < min(fitting)
     _, latency, _ = min(placing.cost_key(one, task.board) for one in plans)
-    if plan.estimate.exposed_ticks and latency:
+    if plan.estimate.avoidable_ticks and latency:
         return placing.latency_bound(plan, task.model, task.board) < latency
     return _worth_packing(task, plan.estimate.peak_bytes, plans)

@@ -71,7 +71,7 @@ def split_plans(
     """
     if stored is not None and stored.form != task.model.form:
         stored = None  # it has no cuts, or its form has other operators
-    if task.fits(unsplit) and not unsplit.estimate.exposed_ticks:
+    if task.fits(unsplit) and not unsplit.estimate.avoidable_ticks:
         return Splits((), Search(), interrupted=False)  # no plan is faster
     made: list[Plan] = []
     if stored is not None:

@@ -106,7 +106,7 @@ def _made(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     yield best
     if task.nearly_fits(best):
         yield _with_moves(task, best, effort.part(_MOVED_SHARE))
-    rows = tuple(row_by_row(task)) if best.estimate.exposed_ticks and current.number == 1 else ()
+    rows = tuple(row_by_row(task)) if best.estimate.avoidable_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
         could = number < MADE_ANYWAY or worth_placing(task, candidate, current.plans)
         if could and (number <= len(rows) or not effort.is_spent()):
@@ -146,7 +146,7 @@ def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
     yield from _moved(task, current, best, effort.part(_MOVES_SHARE))
     best = min(current.plans, key=lambda plan: sort_key(plan, task.board, task.ram_limit))
     is_settled = best in current.settled["proof"]
-    if not _has_repeated(best) and not best.estimate.exposed_ticks and not is_settled:
+    if not _has_repeated(best) and not best.estimate.avoidable_ticks and not is_settled:
         part = effort.part(_ORDER_SHARE)
         given, best = best, _in_proven_order(task, best, part)
         current.settle("proof", given, part)
