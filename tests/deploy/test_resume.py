@@ -115,14 +115,14 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
 
 
 def test_of_plans_that_fit_the_fastest_is_taken() -> None:
-    limit, options = 40_000, Options(time_limit=5)
+    limit, options = 40_000, Options(time_limit=2)
     made = api.plan_model(MODEL, HOST, replace(options, ram_limit=limit))
     smallest = api.plan_model(MODEL, HOST, options)
     assert smallest.plan.layout.arena_bytes < made.plan.layout.arena_bytes <= limit
     assert made.plan.estimate.ticks < smallest.plan.estimate.ticks
     roomy = api.plan_model(MODEL, HOST, replace(options, ram_limit=1 << 20))
     assert not roomy.plan.splits and roomy.planned.search.candidates == 0
-    narrow = Options(ram_limit=1 << 20, time_limit=5, memory_limits=((HOST.memories[0].name, limit),))
+    narrow = Options(ram_limit=1 << 20, time_limit=2, memory_limits=((HOST.memories[0].name, limit),))
     assert api.plan_model(MODEL, HOST, narrow).plan.layout.arena_bytes <= limit
     with pytest.raises(FitError, match=r"arena needs [\d,]+ bytes, the limit is 1,024"):
         api.plan_model(MODEL, HOST, Options(ram_limit=1024, time_limit=1))
