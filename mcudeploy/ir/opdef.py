@@ -20,7 +20,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
 
 class AxisKind(StrEnum):
@@ -254,6 +254,10 @@ class OperatorDef(Protocol):
         """Return the inputs whose memory the output may take over, row by row, best first."""
         ...
 
+    def quantization(self, output: Tensor) -> Quantization | None:
+        """Return what the integers mean that it makes of real numbers; None if it does not quantise."""
+        ...
+
     def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
         """Return the operator with the same results that reads its inputs in blocks of rows, None if there is
         none, or if it saves nothing.
@@ -290,6 +294,10 @@ class PlainOperator:
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return `overwritten`."""
         return self.overwritten
+
+    def quantization(self, output: Tensor) -> Quantization | None:
+        """It does not quantise."""
+        return None
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
         """It has no such form."""

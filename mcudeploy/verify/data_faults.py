@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.text import agree, count_text, printable
-from mcudeploy.extensions.int16.int16 import QuantizeInt16
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator
-from mcudeploy.ops.move.quantize import Quantize
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.verify.preprocessing import image_shape
 
@@ -59,8 +57,7 @@ def levels_of(graph: Graph, border: GraphIO) -> Levels | None:
     if border.dtype == "bool":
         return None
     if tensor.quantization is not None:
-        ends = (-(2**15), 2**15 - 1) if tensor.dtype is DType.INT16 else (-128, 127)
-        return _levels(tensor.quantization.scale, tensor.quantization.zero_point, ends)
+        return _levels(tensor.quantization, tensor.dtype)
     roots = Dataflow.of(graph).roots
     names = {name for name, root in roots.items() if root == roots[border.tensor]}
     found = {
@@ -72,15 +69,14 @@ def levels_of(graph: Graph, border: GraphIO) -> Levels | None:
 
 
 def _levels_by(graph: Graph, operator: Operator) -> Levels | None:
-    meaning = graph.tensors[operator.output].quantization
-    if isinstance(operator.op, Quantize) and meaning is not None:
-        return _levels(meaning.scale, meaning.zero_point, (-128, 127))
-    if isinstance(operator.op, QuantizeInt16):
-        return _levels(operator.op.scale, 0, (-(2**15), 2**15 - 1))
-    return None
+    output = graph.tensors[operator.output]
+    meaning = operator.op.quantization(output)
+    return None if meaning is None else _levels(meaning, output.dtype)
 
 
-def _levels(scale: float, zero_point: int, ends: tuple[int, int]) -> Levels:
+def _levels(meaning: Quantization, dtype: DType) -> Levels:
+    scale, zero_point = meaning.scale, meaning.zero_point
+    ends = (-(2**15), 2**15 - 1) if dtype is DType.INT16 else (-128, 127)
     return Levels(scale * (ends[0] - zero_point), scale * (ends[1] - zero_point), scale)
 
 

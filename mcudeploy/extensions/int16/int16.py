@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ElementwiseOperator, within
 from mcudeploy.ops.reduce.reduce import Reduce, reduce_counts
@@ -259,6 +259,10 @@ class QuantizeInt16(ElementwiseOperator):
             raise ValueError(f"{operator.name} makes int16 of float32")
         elements = output.shape[1] * output.shape[2]
         return KernelCall("quantize_s16", {"row_elements": elements, "scale": float(np.float32(self.scale))})
+
+    def quantization(self, output: Tensor) -> Quantization:
+        """Multiples of the scale."""
+        return Quantization(self.scale, 0)
 
 
 def logistic_table() -> NDArray[np.uint16]:

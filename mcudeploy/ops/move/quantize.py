@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.graph import Operator, Quantization, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops.common import ElementwiseOperator, is_int8
 from mcudeploy.ops.requantize import quantization_of
@@ -31,6 +31,10 @@ class Quantize(ElementwiseOperator):
         if is_int8(inputs[0]) or not is_int8(output):
             raise ValueError("Quantize makes int8 from float32")
         return KernelCall("quantize", _params(output))
+
+    def quantization(self, output: Tensor) -> Quantization | None:
+        """Return that of the output."""
+        return output.quantization
 
 
 @dataclass(frozen=True, slots=True)
