@@ -62,6 +62,10 @@ def test_every_text_of_a_built_in_extension_names_a_value() -> None:
         assert list(added(field)), f"no extension adds {field}"
 
 
+def test_domains_in_files_do_not_follow_the_folders() -> None:
+    assert added_by_domain("lowerings").keys() == {"", "ai.onnx.ml", "mcudeploy.training", "tflite"}
+
+
 def test_without_an_extension_its_operators_are_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
