@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mcudeploy import __version__
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.files import read_regular, same_file, write_files
+from mcudeploy.common.files import read_regular, require_room, same_file, write_files
 
 Content = str | bytes
 MANIFEST = "mcudeploy.json"
@@ -73,19 +73,32 @@ def write_folder(
     manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
     written = {directory / name: files[name] for name in digests} | {directory / MANIFEST: manifest}
     folders = {folder for path in written for folder in path.parents}
+    with _created(folders) as created:
+        write_files(written)
+        created.clear()
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return list(written)
+
+
+def require_writable(directory: Path) -> None:
+    """Raise OSError if the folder of an output, or a file in it, cannot be created; leave it as it was."""
+    with _created({directory, *directory.parents}):
+        require_room(directory / MANIFEST, 0)
+
+
+@contextmanager
+def _created(folders: Iterable[Path]) -> Iterator[list[Path]]:
+    """Create those of the folders that do not exist, and yield them; those still listed are then removed."""
     created = sorted(folder for folder in folders if not folder.exists())
     try:
         for folder in created:
             folder.mkdir(exist_ok=True)
-        write_files(written)
-    except BaseException:
+        yield created
+    finally:
         for folder in reversed(created):
             with suppress(OSError):  # it does not exist, or is not empty
                 folder.rmdir()
-        raise
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return list(written)
 
 
 def require_no_links(directory: Path, names: Iterable[str]) -> None:

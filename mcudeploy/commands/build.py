@@ -11,7 +11,14 @@ from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.arenas import ArenaKind, require_room, share_of, together, with_arenas
 from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.exporters import Kind, export_files
-from mcudeploy.codegen.folder import Content, digests_of, require_no_links, require_ours, write_folder
+from mcudeploy.codegen.folder import (
+    Content,
+    digests_of,
+    require_no_links,
+    require_ours,
+    require_writable,
+    write_folder,
+)
 from mcudeploy.codegen.library import with_sbom, write_library
 from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
@@ -96,6 +103,7 @@ def build_models(
         )
     if not force:
         require_ours(directory, {})
+    require_writable(directory)
     bare = library_only or board.facts_only or kind is not None
     if not bare:
         require_trusted(board)
@@ -168,6 +176,7 @@ def _require_dossier(
         )
     if not force:
         require_ours(wanted.directory, {})
+    require_writable(wanted.directory)
 
 
 def _papers(built: BuiltModel, wanted: DossierWanted, pages: Mapping[str, str]) -> dict[str, Content]:
@@ -200,6 +209,7 @@ def init_project(
     if not force:
         require_ours(library, {})
         require_ours(directory, {})
+    require_writable(directory)
     built = _built(path, board, options, Checks(verify=True, bare=True), progress)
     member = _member(built, built.program, options)
     model = name + path.suffix.lower()

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.codegen.folder import MANIFEST, require_ours, write_folder
+from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.folder import MANIFEST, require_ours, require_writable, write_folder
+from mcudeploy.commands import build
 from mcudeploy.common.errors import UsageError
+from mcudeploy.planner.plan_options import Options
 
 FILES = {"src/a.c": "int a;\n", "include/a.h": "#pragma once\n", "firmware/a.elf": b"\x7fELF"}
 
@@ -56,6 +59,17 @@ def test_a_full_disk_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
             write_folder(tmp_path / directory, FILES)
     assert [path.name for path in tmp_path.rglob("*")] == ["out"]
+
+
+def test_a_folder_that_cannot_be_made_is_known_before_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_writable(tmp_path / "new" / "library")
+    assert not list(tmp_path.rglob("*"))
+    (tmp_path / "file").write_text("")
+    monkeypatch.delattr(build, "_built")
+    with pytest.raises(NotADirectoryError, match="file/out"):
+        build.build_models([tmp_path / "m.onnx"], load_board("host"), Options(), tmp_path / "file" / "out")
 
 
 @pytest.mark.parametrize("force", [False, True])
