@@ -34,6 +34,7 @@ from mcudeploy.cli.searchchart import SearchChart
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.resources import way_out_of_limit
 from mcudeploy.common.text import plain
 from mcudeploy.report import as_json
 
@@ -260,7 +261,8 @@ def describe(error: Exception) -> str:
             return "memory ran out: end other programs, or run on a computer with more memory"
         return f"memory ran out: this process may take {most // 2**20:,} MiB (`ulimit -v`): raise that limit"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return ". ".join(filter(None, (said, way_out_of_limit(error))))
     return (
         f"internal error, {type(error).__name__}: {error}. This is a defect of mcudeploy: "
         "run again with --traceback and report what it prints."

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 _HEAD_BYTES = 4096
 _OURS = tuple(
@@ -96,6 +97,18 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
     finally:
         for _, _, temporary in staged:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def work_folder(prefix: str) -> Iterator[Path]:
+    """Yield a temporary folder, and name it in errors of writing that name no file."""
+    with TemporaryDirectory(prefix=prefix) as folder:
+        try:
+            yield Path(folder)
+        except OSError as error:
+            if error.filename is not None or not error.strerror:
+                raise
+            raise OSError(error.errno, error.strerror, folder) from error
 
 
 def require_room(path: Path, size: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -25,6 +26,16 @@ def cache_fault(error: OSError, path: Path) -> str:
     """Return the error of a cache that cannot be written, with the way out that fits it."""
     where = Path(error.filename or path)
     why = error.strerror or str(error)
+    if way := way_out_of_limit(error):
+        return f"cannot write {where}: {why}. {way}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"cannot write {where}: {why}. Free some space, or set MCUDEPLOY_CACHE_DIR to another folder."
     return f"cannot write {where}: {why}. Set MCUDEPLOY_CACHE_DIR to a folder that can be written."
+
+
+def way_out_of_limit(error: OSError) -> str:
+    """Return the way out if a file is larger than this process may write; "" for other errors."""
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if error.strerror != os.strerror(errno.EFBIG) or most == resource.RLIM_INFINITY:
+        return ""
+    return f"A file of this process may have {most:,} bytes (`ulimit -f`): raise that limit"

@@ -20,7 +20,9 @@ from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.cli.help import leaves
 from mcudeploy.cli.main import cli
 from mcudeploy.common import errors, interrupts
+from mcudeploy.common.files import work_folder
 from mcudeploy.common.interrupts import Terminated
+from mcudeploy.common.resources import cache_fault
 from mcudeploy.ir.clock import LEAST
 from tests.cli.conftest import RUN, Deploy
 
@@ -340,6 +342,19 @@ def test_want_of_memory_is_no_defect(
     monkeypatch.setattr(resource, "getrlimit", lambda _: (300 * 2**20, resource.RLIM_INFINITY))
     said = mcudeploy_command(RUN_LINE).stderr
     assert "this process may take 300 MiB (`ulimit -v`)" in said and "defect" not in said
+
+
+def test_a_file_beyond_a_limit_is_named_with_the_way_out(
+    mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(OSError, match="File too large") as caught, work_folder("mcudeploy-") as folder:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    deploy.answers["run_model"] = caught.value
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (512, resource.RLIM_INFINITY))
+    way = "A file of this process may have 512 bytes (`ulimit -f`): raise that limit"
+    result = mcudeploy_command(RUN_LINE)
+    assert result.stderr.splitlines()[-1] == f"error: {folder}: File too large. {way}"
+    assert cache_fault(caught.value, folder) == f"cannot write {folder}: File too large. {way}."
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])

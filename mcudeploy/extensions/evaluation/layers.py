@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mcudeploy.common.files import work_folder
 from mcudeploy.extensions.evaluation.dataset import Array, Dataset
 from mcudeploy.extensions.quantization.agreement import Layer, layers
 from mcudeploy.extensions.quantization.float_model import read_float
@@ -36,7 +36,7 @@ def layers_by_loss(float_model: Path, model: Model, data: Dataset) -> Sequence[L
             sample = data.sample(number, model.graph)
             yield {name: sample.inputs[name] for name, _ in inputs}
 
-    with tempfile.TemporaryDirectory(prefix="mcudeploy-evaluate-") as folder:
-        prepared = prepare(source.proto, Path(folder))
+    with work_folder("mcudeploy-evaluate-") as folder:
+        prepared = prepare(source.proto, folder)
         compared = layers(prepared, parse(model.path).proto, model.path, samples())
     return sorted(compared, key=lambda layer: -layer.lost)

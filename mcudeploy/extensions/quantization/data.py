@@ -286,6 +286,11 @@ def _fit(value: Array, info: Info, where: str) -> Array:
         fitted = value.astype(wanted).reshape(shape)
     if wanted.kind == "f":
         bad = int(np.count_nonzero(~np.isfinite(fitted)))
+        if bad and np.isfinite(value).all():
+            raise UsageError(
+                f"{where} has {count_text(bad, 'value')} for {name!r} beyond the range of {info.dtype}: "
+                "scale the values as in training"
+            )
         if bad:
             raise UsageError(
                 f"{where} has {count_text(bad, 'value')} for {name!r} that {agree(bad, 'is', 'are')} not "

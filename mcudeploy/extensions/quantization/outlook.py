@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import onnx
 
 from mcudeploy.common.errors import DeployError
+from mcudeploy.common.files import work_folder
 from mcudeploy.extensions.quantization.data import Sample
 from mcudeploy.extensions.quantization.float_model import read_float
 from mcudeploy.extensions.quantization.ort_quantizer import Calibration, insert, prepare
@@ -31,9 +31,9 @@ def as_int8(model: Model) -> Model | None:
     if model.choices.states or model.path.stat().st_size > _MOST_BYTES:
         return None
     try:
-        with tempfile.TemporaryDirectory(prefix="mcudeploy-int8-") as folder:
-            path = Path(folder) / "int8.onnx"
-            _quantise(model, Path(folder), path)
+        with work_folder("mcudeploy-int8-") as folder:
+            path = folder / "int8.onnx"
+            _quantise(model, folder, path)
             quantised = load_model(path, isa=model.isa)
     except DeployError:
         return None

@@ -5,7 +5,6 @@ lost.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.files import same_file, write_file
+from mcudeploy.common.files import same_file, work_folder, write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.extensions.quantization import agreement as compare
 from mcudeploy.extensions.quantization import ort_quantizer as library
@@ -180,8 +179,8 @@ def quantize_model(
     progress.stage("reading samples")
     indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
     faults = find_faults(samples, indices, str(asked.data), progress.advance)
-    with tempfile.TemporaryDirectory(prefix="mcudeploy-quantize-") as folder:
-        work = _Work(Path(folder), model, calibration, comparison, progress)
+    with work_folder("mcudeploy-quantize-") as folder:
+        work = _Work(folder, model, calibration, comparison, progress)
         prepared = library.prepare(model.proto, work.folder)
         floats = Floats(prepared, [it.name for it in model.outputs], name)
         made, left = work.all_made(prepared, asked, floats)
