@@ -210,7 +210,7 @@ def _steps_text(report: Values) -> str:
     if longest is None:
         return f"{report['steps']:,}"
     time, name = milliseconds_text(longest["time"]), plain(longest["operator"])
-    return f"{report['steps']:,}; the longest is {longest['step']}, of {name}: {time}, estimated"
+    return f"{report['steps']:,}; step {longest['step']} ({name}) takes the longest: {time}, estimated"
 
 
 def init(console: Console, report: Values) -> None:

@@ -46,7 +46,7 @@ def test_a_library_for_a_build_system_states_its_costs(
     assert f"| {stack} B | {report['steps']} |\n" in (tmp_path / "README.md").read_text()
     assert not list(tmp_path.rglob("*.elf"))
     text = shown(report, capsys)
-    for word in ("arena", "flash", "code", "stack", "latency", "longest", f"at most {stack:,} B"):
+    for word in ("arena", "flash", "code", "stack", "latency", ") takes the longest", f"at most {stack:,} B"):
         assert word in text, word
     assert "tiny.h" not in text and f"wrote {len(report['files'])} files" in text
 
