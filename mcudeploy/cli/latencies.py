@@ -36,7 +36,8 @@ def latency_facts(report: Values) -> list[tuple[str, str]]:
     if overhead is None or not report.get("splits"):
         return facts
     if report["overhead_source"] == "estimated":
-        return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's latency, estimated")]
+        base = "latency under this --flash-limit" if report.get("flash_limit") else "latency"
+        return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {base}, estimated")]
     return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {_ticks(unsplit)}")]
 
 

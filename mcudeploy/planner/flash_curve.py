@@ -1,10 +1,10 @@
-"""Flash and RAM against latency: a plan by kernels with ever smaller constants, or ever less scratch."""
+"""Flash against latency: a plan by kernels with ever smaller constants."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcudeploy.boards.board import Board
+from mcudeploy.boards.board import CODE_BYTES, Board
 from mcudeploy.cost.estimate import best_costs, estimated
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Latency, estimated_latency
@@ -22,11 +22,17 @@ class FlashCurve:
     """The same schedule by other kernels: the most flash first, each point slower than the one before.
 
     `chosen`: the plan's own kernels. `latency`: the unit of the points, and the plan's latency in it.
+    `tables`: the bytes of tables in each point.
     """
 
     points: tuple[Point, ...]
     chosen: Point
     latency: Latency
+    tables: int
+
+    def flash_limit(self, point: Point) -> int:
+        """Return the least limit of flash, code included, under which the planner takes these kernels."""
+        return point[0] - self.tables + CODE_BYTES
 
 
 def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
@@ -34,7 +40,8 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
     latency = estimated_latency(plan, model, board)
     if latency is None:
         return None
-    flash = weights_bytes(model.calls) + tables_bytes(plan, model.calls, board)
+    tables = tables_bytes(plan, model.calls, board)
+    flash = weights_bytes(model.calls) + tables
     time = estimated(best_costs(board.core))(plan.graph, ())
     points: list[Point] = []
     others = kernels.smaller_constants(
@@ -45,20 +52,4 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
         while points and points[-1][1] >= point[1]:
             points.pop()
         points.append(point)
-    return FlashCurve(tuple(points), (flash, latency.ticks), latency)
-
-
-def ram_curve(plan: Plan, model: Model, board: Board) -> tuple[Point, ...]:
-    """Return arenas in bytes of a plan by kernels with ever less scratch, and latencies; () on the host.
-
-    The first point is the plan's own arena. The schedule is the same, so a search may find a smaller one.
-    """
-    latency = estimated_latency(plan, model, board)
-    if latency is None:
-        return ()
-    time = estimated(best_costs(board.core))(plan.graph, ())
-    points = [(plan.layout.arena_bytes, latency.ticks)]
-    for peak, more_ticks in kernels.smaller_scratch(model, TiledGraph.of(plan), plan.schedule.steps, time):
-        if peak < points[-1][0] and latency.ticks + more_ticks > points[-1][1]:
-            points.append((peak, latency.ticks + more_ticks))
-    return tuple(points)
+    return FlashCurve(tuple(points), (flash, latency.ticks), latency, tables)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mcudeploy.boards.board import Board
@@ -11,7 +10,7 @@ from mcudeploy.execution.results import Fitted
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Fit, Latency
-from mcudeploy.planner.flash_curve import Point, flash_curve, ram_curve
+from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.model.model import Model
 
 JsonObject = dict[str, Any]
@@ -61,22 +60,22 @@ def latency(found: Latency | None) -> JsonObject | None:
 def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:
     """Report the latency of a plan by its core's costs, even if it was measured; null on the host.
 
-    `flash_curve`: constants and tables of the same schedule by other kernels, and its latency; `ram_curve`:
-    its arena, by kernels with less scratch.
+    `flash_curve`: constants and tables of the same schedule by other kernels, the --flash-limit under which
+    the planner takes them, and its latency.
     """
     curve = flash_curve(plan, model, board)
     if curve is None:
-        return {"estimated_latency": None, "flash_curve": None, "ram_curve": None}
-
-    def points(name: str, each: Sequence[Point]) -> list[JsonObject]:
-        unit, clock_hz = curve.latency.unit, curve.latency.clock_hz
-        return [{name: size, "latency": latency_object(round(ticks), unit, clock_hz)} for size, ticks in each]
-
-    return {
-        "estimated_latency": latency(curve.latency),
-        "flash_curve": points("flash_bytes", curve.points),
-        "ram_curve": points("arena_bytes", ram_curve(plan, model, board)),
-    }
+        return {"estimated_latency": None, "flash_curve": None}
+    unit, clock_hz = curve.latency.unit, curve.latency.clock_hz
+    points = [
+        {
+            "flash_bytes": point[0],
+            "flash_limit": curve.flash_limit(point),
+            "latency": latency_object(round(point[1]), unit, clock_hz),
+        }
+        for point in curve.points
+    ]
+    return {"estimated_latency": latency(curve.latency), "flash_curve": points}
 
 
 def longest(plan: Plan, found: tuple[int, Latency] | None) -> JsonObject | None:

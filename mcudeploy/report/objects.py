@@ -153,7 +153,7 @@ def latency(made: Deployment, measured: Measurement | None, unsplit: Measurement
     """Report latency of a plan and of the unsplit plan, null if not measured, and the percent between them.
 
     The percent includes stalls for slow memories. It is `estimated` if one of them was not measured:
-    `overhead_source` says so.
+    `overhead_source` says so. Both plans keep `flash_limit`, if there is one.
     """
     overhead, source = made.overhead(measured, unsplit), "measured"
     if overhead is None:
@@ -163,6 +163,7 @@ def latency(made: Deployment, measured: Measurement | None, unsplit: Measurement
         "unsplit_latency": _latency(made.board, unsplit),
         "overhead_percent": overhead,
         "overhead_source": None if overhead is None else source,
+        "flash_limit": made.flash_limit,
     }
 
 

@@ -126,23 +126,27 @@ def _share(error: float, span: float) -> str:
 
 
 def smaller_facts(report: Values) -> list[tuple[str, str]]:
-    """Return up to three plans each with less RAM and with less flash by other kernels: bytes, added time."""
-    return [
-        ("less RAM", _smaller(report, "ram_curve", "arena_bytes", "--ram-limit")),
-        ("less flash", _smaller(report, "flash_curve", "flash_bytes", "--flash-limit")),
-    ]
+    """Return what finds a plan with less RAM, and up to three limits of flash with the time that they add."""
+    more = "a higher --max-overhead searches for a smaller arena" if report.get("splits") else ""
+    return [("less RAM", more), ("less flash", _less_flash(report))]
 
 
-def _smaller(report: Values, name: str, key: str, option: str) -> str:
-    curve, own = report.get(name), report.get("estimated_latency")
-    if not curve or not own or len(curve) == 1:
+def _less_flash(report: Values) -> str:
+    curve, own, limit = (report.get(key) for key in ("flash_curve", "estimated_latency", "flash_limit"))
+    if not curve or not own:
         return ""
-    sizes = [point[key] for point in curve]
-    wanted = [sizes[-1] + (sizes[0] - sizes[-1]) * part // 3 for part in (2, 1, 0)]
-    shown = {max(size for size in sizes if size <= most) for most in wanted}
+    least = curve[-1]["flash_limit"]
+    slower = [point for point in curve if point["latency"]["value"] > own["value"]]
+    if not slower:
+        none = f"none: these are the smallest constants; with usual code they need --flash-limit {least}"
+        return none if limit and limit < least else ""
+    most = curve[-len(slower) - 1 :][0]["flash_limit"]  # of the point before them, if there is one
+    wanted = [least + (most - least) * part // 3 for part in (2, 1, 0)]
+    limits = [point["flash_limit"] for point in slower]
+    shown = {max((it for it in limits if it <= size), default=least) for size in wanted}
     texts = (
-        f"{point[key]:,} B {100 * (point['latency']['value'] / own['value'] - 1):+.1f} %"
-        for point in curve
-        if point[key] in shown
+        f"{point['flash_limit']} {100 * (point['latency']['value'] / own['value'] - 1):+.1f} %"
+        for point in slower
+        if point["flash_limit"] in shown
     )
-    return f"{', '.join(texts)}, estimated ({option})"
+    return f"--flash-limit {', '.join(texts)}, estimated for these steps, with 32 KiB of code"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.help import leaves
+from mcudeploy.cli.latencies import latency_facts
 from mcudeploy.cli.main import cli
 from mcudeploy.report.wording import smaller_facts
 from mcudeploy.verify.preprocessing import Preprocessing
@@ -313,21 +315,39 @@ def test_tune_says_what_was_predicted_if_anything_was(predicted: float | None, s
 
 def test_tune_says_what_less_flash_costs() -> None:
     sizes = {9000: 100, 7000: 101, 6900: 104, 5000: 120, 3000: 150}
-    curve = [{"flash_bytes": size, "latency": {"value": ticks}} for size, ticks in sizes.items()]
+    curve = [{"flash_limit": size, "latency": {"value": ticks}} for size, ticks in sizes.items()]
     own = {"estimated_latency": {"value": 100}}
-    shown = "7,000 B +1.0 %, 5,000 B +20.0 %, 3,000 B +50.0 %, estimated (--flash-limit)"
-    nothing = {"less RAM": "", "less flash": ""}
-    assert dict(smaller_facts(own | {"flash_curve": curve})) == nothing | {"less flash": shown}
-    assert dict(smaller_facts(own | {"flash_curve": curve[:1]})) == dict(smaller_facts({})) == nothing
+
+    def less_flash(report: dict[str, Any]) -> str:
+        return dict(smaller_facts(own | report))["less flash"]
+
+    shown = "--flash-limit 7000 +1.0 %, 5000 +20.0 %, 3000 +50.0 %"
+    shown += ", estimated for these steps, with 32 KiB of code"
+    assert (
+        less_flash({"flash_curve": curve}) == less_flash({"flash_curve": curve, "flash_limit": 9000}) == shown
+    )
+    faster = [{"flash_limit": 12000, "latency": {"value": 90}}, *curve]
+    assert less_flash({"flash_curve": faster}) == shown
+    assert less_flash({"flash_curve": curve[:1]}) == less_flash({"flash_curve": None}) == ""
+    assert less_flash({"flash_curve": curve[2:]}).startswith("--flash-limit 5000 +20.0 %, 3000")
+    slowest = {"flash_curve": curve, "estimated_latency": {"value": 150}}
+    assert less_flash(slowest | {"flash_limit": 3000}) == ""
+    none = less_flash(slowest | {"flash_limit": 2999})
+    assert none.startswith("none: these are the smallest constants") and none.endswith("--flash-limit 3000")
 
 
-def test_a_plan_says_what_less_ram_costs() -> None:
-    curve = [
-        {"arena_bytes": 6528, "latency": {"value": 100}},
-        {"arena_bytes": 784, "latency": {"value": 174}},
+def test_a_plan_with_cuts_says_what_finds_a_smaller_arena() -> None:
+    texts = [dict(smaller_facts({"splits": splits}))["less RAM"] for splits in ([], [{"rows": 1}])]
+    assert texts == ["", "a higher --max-overhead searches for a smaller arena"]
+
+
+def test_an_overhead_says_if_the_unsplit_plan_keeps_a_flash_limit_too() -> None:
+    report = {"splits": [{}], "overhead_percent": 1.5, "overhead_source": "estimated"}
+    texts = [dict(latency_facts(report | {"flash_limit": limit}))["overhead"] for limit in (None, 5000)]
+    assert texts == [
+        f"+1.50 % of the unsplit plan's latency{more}, estimated"
+        for more in ("", " under this --flash-limit")
     ]
-    shown = "784 B +74.0 %, estimated (--ram-limit)"
-    assert dict(smaller_facts({"estimated_latency": {"value": 100}, "ram_curve": curve}))["less RAM"] == shown
 
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -22,7 +23,6 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner import planfile
-from mcudeploy.planner.flash_curve import flash_curve, ram_curve
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
@@ -35,9 +35,12 @@ from mcudeploy.planner.search.kernels import (
     least_constants,
     smaller_constants,
 )
-from mcudeploy.planner.search.placing import unsplit_schedule
+from mcudeploy.planner.search.placing import placed, unsplit_schedule
+from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.tape.footprint import missing, weights_bytes
-from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.report.fits import modelled_latency
+from mcudeploy.report.wording import smaller_facts
+from mcudeploy.tiling.blocks import whole
 from mcudeploy.tiling.live import live_peak
 from tests import reports
 
@@ -178,26 +181,38 @@ def test_the_flash_curve_takes_a_smaller_kernel_at_each_point(model: Model) -> N
         ]
 
 
-def test_a_limit_of_flash_gives_the_plan_of_the_curve(path: Path) -> None:
-    board = load_board("mps2-an386")
-    made = api.plan_model(path, board, Options(split=False))
-    found = flash_curve(made.plan, made.model, board)
-    assert found is not None and len(found.points) > 2 and found.points[0] == found.chosen
-    tables = found.chosen[0] - weights_bytes(made.model.calls)
-    for size, ticks in found.points:
-        limit = size - tables + CODE_BYTES
-        limited = api.plan_model(path, board, Options(split=False, flash_limit=limit))
-        assert limited.plan.estimate.ticks == pytest.approx(ticks)
+def test_a_search_counts_only_on_kernels_that_the_flash_has_room_for(model: Model) -> None:
+    time = by_constants(900)
+    for limit, spared in ((CODE_BYTES + 100, 0), (CODE_BYTES + 9000, 1), (10**6, 2)):
+        board = Options(flash_limit=limit).limited(load_board("mps2-an386"))
+        chosen = fastest(with_wide_constants(model), time, nothing_known(model.graph), board.constants_room)
+        schedule = unsplit_schedule(chosen, Effort.of(5))
+        unsplit = placed(chosen, board, whole(model.graph), schedule)
+        order = tuple(step.operator for step in schedule.steps)
+        task = SearchTask.of(
+            chosen, board, lambda *_: time, None,
+            order=order, unsplit=unsplit, max_overhead=5, ram_limit=None,
+        )  # fmt: skip
+        ticks = task.variants.ticks(task.space.step_rows(()))
+        assert ticks == pytest.approx(1000 * len(order) - 900 * spared, abs=60)  # a call adds some
 
 
-def test_less_ram_takes_kernels_with_less_scratch_and_more_time(path: Path) -> None:
-    board = load_board("mps2-an386")
-    made = api.plan_model(path, board, Options(split=False))
-    arenas, times = zip(*ram_curve(made.plan, made.model, board), strict=True)
-    assert arenas[0] == made.plan.layout.arena_bytes and len(arenas) > 1
-    assert list(arenas) == sorted(set(arenas), reverse=True) and list(times) == sorted(set(times))
-    lean = made.model.min_scratch.work
-    assert arenas[-1] == live_peak(TiledGraph.of(made.plan), made.plan.schedule.steps, lean)[0]
+@pytest.mark.parametrize("split", [False, True])
+def test_each_flash_limit_of_a_curve_gives_the_latency_that_it_states(path: Path, split: bool) -> None:
+    board, options = load_board("mps2-an386"), Options(split=split, time_limit=0.2)
+    made = api.plan_model(path, board, options)
+    report = modelled_latency(made.plan, made.model, board)
+    limits = {point["flash_limit"]: point["latency"]["value"] for point in report["flash_curve"]}
+    printed = re.findall(r"(\d+) \+[\d.]+ %", dict(smaller_facts(report))["less flash"])
+    assert len(limits) > 2 and printed and {*map(int, printed)} <= {*limits}
+    for limit, ticks in limits.items():
+        limited = api.plan_model(path, board, replace(options, flash_limit=limit))
+        assert weights_bytes(limited.model.calls) <= limit - CODE_BYTES
+        # other cuts, which keep --max-overhead too, may need less RAM with these kernels
+        share = options.max_overhead / 100 if split else 1e-4
+        assert limited.plan.estimate.ticks == pytest.approx(ticks, rel=share)
+        again = modelled_latency(limited.plan, limited.model, board) | {"flash_limit": limit}
+        assert "none" not in dict(smaller_facts(again))["less flash"]
 
 
 def test_a_plan_with_large_constants_is_made_again_where_smaller_ones_fit(path: Path) -> None:

@@ -115,7 +115,7 @@ def _picked(ways: Ways, price: float, room: float) -> Mapping[str, _Way]:
     """Return the cheapest way of each operator that keeps the constants to `room`, or the smallest ones."""
     picked: Mapping[str, _Way] = {}
     for picked in _ever_smaller(ways, price):
-        if sum(way.constants for way in picked.values()) <= room:
+        if round(sum(way.constants for way in picked.values())) <= room:  # shares of equal constants
             break
     return picked
 
@@ -169,6 +169,27 @@ def choose_kernels(
     return model.with_calls(calls), ticks
 
 
+def within_flash(model: Model, flash_bytes: float) -> Model:
+    """Return the model without variants that have more constants than the chosen ones, if flash is scarce.
+
+    It is scarce if it has no room for the largest variants of all operators: a search that counts on them
+    finds plans that are slower than it takes them for.
+    """
+    sizes, variants = model.constants.sizes, model.variants
+
+    def size(name: str, call: KernelCall) -> float:
+        return sizes.get((name, call.variant), 0.0)
+
+    if sum(max(size(name, call) for call in calls) for name, calls in variants.items()) <= flash_bytes:
+        return model
+    chosen = {name: size(name, call) for name, call in model.calls.items()}
+    small = {
+        name: tuple(call for call in calls if size(name, call) <= chosen[name])
+        for name, calls in variants.items()
+    }
+    return replace(model, variants=small)
+
+
 def smaller_constants(
     model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, flash_bytes: int
 ) -> Iterator[tuple[float, float]]:
@@ -178,40 +199,17 @@ def smaller_constants(
     model's own calls. The price of a byte follows from `flash_bytes`, the flash for constants.
     """
     sized = replace(model, constants=Constants(constant_bytes(model)))
-    ways, own, peak = _own_ways(sized, tiled, steps, time)
+    ways, floor = _ways_of_steps(sized, tiled, steps, time)
+    own = {
+        name: next((it for it in options if model.variants[name][it.number] is model.calls[name]), options[0])
+        for name, options in ways.items()
+    }
+    peak = max([floor, *(way.level for way in own.values())])
     within = {name: [way for way in options if way.level <= peak] for name, options in ways.items()}
     size, ticks = _spent(own)
     for picked in _ever_smaller(within, _price(within, flash_bytes)):
         other_size, other_ticks = _spent(picked)
         yield other_size - size, other_ticks - ticks
-
-
-def smaller_scratch(
-    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime
-) -> Iterator[tuple[int, float]]:
-    """Yield peaks of a schedule, and the ticks that the fastest variants below each add, in falling peaks.
-
-    The first pair is of the model's own peak.
-    """
-    ways, own, peak = _own_ways(model, tiled, steps, time)
-    lean = [min(way.level for way in options) for options in ways.values()]
-    levels = {level for options in ways.values() for way in options if (level := way.level) < peak}
-    _, ticks = _spent(own)
-    for level in sorted({peak, *(it for it in levels if it >= max(lean, default=0))}, reverse=True):
-        within = (min(way for way in options if way.level <= level) for options in ways.values())
-        yield level, sum(way.ticks for way in within) - ticks
-
-
-def _own_ways(
-    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime
-) -> tuple[dict[str, list[_Way]], dict[str, _Way], int]:
-    """Return the ways of each operator in a schedule, those of the model's calls, and their peak."""
-    ways, floor = _ways_of_steps(model, tiled, steps, time)
-    own = {
-        name: next((it for it in options if model.variants[name][it.number] is model.calls[name]), options[0])
-        for name, options in ways.items()
-    }
-    return ways, own, max([floor, *(way.level for way in own.values())])
 
 
 def _spent(picked: Mapping[str, _Way]) -> tuple[float, float]:

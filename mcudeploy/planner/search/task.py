@@ -20,6 +20,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.axes import components
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.cuts import ROWS_TRIED, Space
+from mcudeploy.planner.search.kernels import within_flash
 from mcudeploy.planner.search.placing import cost_key
 from mcudeploy.planner.search.tile_times import Rivals, VariantTimes
 from mcudeploy.tiling.blocks import TiledGraph
@@ -31,11 +32,11 @@ class SearchTask:
     """The common data of all plans of one search.
 
     `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch.
-    `variants`: the times by each kernel, with its scratch. For the results of a search `choose_kernels`
-    chooses among them. `unsplit_ticks`, `most_ticks`: latency of the unsplit plan, and the limit, both
-    without stalls; `most_latency`: the limit of a latency with stalls. Of plans with arenas of at most
-    `ram_limit` bytes the search takes the fastest, else the one with the smallest. `beyond_peak`: bytes by
-    which arenas in several memories exceed the peak of the unsplit plan.
+    `variants`: the times by each kernel that the flash has room for, with its scratch. For the results of a
+    search `choose_kernels` chooses among all kernels. `unsplit_ticks`, `most_ticks`: latency of the unsplit
+    plan, and the limit, both without stalls; `most_latency`: the limit of a latency with stalls. Of plans
+    with arenas of at most `ram_limit` bytes the search takes the fastest, else the one with the smallest.
+    `beyond_peak`: bytes by which arenas in several memories exceed the peak of the unsplit plan.
     """
 
     model: Model
@@ -71,14 +72,15 @@ class SearchTask:
         latency. No arena has more room than the board's memories, whatever `ram_limit` is.
         """
         flow = Dataflow.of(model.graph)
-        rivals = Rivals.of(model, guess)
+        affordable = within_flash(model, board.constants_room)
+        rivals = Rivals.of(affordable, guess)
         time = tiles(model.graph, tiles_tried(flow, rivals))
         variants = VariantTimes.of(model, flow, rivals, time)
         factor, estimate = 1 + max_overhead / 100, unsplit.estimate
         split = sum(1 for size in unsplit.layout.arenas.values() if size) > 1
         beyond_peak = unsplit.layout.arena_bytes - estimate.peak_bytes if split else 0
         return cls(
-            model, model.min_scratch, board, Space.of(flow, order), tiles, time, variants,
+            model, affordable.min_scratch, board, Space.of(flow, order), tiles, time, variants,
             move_price(tiles), estimate.ticks, estimate.ticks * factor, estimate.latency_ticks * factor,
             inf if ram_limit is None else min(ram_limit, sum(map(board.room, board.memories))),
             beyond_peak,
