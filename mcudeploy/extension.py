@@ -27,6 +27,7 @@ class Extension:
     `translations`: by element type or "CUSTOM", and operator, functions that translate a .tflite operator.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
+    `commands`: click commands and groups of the command line.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Extension:
     translations: str = ""
     integer_forms: str = ""
     ways_out: str = ""
+    commands: str = ""
 
 
 @cache

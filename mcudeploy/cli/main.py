@@ -14,36 +14,15 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from mcudeploy import __version__
-from mcudeploy.cli import (
-    boards_command as boards,
-)
-from mcudeploy.cli import (
-    build_command as build,
-)
-from mcudeploy.cli import (
-    fit_command as fit,
-)
-from mcudeploy.cli import (
-    model_commands as model,
-)
-from mcudeploy.cli import (
-    run_command as run,
-)
+from mcudeploy.cli import boards_command, build_command, fit_command, model_commands, run_command
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings, settable
 from mcudeploy.cli.help import describe as describe_help
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
-from mcudeploy.common.errors import DeployError, FitError
-from mcudeploy.extensions.audio import frontend_command as frontend
-from mcudeploy.extensions.evaluation import evaluate_command as evaluate
-from mcudeploy.extensions.evaluation import gate_command as gate
-from mcudeploy.extensions.graphs import graph_command as graph
-from mcudeploy.extensions.heads import adapt_command as adapt
-from mcudeploy.extensions.heads import parameters_command as parameters
-from mcudeploy.extensions.quantization import quantize_command as quantize
-from mcudeploy.extensions.training import train_command as train
+from mcudeploy.common.errors import DeployError, FitError, UsageError
+from mcudeploy.extension import added
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -58,6 +37,8 @@ class CommandLine(click.RichGroup):
         as_json = "--json" in arguments
         try:
             _spell_out()
+            if _FAULT is not None:
+                raise _FAULT
             aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
             settings = {} if aside else load_settings(Path.cwd(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
@@ -175,12 +156,24 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (
-    *(boards, fit, quantize, frontend, model, build, run, evaluate, gate, parameters, adapt, train),
-    graph,
-):
-    for command in group.COMMANDS:
-        cli.add_command(command)
+def _add_commands() -> UsageError | None:
+    """Add the commands of the core, then those of extensions, and return the fault of one of these.
+
+    Raised here, where the module is imported, it would end in a traceback.
+    """
+    core = (boards_command, build_command, fit_command, model_commands, run_command)
+    try:
+        for commands in (*(module.COMMANDS for module in core), *added("commands")):
+            for command in commands:
+                if command.name in cli.commands:
+                    return UsageError(f"two extensions add the command {command.name}: uninstall one of them")
+                cli.add_command(command)
+    except UsageError as fault:
+        return fault
+    return None
+
+
+_FAULT = _add_commands()
 describe_help(cli)
 
 

@@ -10,7 +10,11 @@ EXTENSIONS = (
         rules="mcudeploy.extensions.audio.signal_rules:RULES",
         lowerings="mcudeploy.extensions.audio.signal_nodes:LOWERINGS",
         translations="mcudeploy.extensions.audio.signal_operators:TRANSLATIONS",
+        commands="mcudeploy.extensions.audio.frontend_command:COMMANDS",
     ),
+    Extension("evaluation", commands="mcudeploy.extensions.evaluation.evaluate_command:COMMANDS"),
+    Extension("graphs", commands="mcudeploy.extensions.graphs.graph_command:COMMANDS"),
+    Extension("heads", commands="mcudeploy.extensions.heads.adapt_command:COMMANDS"),
     Extension(
         "int16",
         lowerings="mcudeploy.extensions.int16.int16_nodes:LOWERINGS",
@@ -25,10 +29,12 @@ EXTENSIONS = (
         lowerings="mcudeploy.extensions.learned.tables:LOWERINGS",
         ways_out="mcudeploy.extensions.learned.tables:WAYS_OUT",
     ),
+    Extension("quantization", commands="mcudeploy.extensions.quantization.quantize_command:COMMANDS"),
     Extension(
         "training",
         states="mcudeploy.extensions.training.training_functions:hide_training",
         lowerings="mcudeploy.extensions.training.training_nodes:LOWERINGS",
         layouts="mcudeploy.extensions.training.training_nodes:LAYOUTS",
+        commands="mcudeploy.extensions.training.train_command:COMMANDS",
     ),
 )

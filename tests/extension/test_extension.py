@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -10,6 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import mcudeploy
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ModelError, UsageError
@@ -124,3 +128,20 @@ def test_an_operator_has_one_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "EXTENSIONS", 2 * installed.EXTENSIONS)
     with pytest.raises(UsageError, match=r"two extensions add rules of ai\.onnx::BlackmanWindow"):
         added_by_domain("rules")
+
+
+def test_a_command_that_stands_twice_is_one_error(tmp_path: Path) -> None:
+    """The fault of an installed package ends a command with one line, not a traceback."""
+    (tmp_path / "twice.py").write_text(
+        "from mcudeploy.extension import Extension\n"
+        'EXTENSION = Extension("twice", commands="mcudeploy.cli.fit_command:COMMANDS")\n'
+    )
+    package = tmp_path / "twice-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: twice\nVersion: 1.0\n", "utf-8")
+    (package / "entry_points.txt").write_text("[mcudeploy]\ntwice = twice:EXTENSION\n", "utf-8")
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{Path(mcudeploy.__file__).parents[1]}"}
+    line = [sys.executable, "-m", "mcudeploy", "boards"]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: two extensions add the command fit: uninstall one of them\n"

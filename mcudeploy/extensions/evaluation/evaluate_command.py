@@ -20,6 +20,7 @@ from mcudeploy.cli.parameter_types import Finite, InputData, InputFile, InputMod
 from mcudeploy.cli.sample_options import reading_options
 from mcudeploy.common.errors import OutputsDifferError
 from mcudeploy.extensions.evaluation import evaluation_table
+from mcudeploy.extensions.evaluation.gate_command import gate
 
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
@@ -159,4 +160,4 @@ def evaluate(
         context.exit(OutputsDifferError.exit_code)
 
 
-COMMANDS = (evaluate,)
+COMMANDS = (evaluate, gate)

@@ -59,6 +59,3 @@ def _table(console: Console, report: Values) -> None:
     for it in report["results"]:
         for fault in it["faults"]:
             console.print(cell(f"{it['name']}: {fault}", "red"), soft_wrap=True)
-
-
-COMMANDS = (gate,)

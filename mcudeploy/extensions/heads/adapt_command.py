@@ -16,6 +16,7 @@ from mcudeploy.cli.output import Output, Values
 from mcudeploy.cli.parameter_types import InputData
 from mcudeploy.cli.sample_options import reading_options
 from mcudeploy.cli.table_grids import facts
+from mcudeploy.extensions.heads.parameters_command import parameters
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -118,4 +119,4 @@ def _built(console: Console, report: Values) -> None:
     facts(console, [("head", f"{head['bytes']:,} B beside the arena: {head['kind']}, {sizes}")])
 
 
-COMMANDS = (adapt,)
+COMMANDS = (adapt, parameters)

@@ -128,6 +128,3 @@ def _compared(console: Console, report: Values) -> None:
         table.add_row(*map(cell, (it["operator"], it["name"], it["type"], *numbers)))
     console.print(table)
     console.print("equal" if report["equal"] else "not equal")
-
-
-COMMANDS = (parameters,)
