@@ -81,9 +81,9 @@ __all__ = [
 _HOMES = {
     "list_boards": "boards.board",
     "Choices": "commands.keywords",
-    **dict.fromkeys(("TrainResult", "build_training", "train"), "commands.learning"),
+    **dict.fromkeys(("TrainResult", "build_training", "train"), "extensions.training.learning"),
     **dict.fromkeys(("LoadedModel", "load"), "commands.loaded"),
-    "make_parameters": "commands.parameter_exchange",
+    "make_parameters": "extensions.heads.parameter_exchange",
     **dict.fromkeys(("evaluate", "flash", "measure", "quantize", "tune"), "commands.ondevice"),
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "common.errors"),
 }
