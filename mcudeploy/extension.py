@@ -1,4 +1,4 @@
-"""Extensions: what a feature, or the package of a user, adds to the core. The core imports none of them."""
+"""Extensions: what a feature, or the package of a user, adds to the core, which asks for it by name."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ _GROUP = "mcudeploy"
 class Extension:
     """The additions of a feature. A text is `module:NAME`, a value that is imported at its first use, or "".
 
+    An operator of the core stays that of the core.
+
     `readers`: functions that change a parsed model in place, and return notes.
     `states`: functions that return the states of a parsed model, and hide in place what declares them.
     `rules`: by domain and operator, functions that replace an ONNX node by others.
     `lowerings`: by domain and operator, functions that emit the operators of an ONNX node.
-    `layouts`: by domain and operator, the layout that an ONNX node requires of an input.
-    `translations`: by element type or "CUSTOM", and operator, functions that translate a .tflite operator.
+    `layouts`: by domain and operator, the `Layout` that an ONNX node requires.
+    `translations`: by "INT16" or "CUSTOM", and operator, functions that translate a .tflite operator.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
     `commands`: click commands and groups of the command line.

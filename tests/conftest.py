@@ -53,13 +53,13 @@ def _shared_objects(folder_of_the_run: Path) -> Iterator[None]:
 
 @pytest.fixture
 def default_signals() -> Iterator[None]:
-    """Programs that a test starts do not ignore the signals that a run in the background ignores."""
-    ignored = {it: signal.getsignal(it) for it in (signal.SIGINT, signal.SIGHUP)}
-    for number, handler in ignored.items():
+    """Programs of a test receive SIGINT and SIGHUP, which a run in the background ignores."""
+    handlers = {it: signal.getsignal(it) for it in (signal.SIGINT, signal.SIGHUP)}
+    for number, handler in handlers.items():
         if handler is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     yield
-    for number, handler in ignored.items():
+    for number, handler in handlers.items():
         signal.signal(number, handler)
 
 

@@ -166,7 +166,10 @@ def _add_commands() -> UsageError | None:
         for commands in (*(module.COMMANDS for module in core), *added("commands")):
             for command in commands:
                 if command.name in cli.commands:
-                    return UsageError(f"two extensions add the command {command.name}: uninstall one of them")
+                    text = (
+                        f"an extension adds the command {command.name}, which exists: uninstall its package"
+                    )
+                    return UsageError(text)
                 cli.add_command(command)
     except UsageError as fault:
         return fault

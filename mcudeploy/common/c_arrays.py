@@ -64,7 +64,7 @@ class _Array:
 
 
 def model_file(path: Path) -> Path:
-    """Return the path of a model: of a C file, that of a temporary file with its array, which errors name.
+    """Return the path of a model. For a C file it is a temporary one with its array; errors name the C file.
 
     Raises ModelError for a C file in which no array is a model, several arrays are, or the model is damaged.
     """
@@ -106,11 +106,13 @@ def _require_length(path: Path, model: _Array, plain: str) -> None:
     key = f"{model.name}_len"  # it comes first, since the search for a text is fast
     stated = re.search(rf"{key}(?<!\w{key})\s*=\s*(\w+)\s*;", plain)
     name, length = printable(model.name), len(model.content)
+    if stated is None:
+        return
     try:
-        right = stated is None or _integer(stated[1]) == length
+        is_right = _integer(stated[1]) == length
     except ValueError:  # it is computed
-        right = True
-    if stated is not None and not right:
+        return
+    if not is_right:
         raise ModelError(
             f"{path}: the array {name} has {length:,} bytes, and {name}_len is {printable(stated[1])}: "
             "restore the array, or correct the constant"

@@ -35,8 +35,8 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
     slow = [name for name in plan.layout.arenas if not memories[name].is_fast]
     if not slow:
         return Stalls()
-    direct, borders = [0.0] * max(len(plan.schedule.steps), 1), _slow_borders(plan, tiled, board)
-    forced = 0.0
+    direct = [0.0] * max(len(plan.schedule.steps), 1)
+    borders, forced = _slow_borders(plan, tiled, board), 0.0
     for access in accesses(tiled, plan.schedule.steps, work, plan.layout):
         memory = memories[access.memory]
         stall = access.read_bytes * memory.read_cost + access.written_bytes * memory.write_cost

@@ -255,7 +255,7 @@ class OperatorDef(Protocol):
         ...
 
     def quantization(self, output: Tensor) -> Quantization | None:
-        """Return what the integers mean that it makes of real numbers; None if it does not quantise."""
+        """Return the scale and zero point of the output's integers; None if it does not quantise."""
         ...
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
@@ -267,7 +267,7 @@ class OperatorDef(Protocol):
     def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:
         """Return the step whose result is the last state, and the operator that computes this state alone.
 
-        None if it computes no states, or no others.
+        None if it computes no states, or already the last one alone.
         """
         ...
 

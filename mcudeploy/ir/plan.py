@@ -174,8 +174,8 @@ class Stalls:
         return self.direct + self.copies + self.waits
 
 
-_NOTICED = 0.001
-"""Share of the latency below which avoidable stalls beside forced ones do not count."""
+_NEGLIGIBLE = 0.001
+"""Share of the latency below which avoidable stalls count as none beside forced ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +202,16 @@ class Estimate:
 
     @property
     def avoidable_ticks(self) -> float:
-        """Ticks for which the core waits, but for inputs and outputs that no fast memory may contain.
+        """Ticks of stalls without the forced ones.
 
-        Beside these, less than `_NOTICED` of the latency counts as none: a search would give RAM for it.
+        Beside forced ones a negligible rest counts as 0, since a search would spend RAM on it.
         """
         avoidable, forced = self.stalls.cycles - self.stalls.forced, self.stalls.forced
-        return 0.0 if forced and avoidable < _NOTICED * self.latency_ticks else avoidable
+        return 0.0 if forced and avoidable < _NEGLIGIBLE * self.latency_ticks else avoidable
 
     @property
-    def least_ticks(self) -> float:
-        """The latency without avoidable stalls."""
+    def unavoidable_ticks(self) -> float:
+        """The latency with forced stalls alone."""
         return self.ticks + self.stalls.forced
 
     @property

@@ -133,11 +133,12 @@ def find_plans(
 ) -> Planned:
     """Return plans of a model on a board: searched, or the stored plan of `options.plan_file`.
 
-    A search may continue from a stored plan, or from `start`. Without `tiles`, times are estimated from the
-    costs of the board's core, and `known` times choose the kernels if there are any. A stored plan states
-    whether inputs are streamed. Every returned plan passed the checker. A plan that fails it is a bug: it is
-    dropped with a warning. Raises FitError if even the smallest arena is too large, and PlanFaultError if the
-    unsplit plan fails the check.
+    A search may continue from a stored plan, or from `start`. Without `tiles`, times are estimated from
+    the costs of the board's core, and `known` times choose the kernels if there are any. A stored plan
+    states whether inputs are streamed. If a peak keeps the RAM limit but no arena does, a second search
+    looks for the least RAM, in as much time. Every returned plan passed the checker. A plan that fails it
+    is a bug: it is dropped with a warning. Raises FitError if even the smallest arena is too large, and
+    PlanFaultError if the unsplit plan fails the check.
     """
     board = options.limited(board)
     search = partial(search_plans, tiles=tiles, start=start, report=report, progress=progress, known=known)

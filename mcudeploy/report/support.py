@@ -58,7 +58,7 @@ def removed_channels(graph: Graph) -> JsonObject | None:
 def _fits(board: Board, found: Checked) -> JsonObject:
     """Return the arena of each plan, its constants and tables in flash, whether it fits, and its latency.
 
-    If none fits, `missing` lists the shortage of the plan with the least arena. The curves are those of the
+    If none fits, `missing` lists the shortage of the plan with the least arena. The curve is that of the
     plan that `run` would choose.
     """
     from mcudeploy.report.fits import modelled_latency  # noqa: PLC0415  (loads the planner)
@@ -90,4 +90,4 @@ def _latency(board: Board, found: Checked, plan: Plan) -> JsonObject:
     if board.is_host:
         return {}
     unit = MODEL_UNIT if found.unit == "cycles" else found.unit
-    return {"latency": latency_object(round(plan.estimate.ticks), unit, board.clock_hz)}
+    return {"latency": latency_object(round(plan.estimate.latency_ticks), unit, board.clock_hz)}

@@ -126,7 +126,7 @@ def _share(error: float, span: float) -> str:
 
 
 def smaller_facts(report: Values) -> list[tuple[str, str]]:
-    """Return what finds a plan with less RAM, and up to three limits of flash with the time that they add."""
+    """Return the option that searches for less RAM, and flash limits with the time that each adds."""
     more = "a higher --max-overhead searches for a smaller arena" if report.get("splits") else ""
     return [("less RAM", more), ("less flash", _less_flash(report))]
 
@@ -138,9 +138,9 @@ def _less_flash(report: Values) -> str:
     least = curve[-1]["flash_limit"]
     slower = [point for point in curve if point["latency"]["value"] > own["value"]]
     if not slower:
-        none = f"none: these are the smallest constants; with usual code they need --flash-limit {least}"
+        none = f"none: these are the smallest constants; with 32 KiB of code they need --flash-limit {least}"
         return none if limit and limit < least else ""
-    most = curve[-len(slower) - 1 :][0]["flash_limit"]  # of the point before them, if there is one
+    most = curve[max(0, len(curve) - len(slower) - 1)]["flash_limit"]  # of the point before the slower ones
     wanted = [least + (most - least) * part // 3 for part in (2, 1, 0)]
     limits = [point["flash_limit"] for point in slower]
     shown = {max((it for it in limits if it <= size), default=least) for size in wanted}

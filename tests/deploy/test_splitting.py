@@ -32,7 +32,7 @@ def plan(peak_bytes: int, status: str, ticks: float = 0.0, **arenas: int) -> Any
         exposed_ticks=0.0,
         avoidable_ticks=0.0,
         ticks=ticks,
-        least_ticks=ticks,
+        unavoidable_ticks=ticks,
         latency_ticks=ticks,
     )
     return SimpleNamespace(

@@ -160,6 +160,9 @@ OWN_RULES: dict[str, Rule] = {SUPPRESSION: box_rules.non_max_suppression}
 """Rules for nodes that stand for those of the file."""
 
 
+_RULES_BY_DOMAIN = {"": RULES, "com.microsoft": MICROSOFT_RULES, DOMAIN: OWN_RULES}
+
+
 def require_replaced(proto: ModelProto, refusals: Mapping[str, str]) -> None:
     """Raise ModelError for nodes that stay for the reasons `refusals`, by label."""
     if refusals:
@@ -255,13 +258,9 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Seq
 
 def rule_for(node: NodeProto) -> Rule | None:
     """The rule that replaces a node of the file; None if it is lowered as it is."""
-    if node.domain == "com.microsoft":
-        return MICROSOFT_RULES.get(node.op_type)
-    if node.domain == DOMAIN:
-        return OWN_RULES.get(node.op_type)
     domain = "" if node.domain in ONNX_DOMAINS else node.domain
-    rule = None if domain else RULES.get(node.op_type)
-    return rule or added_by_domain("rules").get(domain, {}).get(node.op_type)
+    tables = _RULES_BY_DOMAIN, added_by_domain("rules")
+    return next((it for table in tables if (it := table.get(domain, {}).get(node.op_type))), None)
 
 
 def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, Constant]:

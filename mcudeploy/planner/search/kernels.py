@@ -172,8 +172,8 @@ def choose_kernels(
 def within_flash(model: Model, flash_bytes: float) -> Model:
     """Return the model without variants that have more constants than the chosen ones, if flash is scarce.
 
-    It is scarce if it has no room for the largest variants of all operators: a search that counts on them
-    finds plans that are slower than it takes them for.
+    It is scarce if the largest variants of all operators do not fit. A search with them would underestimate
+    latencies.
     """
     sizes, variants = model.constants.sizes, model.variants
 

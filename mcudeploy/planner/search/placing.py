@@ -98,8 +98,8 @@ def cost_key(plan: Plan, board: Board) -> tuple[int, float, int]:
     """
     memories = {memory.name: memory for memory in board.memories}
     beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
-    waits = plan.estimate.avoidable_ticks > 0
-    return beyond, plan.estimate.latency_ticks if waits else 0, plan.layout.arena_bytes
+    latency = plan.estimate.latency_ticks if plan.estimate.avoidable_ticks else 0.0
+    return beyond, latency, plan.layout.arena_bytes
 
 
 def waits(plan: Plan, board: Board) -> bool:

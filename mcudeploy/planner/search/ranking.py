@@ -37,18 +37,20 @@ def front(
 
 
 def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float, float, float, bool]:
-    """Return the key of a plan (lower is better): bytes that do not fit, stalls, and the price.
+    """Return the key of a plan (lower is better): bytes that do not fit, the latency if there are avoidable
+    stalls, and the price.
 
-    The price is RAM, with weighted tables in flash and time; with a limit for RAM it is the latency. An arena
+    The price is RAM, with weighted tables in flash and time; with a limit for RAM it is the latency without
+    avoidable stalls. An arena
     fits if it keeps the limit.
     """
-    beyond, exposed_ticks, arena_bytes = placing.cost_key(plan, board)
+    beyond, stalled_latency, arena_bytes = placing.cost_key(plan, board)
     tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
-    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.least_ticks) ** _TIME_WEIGHT
+    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.unavoidable_ticks) ** _TIME_WEIGHT
     too_large = beyond + max(0, arena_bytes - limit_bytes)
     if limit_bytes < inf and not too_large:
-        price = plan.estimate.least_ticks
-    return too_large, exposed_ticks, price, plan.schedule.status != "optimal"
+        price = plan.estimate.unavoidable_ticks
+    return too_large, stalled_latency, price, plan.schedule.status != "optimal"
 
 
 def could_win(peak_bytes: float, best: tuple[int, float, int]) -> bool:

@@ -69,7 +69,7 @@ class SearchTask:
         """Return the task for a model whose unsplit plan runs its operators, by position, in `order`.
 
         `guess`: estimated times, if `tiles` measures; `unsplit`: that plan; `max_overhead`: percent of its
-        latency. No arena has more room than the board's memories, whatever `ram_limit` is.
+        latency. A `ram_limit` above the room of the memories counts as that room.
         """
         flow = Dataflow.of(model.graph)
         affordable = within_flash(model, board.constants_room)
@@ -77,8 +77,8 @@ class SearchTask:
         time = tiles(model.graph, tiles_tried(flow, rivals))
         variants = VariantTimes.of(model, flow, rivals, time)
         factor, estimate = 1 + max_overhead / 100, unsplit.estimate
-        split = sum(1 for size in unsplit.layout.arenas.values() if size) > 1
-        beyond_peak = unsplit.layout.arena_bytes - estimate.peak_bytes if split else 0
+        several = sum(map(bool, unsplit.layout.arenas.values())) > 1
+        beyond_peak = unsplit.layout.arena_bytes - estimate.peak_bytes if several else 0
         return cls(
             model, affordable.min_scratch, board, Space.of(flow, order), tiles, time, variants,
             move_price(tiles), estimate.ticks, estimate.ticks * factor, estimate.latency_ticks * factor,
@@ -92,11 +92,11 @@ class SearchTask:
 
     def keeps(self, plan: Plan) -> bool:
         """Return whether a plan could keep the latency limit: stalls may still be avoided."""
-        return plan.estimate.least_ticks <= self.most_latency
+        return plan.estimate.unavoidable_ticks <= self.most_latency
 
     @property
     def sufficient_bytes(self) -> float:
-        """Return the peak below which only time counts: that of the RAM limit, or 0 without one."""
+        """Return the peak below which only time counts: its arena keeps the RAM limit; 0 without one."""
         return 0.0 if self.ram_limit == inf else max(0.0, self.ram_limit - self.beyond_peak)
 
     def nearly_fits(self, plan: Plan) -> bool:
