@@ -44,6 +44,7 @@ from mcudeploy.codegen.texts import (
     TableText,
     TensorText,
     WaitsText,
+    symbol,
 )
 from mcudeploy.common.text import count_text
 from mcudeploy.extensions.training.training_text import TrainingText
@@ -354,13 +355,8 @@ class _OffsetTable:
         return text
 
 
-def _symbol(kind: str, number: int, name: str) -> str:
-    """Return the C name of record `number`: only the part before the `_` is unique."""
-    return f"{kind}{number or ''}_{name}"
-
-
 def _stored_symbol(tape: Tape, named: NamedRange, version: int) -> str:
-    return _symbol("s" if named.is_scratch else "t", tape.number(named, version), named.name)
+    return symbol("s" if named.is_scratch else "t", tape.number(named, version), named.name)
 
 
 def _stored_text(tape: Tape, named: NamedRange, version: int) -> str:
@@ -418,7 +414,7 @@ def _operator_text(
         tensors=[],
         about="",
         inputs=touched[:count],
-        inputs_symbol=_symbol("in", record.number, operator.name),
+        inputs_symbol=symbol("in", record.number, operator.name),
         output=touched[count],
         scratch=f"&{touched[-1]}" if len(touched) > count + 1 else "0",
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],

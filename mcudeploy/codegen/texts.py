@@ -184,6 +184,15 @@ class OperatorText:
     repointed: bool = False
     """Whether the application changes what the arrays of `params` point at."""
 
+    def symbol(self, kind: str) -> str:
+        """Return the C name of something that belongs to this record."""
+        return symbol(kind, self.number, self.name)
+
+
+def symbol(kind: str, number: int, name: str) -> str:
+    """Return the C name of record `number`: only the part before the `_` is unique."""
+    return f"{kind}{number or ''}_{name}"
+
 
 @dataclass(frozen=True, slots=True)
 class MovesText:

@@ -5,6 +5,7 @@ ONNX Runtime.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from drawn import board
 from networks import residual_network
 
 from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.codegen.render import render_model
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
@@ -117,3 +119,15 @@ def test_rules_for_the_first_unit_alone_change_nothing(model: Path) -> None:
     plain = api.plan_model(model, TWO, Options(time_limit=5, split=False)).plan
     same = api.plan_model(model, TWO, Options(time_limit=5, split=False, assign=("core=*",))).plan
     assert (same.functions, same.schedule, same.layout) == ((), plain.schedule, plain.layout)
+
+
+def test_an_operator_of_another_core_with_several_records_has_a_name_for_each(model: Path) -> None:
+    """Blocks that move give an operator a further record."""
+    made = api.plan_model(model, load_board("mps2-an521"), Options(split=False, assign=("auto",)))
+    records = [it for it in made.program.operators if it.unit]
+    further = [replace(it, number=number) for number, it in enumerate(records, 90)]
+    program = replace(made.program, operators=[*made.program.operators, *further])
+    source = render_model(program, made.plan, made.source)[f"{program.prefix}.c"]
+    names = re.findall(r"static const mcud_(?:op|on_unit_params) (\w+)", source)
+    assert len(names) == len(set(names)) >= 4 * len(records) > 0
+    assert set(re.findall(r"\{&(op\w+), \.unit", source)) <= set(names)
