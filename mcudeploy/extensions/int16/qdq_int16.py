@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
-from mcudeploy.common.text import printable
+from mcudeploy.common.text import agree, printable
 from mcudeploy.extensions.int16.int16 import INT16, UNBOUNDED, Bounds
 from mcudeploy.extensions.int16.qdq_graph import (
     Int16Result,
@@ -73,7 +73,15 @@ def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel | None:
     result.graph.initializer.extend(draft.initializers)
     result.graph.value_info.extend(draft.values)
     import_domain(result, DOMAIN)
-    return IntegerModel(result, tuple(sorted(draft.floats)))
+    return IntegerModel(result, _notes(sorted(draft.floats)))
+
+
+def _notes(floats: list[str]) -> tuple[str, ...]:
+    """The note to the user on operators between conversions, which stay in float32."""
+    if not floats:
+        return ()
+    ops = f"{', '.join(floats)} {agree(len(floats), 'is', 'are')}"
+    return (f"between int16 activations {ops} computed in float32",)
 
 
 def _in_known_domain(proto: ModelProto) -> ModelProto:

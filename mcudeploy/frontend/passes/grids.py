@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.common.text import agree
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, refill
 from mcudeploy.frontend.onnx.tensors import array_of, tensors_of
 
@@ -51,20 +50,10 @@ class Gridded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerModel:
-    """A model with operators on stored integers; `floats` are operators between conversions."""
+    """A model with operators on stored integers, and notes to the user on it."""
 
     proto: ModelProto
-    floats: tuple[str, ...]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The note to the user about operators in float32."""
-        if not self.floats:
-            return ()
-        ops = ", ".join(self.floats)
-        return (
-            f"between int16 activations {ops} {agree(len(self.floats), 'is', 'are')} computed in float32",
-        )
+    notes: tuple[str, ...]
 
 
 def on_grids(proto: ModelProto) -> Gridded:
