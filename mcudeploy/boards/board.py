@@ -308,6 +308,11 @@ class Board(Facts):
         return tuple(it.name for it in self.memories if it not in reached and self.room(it))
 
     @property
+    def keeps_reach(self) -> bool:
+        """Whether inputs and outputs stay out of the memories of `unreached`."""
+        return not self.border_memories.issuperset(self.unreached)
+
+    @property
     def unreached_text(self) -> str:
         """The memories of `unreached`, and what does not reach them."""
         missed = f"not all of {', '.join(self.io_dma)} reach" if self.io_dma else "no DMA reaches"

@@ -178,7 +178,7 @@ def tell_notes(model: Model) -> None:
 def tell_reach(board: Board, options: Options) -> None:
     """Warn if inputs and outputs lie where DMA controllers do not reach, as no other memory has room."""
     board = options.limited(board)
-    if board.unreached and board.border_memories.issuperset(board.unreached):
+    if board.unreached and not board.keeps_reach:
         _note(
             f"inputs and outputs lie in {board.unreached_text}: no memory within their reach has room. Give "
             "one room with --memory, or copy with the core; --no-dma-io says that this is meant"

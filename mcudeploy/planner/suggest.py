@@ -62,7 +62,7 @@ class WaysOut:
         """
         options, found = self.options, list[Proposal]()
         board = options.limited(self.board)
-        if not board.border_memories.issuperset(board.unreached):
+        if board.keeps_reach:
             found += self._tried("--no-dma-io", replace(options, dma_io=False))
         if not options.split:
             if options.placement == "tags":

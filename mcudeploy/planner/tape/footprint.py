@@ -171,7 +171,7 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
             f"arena needs {arenas[name]:,} bytes, {name} of {board.name} has room for {rooms[name]:,}: "
             f"{arenas[name] - rooms[name]:,} too many; the peak is at {step_text(plan, step)}."
         )
-    if not board.border_memories.issuperset(board.unreached):
+    if board.keeps_reach:
         sentences.append(f"Inputs and outputs stay out of {board.unreached_text}; --no-dma-io lets them in.")
     if parameters:
         sentences.append(f"Parameters take {parameters:,} bytes of {first.name} (--replaceable).")
