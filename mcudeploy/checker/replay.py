@@ -60,10 +60,10 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
     if not 0 <= block < size.count(total):
         raise PlanFaultError(f"{where}: the operator has no block {block}")
     rows = size.interval(block, total)
-    made = 0 if accumulates else block
+    output_block = 0 if accumulates else block
     written, place = None, -1
     if not accumulates or rows.hi == total:  # the last step writes the output
-        place, written = owners.place(operator.output, made, where)
+        place, written = owners.place(operator.output, output_block, where)
     allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
     nest = plan.graph.loops(operator)
     busy = [] if written is None else [written]
@@ -79,14 +79,14 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
             busy.append(read)
     owners.use_scratch(operator, block, busy, where)
     if written is not None:
-        owners.write(operator.output, made, place)
+        owners.write(operator.output, output_block, place)
 
 
-def _require_home(plan: Plan, read: str, made: str, where: str) -> None:
-    """Raises PlanFaultError unless a tensor, to which every step adds, has one place: that of the result."""
+def _require_home(plan: Plan, read: str, written: str, where: str) -> None:
+    """Raise PlanFaultError unless a tensor, to which every step adds, has one place: that of the result."""
     places = {
         (each.memory, each.offset)
-        for name in (read, made)
+        for name in (read, written)
         for block in plan.layout.blocks[name]
         for each in block
     }

@@ -159,17 +159,15 @@ def cli() -> None:
 def _add_commands() -> UsageError | None:
     """Add the commands of the core, then those of extensions, and return the fault of one of these.
 
-    Raised here, where the module is imported, it would end in a traceback.
+    An exception while this module is imported would end in a traceback.
     """
     core = (boards_command, build_command, fit_command, model_commands, run_command)
     try:
         for commands in (*(module.COMMANDS for module in core), *added("commands")):
             for command in commands:
                 if command.name in cli.commands:
-                    text = (
-                        f"an extension adds the command {command.name}, which exists: uninstall its package"
-                    )
-                    return UsageError(text)
+                    twice = f"an extension adds a second command {command.name}: uninstall its package"
+                    return UsageError(twice)
                 cli.add_command(command)
     except UsageError as fault:
         return fault

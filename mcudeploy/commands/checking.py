@@ -15,7 +15,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.results import Checked, Fitted
-from mcudeploy.frontend.onnx.shapes import naming_taken
+from mcudeploy.frontend.onnx.shapes import assumptions_named
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import Model, read_model
@@ -39,7 +39,7 @@ def check_model(path: Path, board: Board | None, options: Options, period_ms: fl
             raise
         return Checked(problems=error.problems, assumed=error.assumed)
     parameters = parameter_count(path, model.choices.shapes)
-    with naming_taken(model.graph.notes):
+    with assumptions_named(model.graph.notes):
         _require_reference(model)
     if board is None:
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from mcudeploy.common.errors import GIVEN_AS, ModelError
+from mcudeploy.common.errors import SHOWN_PATHS, ModelError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.text import count_text, printable
 
@@ -97,7 +97,7 @@ def model_file(path: Path) -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     result = Path(folder, path.name.split(".")[0] + model.ending)
     result.write_bytes(model.content)
-    GIVEN_AS[str(result)] = f"{path} (array {printable(model.name)})"
+    SHOWN_PATHS[str(result)] = f"{path} (array {printable(model.name)})"
     return result
 
 

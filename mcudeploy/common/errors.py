@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from mcudeploy.common.text import agree, count_text
 
-GIVEN_AS: dict[str, str] = {}
-"""Names for messages: that of the user's file, by the path of a temporary file with its content."""
+SHOWN_PATHS: dict[str, str] = {}
+"""The text that errors show, by the path of a temporary file: the user's file."""
 
 
 class DeployError(Exception):
@@ -22,8 +22,8 @@ class DeployError(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
-        for path, given in GIVEN_AS.items():
-            text = text.replace(path, given)
+        for path, shown in SHOWN_PATHS.items():
+            text = text.replace(path, shown)
         return text
 
 
@@ -80,8 +80,8 @@ def causes(problems: Iterable[Problem]) -> list[Cause]:
 class ModelError(DeployError):
     """The model is malformed or contains nodes that are not supported.
 
-    `problems` lists all offending nodes at once; it is empty for a file that cannot be read. `assumed`: what
-    the message says of sizes that the file leaves open.
+    `problems` lists all offending nodes at once; it is empty for a file that cannot be read. `assumed`: the
+    notes of the message on sizes that the file leaves open.
     """
 
     exit_code = 4

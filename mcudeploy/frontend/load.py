@@ -10,7 +10,7 @@ from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
 from mcudeploy.frontend.lower.tidy_rounding import rounded
 from mcudeploy.frontend.lower.tidy_trim import prune_channels
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
-from mcudeploy.frontend.onnx.shapes import naming_taken
+from mcudeploy.frontend.onnx.shapes import assumptions_named
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.passes.activations import join_activations
 from mcudeploy.frontend.passes.folding import fold
@@ -42,10 +42,10 @@ def load(
     Raises ModelError for malformed files and for unsupported nodes, listing all of them; UsageError for
     choices that do not fit the model.
     """
-    found = read(path, choices, stateful=stateful)
+    model = read(path, choices, stateful=stateful)
     try:
-        with naming_taken(found.notes):
-            model, reasons = fold(drop_dead(found))
+        with assumptions_named(model.notes):
+            model, reasons = fold(drop_dead(model))
             model = drop_dead(join_activations(drop_dead(fold_pads(drop_dead(drop_identities(model))))))
             graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))
             graph = graph if keep_constant else prune_channels(graph)

@@ -26,7 +26,7 @@ from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms, walk_depth_first
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, domain_ways_out, graphs_of, import_domain, opset_of
-from mcudeploy.frontend.onnx.shapes import Shapes, fix_inputs, naming_taken
+from mcudeploy.frontend.onnx.shapes import Shapes, assumptions_named, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of, write_out_sparse
 from mcudeploy.frontend.onnx.windows import require_windows_bounded
@@ -56,18 +56,18 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
     parsed = parse(path, choices)
     bounded = bound_suppressions(parsed.proto)
     proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
-    with naming_taken((*parsed.notes, *notes)):
+    with assumptions_named((*parsed.notes, *notes)):
         values = _infos(proto)
         if is_tflite(path):  # inference has added the values of the translation
             values = {name: values[name] for name in _infos(parsed.proto)}
         require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
         own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
-        kept = {name for state in parsed.states for name in (state.first, state.before, state.after)}
-        flat, unrolled, chosen = _flat(proto, kept)
-        walk_depth_first(flat.graph, sorted(kept))
+        names = {name for state in parsed.states for name in (state.first, state.before, state.after)}
+        flat, unrolled, chosen = _flat(proto, names)
+        walk_depth_first(flat.graph, sorted(names))
         require_windows_bounded(flat, _infos(flat))
-        found = _typed(_modern(flat))
-        proto, states = found.proto, Stateful(parsed.states)
+        retyped = _typed(_modern(flat))
+        proto, states = retyped.proto, Stateful(parsed.states)
         if stateful and not parsed.states:
             states = keep_states(proto)
             proto = _checked(proto)
@@ -76,17 +76,17 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
         return replace(
             model_of(
                 plain.proto,
-                (*parsed.notes, *(it.note for it in bounded), *notes, *chosen, *found.notes, *states.notes),
+                (*parsed.notes, *(it.note for it in bounded), *notes, *chosen, *retyped.notes, *states.notes),
             ),
             refusals={**parsed.refusals, **unrolled, **refusals},
             made=frozenset((_values(plain.proto.graph) | wholes) - own),
             entries=plain.entries,
             file_ops=_operators(flat),
-            file_types=found.types,
+            file_types=retyped.types,
             states=states.states,
             declared=parsed.declared,
             roundings=parsed.roundings,
-            near=found.near,
+            near=retyped.near,
         )
 
 
@@ -99,7 +99,7 @@ def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelPro
     parsed = parse(path, choices)
     require_replaced(parsed.proto, parsed.refusals)
     proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
-    with naming_taken(notes):
+    with assumptions_named(notes):
         flat, refusals, chosen = _flat(proto)
         require_replaced(flat, refusals)
         return _modern(flat), (*notes, *chosen)
@@ -142,7 +142,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
     _require_order(proto.graph)
     notes = (*version_notes(proto), *fix_inputs(proto.graph, shapes))
     try:
-        with naming_taken(notes):
+        with assumptions_named(notes):
             return _checked(proto), notes
     except ModelError as fault:
         if not shapes:

@@ -66,12 +66,12 @@ def _fits(board: Board, found: Checked) -> JsonObject:
     plans = found.plans
     short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
     arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
-    some = not all(short.values())
+    fits = not all(short.values())
     default = plans.get("split", plans["unsplit"])
     return {
         "board": board.name,
-        "fits": some,
-        "missing": [] if some else short[min(arenas, key=arenas.__getitem__)],
+        "fits": fits,
+        "missing": [] if fits else short[min(arenas, key=arenas.__getitem__)],
         "plans": {
             name: {
                 "arena_bytes": arenas[name],

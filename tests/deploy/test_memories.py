@@ -81,9 +81,9 @@ def test_a_units_alignment_is_that_of_the_arenas_too(model: Path) -> None:
 
 def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(model: Path) -> None:
     limits = (("dtcm", 0), ("ocram", 0), ("psram", 1 << 20))
-    made = api.plan_model(model, load_board("teensy41"), Options(split=False, memory_limits=limits))
+    deployment = api.plan_model(model, load_board("teensy41"), Options(split=False, memory_limits=limits))
     with pytest.raises(UsageError, match=r"for teensy41 does not start psram.*--library-only"):
-        made.build(Target(made.board))
+        deployment.build(Target(deployment.board))
 
 
 def test_estimated_latencies_count_what_slow_memories_cost(model: Path) -> None:
@@ -280,9 +280,9 @@ def test_inputs_outside_of_the_fast_memory_leave_the_search_for_ram_alone() -> N
     """Of an H7 the DTCM takes no inputs by DMA: their stalls are forced, and RAM counts as without them."""
     board, options = load_board("stm32h743"), Options(time_limit=0.5)
     assert not any(memory.is_fast and memory.name in board.border_memories for memory in board.memories)
-    made = api.plan_model(VWW, board, options)
-    least, unsplit = made.plan.layout.arena_bytes, made.planned.baseline.layout.arena_bytes
-    assert made.plan.splits and least < 0.8 * unsplit
+    deployment = api.plan_model(VWW, board, options)
+    least, unsplit = deployment.plan.layout.arena_bytes, deployment.planned.baseline.layout.arena_bytes
+    assert deployment.plan.splits and least < 0.8 * unsplit
     for limit in range(least, unsplit + 1024, (unsplit - least) // 2):
         plan = api.plan_model(VWW, board, replace(options, ram_limit=limit)).plan
         assert plan.layout.arena_bytes <= limit

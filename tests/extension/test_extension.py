@@ -144,4 +144,4 @@ def test_a_command_that_stands_twice_is_one_error(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "mcudeploy", "boards"]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: an extension adds the command fit, which exists: uninstall its package\n"
+    assert done.stderr == "error: an extension adds a second command fit: uninstall its package\n"

@@ -182,9 +182,9 @@ def test_the_clock_does_not_matter_as_long_as_it_runs(monkeypatch: pytest.Monkey
 
 def test_a_graph_of_hundreds_of_operators_keeps_the_time_limit() -> None:
     calls = Profile()  # a clock would fail on a busy machine
-    found = calls.runcall(run, chain(300), overhead=5.0, seconds=1.0)
+    result = calls.runcall(run, chain(300), overhead=5.0, seconds=1.0)
     assert sum(it.callcount for it in calls.getstats()) < 15e6  # 10 million; a second has some 3 million
-    assert found.best[0].peak_bytes <= unsplit(found).peak_bytes
+    assert result.best[0].peak_bytes <= unsplit(result).peak_bytes
 
 
 def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,11 +123,11 @@ def test_rules_for_the_first_unit_alone_change_nothing(model: Path) -> None:
 
 def test_an_operator_of_another_core_with_several_records_has_a_name_for_each(model: Path) -> None:
     """Blocks that move give an operator a further record."""
-    made = api.plan_model(model, load_board("mps2-an521"), Options(split=False, assign=("auto",)))
-    records = [it for it in made.program.operators if it.unit]
+    deployment = api.plan_model(model, load_board("mps2-an521"), Options(split=False, assign=("auto",)))
+    records = [it for it in deployment.program.operators if it.unit]
     further = [replace(it, number=number) for number, it in enumerate(records, 90)]
-    program = replace(made.program, operators=[*made.program.operators, *further])
-    source = render_model(program, made.plan, made.source)[f"{program.prefix}.c"]
+    program = replace(deployment.program, operators=[*deployment.program.operators, *further])
+    source = render_model(program, deployment.plan, deployment.source)[f"{program.prefix}.c"]
     names = re.findall(r"static const mcud_(?:op|on_unit_params) (\w+)", source)
     assert len(names) == len(set(names)) >= 4 * len(records) > 0
     assert set(re.findall(r"\{&(op\w+), \.unit", source)) <= set(names)

@@ -243,7 +243,7 @@ class _Work:
         self, prepared: Path, asked: QuantizeRequest, floats: Floats
     ) -> tuple[list[MethodResult], list[FloatNode]]:
         """Quantise by all requested methods; return the int8 models and their float operators."""
-        kept = excluded(prepared, asked.keep_float)
+        in_float = excluded(prepared, asked.keep_float)
         calibration = Calibration(prepared, self.folder)
         wanted = METHODS if asked.method == "auto" else (asked.method,)
         made: list[MethodResult] = []
@@ -254,7 +254,7 @@ class _Work:
             ranges = calibration.ranges(method, self._staged(f"calibrating: {method}", self.calibration))
             if method not in wanted:
                 continue
-            proto, dead = library.insert(prepared, ranges, kept, asked.activations)
+            proto, dead = library.insert(prepared, ranges, in_float, asked.activations)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
             if not made:  # report unsupported operators before the other methods take their time
@@ -302,8 +302,8 @@ class _Work:
         calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
         for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
-        kept = excluded(prepared, asked.keep_float)
-        onnx.save(library.insert(prepared, ranges, kept, asked.activations)[0], path)
+        in_float = excluded(prepared, asked.keep_float)
+        onnx.save(library.insert(prepared, ranges, in_float, asked.activations)[0], path)
         floats = Floats(prepared, [it.name for it in self.model.outputs], None)
         floats.run(parts[1], lambda _: None)
         decibels = floats.against(path, parts[1], lambda _: None).decibels

@@ -91,8 +91,8 @@ def _runnable(proto: ModelProto) -> ModelProto:
         result = version_converter.convert_version(shape_inference.infer_shapes(result), _RUN_FROM - 1)
         _align_operands(result)
         for node in result.graph.node:
-            kept = [item for item in node.attribute if item.name != _DROPPED.get(node.op_type)]
-            refill(node.attribute, kept)
+            attributes = [item for item in node.attribute if item.name != _DROPPED.get(node.op_type)]
+            refill(node.attribute, attributes)
         result = shape_inference.infer_shapes(result)
         result = _back(converted(result, _RUN_FROM, _is_gemm))
         in_plain_forms(result)  # Constant nodes hold floats only before opset 9, converted ones integers

@@ -20,20 +20,20 @@ NO_SHAPES: Shapes = MappingProxyType({})
 
 _UNKNOWN = "unk__"
 """Prefix of tf2onnx for names of unknown sizes; Paddle writes ? for each."""
-_TAKEN = "is open and taken as a batch of 1"
+_ASSUMED = "is open and taken as a batch of 1"
 
 
 @contextmanager
-def naming_taken(notes: Iterable[str]) -> Iterator[None]:
-    """Add the notes on sizes taken for open ones to a ModelError that does not have them."""
+def assumptions_named(notes: Iterable[str]) -> Iterator[None]:
+    """Add the notes on assumed sizes to a ModelError that lacks them."""
     try:
         yield
     except ModelError as fault:
-        taken = tuple(note for note in notes if _TAKEN in note and note not in fault.assumed)
-        if not taken:
+        assumed = tuple(note for note in notes if _ASSUMED in note and note not in fault.assumed)
+        if not assumed:
             raise
-        message = f"{fault} ({'; '.join(taken)})"
-        raise ModelError(message, fault.problems, (*fault.assumed, *taken)) from fault
+        message = f"{fault} ({'; '.join(assumed)})"
+        raise ModelError(message, fault.problems, (*fault.assumed, *assumed)) from fault
 
 
 def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
                     f"give them: {_asked(value)}"
                 )
             notes.append(
-                f"input {printable(value.name)!r}: dimension 0 ({called}) {_TAKEN}; "
+                f"input {printable(value.name)!r}: dimension 0 ({called}) {_ASSUMED}; "
                 f"another one is given by {_asked(value)}"
             )
             if symbol:

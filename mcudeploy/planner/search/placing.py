@@ -115,9 +115,9 @@ def reordered(
     methods: Collection[str] = DEFAULT,
 ) -> Schedule:
     """Return the schedule, which must not repeat steps, in the order with the least peak found."""
-    order = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
-    ordered = schedule_of(schedule.steps, order.order, order.status)
-    return replace(ordered, lower_bound_bytes=order.lower_bound_bytes)
+    best = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
+    ordered = schedule_of(schedule.steps, best.order, best.status)
+    return replace(ordered, lower_bound_bytes=best.lower_bound_bytes)
 
 
 def placed(

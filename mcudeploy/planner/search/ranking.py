@@ -41,8 +41,7 @@ def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float,
     stalls, and the price.
 
     The price is RAM, with weighted tables in flash and time; with a limit for RAM it is the latency without
-    avoidable stalls. An arena
-    fits if it keeps the limit.
+    avoidable stalls. An arena fits if it keeps the limit.
     """
     beyond, stalled_latency, arena_bytes = placing.cost_key(plan, board)
     tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
