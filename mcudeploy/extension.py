@@ -30,6 +30,7 @@ class Extension:
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
     `commands`: click commands and groups of the command line.
+    `options`: by command of the core, decorators that add options to it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Extension:
     integer_forms: str = ""
     ways_out: str = ""
     commands: str = ""
+    options: str = ""
 
 
 @cache

@@ -13,6 +13,7 @@ from click import get_current_context
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
 from mcudeploy.cli.options import (
+    added_options,
     force_option,
     library_options,
     model_argument,
@@ -23,7 +24,6 @@ from mcudeploy.cli.options import (
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputFile, InputModel, NewFolder
 from mcudeploy.common.errors import UsageError
-from mcudeploy.extensions.audio.frontend_command import before_option
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     help="Also state the most instructions and cycles of a call over all inputs, in the header and in "
     "NAME_bounds.md. They are counted in the emulator of a board with the same core.",
 )
-@before_option
+@added_options("build")
 @planning_options()
 @output_options
 def build(

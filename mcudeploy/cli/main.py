@@ -157,7 +157,7 @@ def cli() -> None:
 
 
 def _add_commands() -> UsageError | None:
-    """Add the commands of the core, then those of extensions, and return the fault of one of these.
+    """Add the commands of the core, then those of extensions, and return the fault of an extension.
 
     An exception while this module is imported would end in a traceback.
     """
@@ -169,6 +169,8 @@ def _add_commands() -> UsageError | None:
                     twice = f"an extension adds a second command {command.name}: uninstall its package"
                     return UsageError(twice)
                 cli.add_command(command)
+        for _ in added("options"):  # which the commands of the core have
+            pass
     except UsageError as fault:
         return fault
     return None

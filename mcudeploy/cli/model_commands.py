@@ -13,6 +13,7 @@ from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, boards_option
 from mcudeploy.cli.fleets import devices_options
 from mcudeploy.cli.options import (
+    added_options,
     model_argument,
     output_options,
     plan_file_options,
@@ -25,7 +26,6 @@ from mcudeploy.cli.parameter_types import Finite
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError, UsageError
-from mcudeploy.extensions.audio.frontend_command import before_option
 from mcudeploy.planner.plan_options import READING, Options
 from mcudeploy.report import as_json
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@before_option
+@added_options("check")
 @board_option(required=False)
 @planning_options(*READING)
 @click.option(
@@ -71,7 +71,7 @@ def check(
 
 @click.command()
 @model_argument
-@before_option
+@added_options("plan")
 @boards_option
 @planning_options()
 @plan_file_options
@@ -164,7 +164,7 @@ def _with_commands(error: FitError, board: str = "") -> FitError:
 
 @click.command()
 @model_argument
-@before_option
+@added_options("tune")
 @devices_options
 @planning_options()
 @plan_file_options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,23 @@ from mcudeploy.cli.output import Output, tell_commands
 from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import first_repeated
+from mcudeploy.extension import added
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Command = Callable[..., None]
+
+
+def added_options(name: str) -> Callable[[Command], Command]:
+    """Add the options that extensions have for the command `name`."""
+
+    def decorated(command: Command) -> Command:
+        with suppress(UsageError):  # the program reports an extension that cannot be imported
+            for options in reversed([*added("options")]):
+                for option in reversed(options.get(name, ())):
+                    command = option(command)
+        return command
+
+    return decorated
 
 
 def model_argument(command: Command) -> Command:

@@ -11,6 +11,7 @@ import rich_click as click
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import chain_options, device_options
 from mcudeploy.cli.options import (
+    added_options,
     files_option,
     model_argument,
     output_options,
@@ -22,7 +23,6 @@ from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.sample_options import sample_options
 from mcudeploy.common.errors import OutputsDifferError, UsageError
-from mcudeploy.extensions.audio.frontend_command import before_option
 from mcudeploy.extensions.several_boards import chaintable
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @model_argument
-@before_option
+@added_options("measure")
 @device_options
 @timing_option
 @planning_options()
@@ -51,7 +51,7 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 
 @click.command()
 @model_argument
-@before_option
+@added_options("run")
 @chain_options
 @sample_options
 @click.option(

@@ -11,6 +11,7 @@ EXTENSIONS = (
         lowerings="mcudeploy.extensions.audio.signal_nodes:LOWERINGS",
         translations="mcudeploy.extensions.audio.signal_operators:TRANSLATIONS",
         commands="mcudeploy.extensions.audio.frontend_command:COMMANDS",
+        options="mcudeploy.extensions.audio.frontend_command:OPTIONS",
     ),
     Extension("evaluation", commands="mcudeploy.extensions.evaluation.evaluate_command:COMMANDS"),
     Extension("graphs", commands="mcudeploy.extensions.graphs.graph_command:COMMANDS"),

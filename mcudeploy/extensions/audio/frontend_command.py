@@ -133,3 +133,4 @@ def frontend(
 
 
 COMMANDS = (frontend,)
+OPTIONS = {name: (before_option,) for name in ("build", "check", "measure", "plan", "run", "tune")}
