@@ -1,104 +1,67 @@
 """mcudeploy: runs an ONNX model on a microcontroller.
 
 `load` reads a model, and the functions do from Python what the commands of their names do: docs/python.md.
+Type checkers read `__init__.pyi`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mcudeploy.boards.board import list_boards
-    from mcudeploy.commands.keywords import Choices
-    from mcudeploy.commands.loaded import LoadedModel, load
-    from mcudeploy.commands.ondevice import evaluate, flash, measure, quantize, tune
-    from mcudeploy.commands.python import (
-        BuildResult,
-        PlanResult,
-        RunResult,
-        build,
-        check,
-        fit,
-        plan,
-        run,
-    )
-    from mcudeploy.common.errors import (
-        BoardNotFoundError,
-        BuildError,
-        ConfigError,
-        DeployError,
-        DivergedError,
-        FitError,
-        FlashError,
-        LatencyError,
-        ModelError,
-        OutputsDifferError,
-        PortError,
-        ProtocolError,
-        UsageError,
-    )
-    from mcudeploy.extensions.heads.parameter_exchange import make_parameters
-    from mcudeploy.extensions.training.learning import TrainResult, build_training, train
+from typing import Any
 
 __version__ = "0.1.0"
-__all__ = [
-    "BoardNotFoundError",
-    "BuildError",
-    "BuildResult",
-    "Choices",
-    "ConfigError",
-    "DeployError",
-    "DivergedError",
-    "FitError",
-    "FlashError",
-    "LatencyError",
-    "LoadedModel",
-    "ModelError",
-    "OutputsDifferError",
-    "PlanResult",
-    "PortError",
-    "ProtocolError",
-    "RunResult",
-    "TrainResult",
-    "UsageError",
-    "__version__",
-    "build",
-    "build_training",
-    "check",
-    "evaluate",
-    "fit",
-    "flash",
-    "list_boards",
-    "load",
-    "make_parameters",
-    "measure",
-    "plan",
-    "quantize",
-    "run",
-    "train",
-    "tune",
-]
-_HOMES = {
-    "list_boards": "boards.board",
-    "Choices": "commands.keywords",
-    **dict.fromkeys(("TrainResult", "build_training", "train"), "extensions.training.learning"),
-    **dict.fromkeys(("LoadedModel", "load"), "commands.loaded"),
-    "make_parameters": "extensions.heads.parameter_exchange",
-    **dict.fromkeys(("evaluate", "flash", "measure", "quantize", "tune"), "commands.ondevice"),
-    **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "common.errors"),
+_NAMES = {
+    "boards.board": ("list_boards",),
+    "commands.keywords": ("Choices",),
+    "commands.loaded": ("LoadedModel", "load"),
+    "commands.ondevice": ("flash", "measure", "tune"),
+    "commands.python": ("BuildResult", "PlanResult", "RunResult", "build", "check", "fit", "plan", "run"),
+    "common.errors": (
+        "BoardNotFoundError",
+        "BuildError",
+        "ConfigError",
+        "DeployError",
+        "DivergedError",
+        "FitError",
+        "FlashError",
+        "LatencyError",
+        "ModelError",
+        "OutputsDifferError",
+        "PortError",
+        "ProtocolError",
+        "UsageError",
+    ),
 }
-"""The modules of these names; those of all others are in commands.python."""
+"""The public names of the core, by their modules; extensions add theirs."""
+
+
+def _homes() -> dict[str, str]:
+    """Return the module of each public name. Raises UsageError for a name that stands twice."""
+    from mcudeploy.common.errors import UsageError  # noqa: PLC0415
+    from mcudeploy.extension import extensions  # noqa: PLC0415
+
+    homes = {name: f"mcudeploy.{module}" for module, names in _NAMES.items() for name in names}
+    for extension in extensions():
+        for text in extension.functions:
+            module, _, name = text.partition(":")
+            if name in homes:
+                raise UsageError(
+                    f"{text} is a second mcudeploy.{name}: uninstall the package of {extension.name}"
+                )
+            homes[name] = module
+    return homes
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `__all__`, imported on first use: the command line starts without it."""
-    if name in __all__:
+    """A public name, imported on first use: the command line starts without it."""
+    if name == "__all__":
+        return __dir__()
+    if not name.startswith("_") and name in (homes := _homes()):
         from importlib import import_module  # noqa: PLC0415
 
-        return getattr(import_module(f"mcudeploy.{_HOMES.get(name, 'commands.python')}"), name)
+        return getattr(import_module(homes[name]), name)
     raise AttributeError(f"module 'mcudeploy' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """List the public names, for completion in a notebook."""
-    return __all__
+    """List the public names, for completion in a notebook and `import *`."""
+    return sorted(("__version__", *_homes()))

@@ -31,6 +31,7 @@ class Extension:
     `ways_out`: by domain, what to do about operators that are not supported.
     `commands`: click commands and groups of the command line.
     `options`: by command of the core, decorators that add options to it.
+    `functions`: texts of functions and classes that `import mcudeploy` has by their names.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Extension:
     ways_out: str = ""
     commands: str = ""
     options: str = ""
+    functions: tuple[str, ...] = ()
 
 
 @cache

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import inspect
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +302,17 @@ def test_help_shows_the_keywords() -> None:
         assert parameters["max_overhead"].default == 5.0 and "ram_limit" in parameters
         assert set(md.Choices.__annotations__) <= set(parameters)
     assert set(md.Choices.__annotations__) == {spec.keyword for spec in OPTIONS} | {"name"}
+
+
+def test_type_checkers_see_the_names_that_exist() -> None:
+    stub = ast.parse(Path(mcudeploy.__file__).with_suffix(".pyi").read_text("utf-8"))
+    homes = {
+        it.name: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for it in node.names
+    }
+    (listed,) = (ast.literal_eval(node.value) for node in stub.body if isinstance(node, ast.Assign))
+    assert listed == dir(mcudeploy) == sorted([*homes, "__version__"])
+    for name, home in homes.items():
+        assert getattr(mcudeploy, name) is getattr(import_module(str(home)), name)
 
 
 def test_importing_it_loads_nothing_else() -> None:

@@ -13,9 +13,17 @@ EXTENSIONS = (
         commands="mcudeploy.extensions.audio.frontend_command:COMMANDS",
         options="mcudeploy.extensions.audio.frontend_command:OPTIONS",
     ),
-    Extension("evaluation", commands="mcudeploy.extensions.evaluation.evaluate_command:COMMANDS"),
+    Extension(
+        "evaluation",
+        commands="mcudeploy.extensions.evaluation.evaluate_command:COMMANDS",
+        functions=("mcudeploy.extensions.evaluation.python_evaluate:evaluate",),
+    ),
     Extension("graphs", commands="mcudeploy.extensions.graphs.graph_command:COMMANDS"),
-    Extension("heads", commands="mcudeploy.extensions.heads.adapt_command:COMMANDS"),
+    Extension(
+        "heads",
+        commands="mcudeploy.extensions.heads.adapt_command:COMMANDS",
+        functions=("mcudeploy.extensions.heads.parameter_exchange:make_parameters",),
+    ),
     Extension(
         "int16",
         lowerings="mcudeploy.extensions.int16.int16_nodes:LOWERINGS",
@@ -30,12 +38,20 @@ EXTENSIONS = (
         lowerings="mcudeploy.extensions.learned.tables:LOWERINGS",
         ways_out="mcudeploy.extensions.learned.tables:WAYS_OUT",
     ),
-    Extension("quantization", commands="mcudeploy.extensions.quantization.quantize_command:COMMANDS"),
+    Extension(
+        "quantization",
+        commands="mcudeploy.extensions.quantization.quantize_command:COMMANDS",
+        functions=("mcudeploy.extensions.quantization.python_quantize:quantize",),
+    ),
     Extension(
         "training",
         states="mcudeploy.extensions.training.training_functions:hide_training",
         lowerings="mcudeploy.extensions.training.training_nodes:LOWERINGS",
         layouts="mcudeploy.extensions.training.training_nodes:LAYOUTS",
         commands="mcudeploy.extensions.training.train_command:COMMANDS",
+        functions=tuple(
+            f"mcudeploy.extensions.training.learning:{name}"
+            for name in ("TrainResult", "build_training", "train")
+        ),
     ),
 )

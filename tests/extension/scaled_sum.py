@@ -1,6 +1,8 @@
-"""The extension of a foreign package: an operator by a rule, and an operator by a lowering."""
+"""The extension of a foreign package: an operator by a rule, one by a lowering, and a function of Python."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from mcudeploy.extension import Extension
 from mcudeploy.frontend.decompose.maker import Maker
@@ -28,9 +30,18 @@ def magnitude(builder: Builder, node: Node) -> None:
     builder.define(node.output, OnnxValue(result, value.index, real=True))
 
 
+def magnitudes(values: Iterable[float]) -> list[float]:
+    """Return what Magnitude computes."""
+    return [abs(value) for value in values]
+
+
 RULES = {DOMAIN: {"ScaledSum": scaled_sum}}
 LOWERINGS = {DOMAIN: {"Magnitude": magnitude}}
 WAYS_OUT = {DOMAIN: "ScaledSum and Magnitude are the operators of this domain"}
 EXTENSION = Extension(
-    "example", rules="scaled_sum:RULES", lowerings="scaled_sum:LOWERINGS", ways_out="scaled_sum:WAYS_OUT"
+    "example",
+    rules="scaled_sum:RULES",
+    lowerings="scaled_sum:LOWERINGS",
+    ways_out="scaled_sum:WAYS_OUT",
+    functions=("scaled_sum:magnitudes",),
 )

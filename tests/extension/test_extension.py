@@ -62,7 +62,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
 def test_every_text_of_a_built_in_extension_names_a_value() -> None:
     names = [it.name for it in installed.EXTENSIONS]
     assert extensions()[: len(names)] == installed.EXTENSIONS and names == sorted(names)
-    for field in (it.name for it in fields(Extension) if it.name != "name"):
+    for field in (it.name for it in fields(Extension) if it.default == ""):
         assert list(added(field)), f"no extension adds {field}"
 
 
@@ -97,6 +97,25 @@ def test_a_package_adds_operators_of_its_own_domain(tmp_path: Path, monkeypatch:
     assert graph.outputs[0].shape == SHAPE
     deployment = plan_model(path, load_board("stm32f405"), Options(time_limit=1))
     assert deployment.plan.layout.arena_bytes >= 16
+
+
+def test_functions_of_python_come_and_go_with_their_extension(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "EXTENSIONS", ())
+    install(tmp_path, monkeypatch, "scaled_sum:EXTENSION")
+    extensions.cache_clear()
+    assert mcudeploy.magnitudes([3, -4]) == [3, 4]  # type: ignore[attr-defined]
+    assert "magnitudes" in dir(mcudeploy) and "plan" in dir(mcudeploy) and "train" not in dir(mcudeploy)
+    with pytest.raises(AttributeError, match="no attribute 'train'"):
+        mcudeploy.train  # noqa: B018
+
+
+def test_a_function_that_stands_twice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = Extension("twice", functions=("mcudeploy.commands.python:plan",))
+    monkeypatch.setattr(installed, "EXTENSIONS", (twice,))
+    with pytest.raises(UsageError, match=r"second mcudeploy\.plan: uninstall the package of twice"):
+        dir(mcudeploy)
 
 
 def test_a_domain_states_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,46 @@
+"""`mcudeploy.quantize`: what this command does, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import NonNegativeInt, PositiveInt
+
+from mcudeploy.commands.keywords import checked
+from mcudeploy.commands.python import Report
+
+_Method = Literal["auto", "minmax", "entropy", "percentile"]
+_Activations = Literal["int8", "int16"]
+
+
+def quantize(
+    model: str | Path,
+    data: str | Path,
+    output: str | Path,
+    *,
+    labels: str | Path | None = None,
+    method: _Method = "auto",
+    samples: int = 200,
+    keep_float: Sequence[str] = (),
+    activations: _Activations = "int8",
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    seed: int = 0,
+) -> Report:
+    """Turn a float model into integers, calibrated with the samples of `data`, and write it to `output`: the
+    object of `quantize --json`.
+    """
+    # ONNX Runtime's quantiser loads slowly
+    from mcudeploy.extensions.quantization.quantization_report import quantized
+    from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
+
+    checked("method", method, _Method)
+    checked("activations", activations, _Activations)
+    checked("samples", samples, PositiveInt)
+    checked("seed", seed, NonNegativeInt)
+    classes = None if labels is None else Path(labels)
+    request = QuantizeRequest(
+        Path(data), classes, method, samples, seed, tuple(keep_float), activations, dict(shapes or {})
+    )
+    return quantized(quantize_model(Path(model), request, Path(output)))
