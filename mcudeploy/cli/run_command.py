@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from mcudeploy.cli import result_tables as tables
-from mcudeploy.cli.devices import chain_options, device_options
+from mcudeploy.cli.devices import device_options, optional_device_options
 from mcudeploy.cli.options import (
     added_options,
     files_option,
@@ -23,12 +23,10 @@ from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.parameter_types import InputFile, NewFile
 from mcudeploy.cli.sample_options import sample_options
 from mcudeploy.common.errors import OutputsDifferError, UsageError
-from mcudeploy.extensions.several_boards import chaintable
 
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
     from mcudeploy.execution.counted import Timing
-    from mcudeploy.extensions.several_boards.run import ChainRequest
     from mcudeploy.planner.plan_options import Options
     from mcudeploy.verify.preprocessing import Preprocessing
 
@@ -52,7 +50,7 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 @click.command()
 @model_argument
 @added_options("run")
-@chain_options
+@optional_device_options
 @sample_options
 @click.option(
     "--steps",
@@ -105,7 +103,6 @@ def run(
     *,
     model: Path,
     target: Target | None,
-    chain: ChainRequest | None,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
     reading: Preprocessing,
@@ -125,68 +122,32 @@ def run(
     if labels is not None:
         deprecated("run --labels", "run --classes")
         classes = classes or labels
-    samples: dict[str, Any] = {"inputs": list(inputs), "expected": list(expected), "reading": reading}
-    if chain is not None:
-        from mcudeploy.extensions.several_boards.chain_report import report as chain_report
-        from mcudeploy.extensions.several_boards.run import run_chain
+    if target is None:
+        raise UsageError("name a board with --board")
+    from mcudeploy.commands import commands as api
 
-        if steps is not None:
-            raise UsageError("--steps cannot be combined with --chain")
-        if reference != "onnxruntime":
-            raise UsageError(f"--reference {reference} cannot be combined with --chain")
-        if bounds:
-            raise UsageError("--bounds cannot be combined with --chain")
-        _require_plain(timing, guards, classes, options)
-        if pages.asked or saved is not None:
-            given = "--save-outputs" if saved is not None else "--report and --trace"
-            raise UsageError(f"{given} cannot be combined with --chain")
-        with output.progress() as progress:
-            ran = run_chain(model, chain, options, **samples, progress=progress)
-        report = output.result(chain_report(ran), chaintable.run, chaintable.verdict)
-    elif target is not None:
-        from mcudeploy.commands import commands as api
-
-        guarded = replace(target, guards=guards)
-        with output.progress() as progress:
-            result = api.run_model(
-                model,
-                guarded,
-                options,
-                **samples,
-                steps=steps,
-                classes=classes,
-                timing=timing,
-                micro=reference == "tflm",
-                bounds=bounds,
-                progress=progress,
-            )
-        if saved is not None:
-            api.save_outputs(result, saved)
-        if pages.asked:
-            pages.write(model, [pages.ran(result)])
-        report = output.result(result, tables.run, tables.verdict)
+    with output.progress() as progress:
+        result = api.run_model(
+            model,
+            replace(target, guards=guards),
+            options,
+            inputs=list(inputs),
+            expected=list(expected),
+            reading=reading,
+            steps=steps,
+            classes=classes,
+            timing=timing,
+            micro=reference == "tflm",
+            bounds=bounds,
+            progress=progress,
+        )
+    if saved is not None:
+        api.save_outputs(result, saved)
+    if pages.asked:
+        pages.write(model, [pages.ran(result)])
+    report = output.result(result, tables.run, tables.verdict)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
-
-
-def _require_plain(timing: Timing, guards: bool, classes: Path | None, options: Options) -> None:
-    """A usage error for an option that a chain of boards does not have."""
-    given = {
-        "--plan": options.plan_file is not None,
-        "--stream-input": options.stream_input,
-        "--stateful": options.stateful,
-        "--replaceable": bool(options.replaceable),
-        "--assign": bool(options.assign),
-        "--placement tags": options.placement == "tags",
-        "--parallel": options.cores not in (None, 1),
-        "--guards": guards,
-        "--classes": classes is not None,
-        f"--objective {options.objective}": options.objective == "cycles",
-        f"--timing {timing}": timing != "instructions",
-    }
-    found = next((name for name, there in given.items() if there), None)
-    if found is not None:
-        raise UsageError(f"{found} cannot be combined with --chain")
 
 
 COMMANDS = (measure, run)

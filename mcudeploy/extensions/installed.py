@@ -43,6 +43,7 @@ EXTENSIONS = (
         commands="mcudeploy.extensions.quantization.quantize_command:COMMANDS",
         functions=("mcudeploy.extensions.quantization.python_quantize:quantize",),
     ),
+    Extension("several_boards", options="mcudeploy.extensions.several_boards.chain_options:OPTIONS"),
     Extension(
         "training",
         states="mcudeploy.extensions.training.training_functions:hide_training",
