@@ -23,7 +23,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
-from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES, kernel_sources, source_folders
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES, kernel_paths, source_folders
 from mcudeploy.extensions.dossier.static_analysis import accepted
 from mcudeploy.toolchain.firmware_build import write_project
 from mcudeploy.toolchain.project import SoftEngine, assemble
@@ -83,7 +83,7 @@ def kernel_units(folder: Path) -> list[Unit]:
     write = folder / "mcud_config.h"
     write.write_text((GENERATED[0] / "mcud_config.h").read_text("utf-8"), "utf-8")
     compiler = ("gcc", "-std=c99", f"-I{folder}", *(f"-I{it}" for it in source_folders()))
-    return [Unit(file, compiler) for file in kernel_sources()]
+    return [Unit(file, compiler) for file in kernel_paths(folder)]
 
 
 def commands(tool: str, unit: Unit) -> list[str]:

@@ -54,9 +54,10 @@ from mcudeploy.ops.pool.pool_indices import MaxPoolIndices
 from mcudeploy.ops.reduce.norm import LayerNorm
 from mcudeploy.ops.reduce.reduce import Reduce, Reduction
 from mcudeploy.ops.reduce.softmax import Softmax
-from mcudeploy.ops.scalar.elementwise import Binary, BinaryFunction, Lut
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.functions import BINARY, UNARY
 from mcudeploy.ops.scalar.integer import IntegerBinary, IntegerFunction
-from mcudeploy.ops.scalar.unary import Unary, UnaryFunction
+from mcudeploy.ops.scalar.unary import Unary
 
 SHAPES: tuple[Shape, ...] = (
     (8, 8, 16),
@@ -375,9 +376,9 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
             yield one_operator(Dequantize(), (shape,), dtype, made=DType.FLOAT32)
             yield one_operator(LayerNorm(1e-5), (shape,), dtype, _vectors(shape))
             continue
-        for how in set(get_args(BinaryFunction)) - {"add", "sub", "mul", "div"}:
+        for how in BINARY.keys() - {"add", "sub", "mul", "div"}:
             yield one_operator(Binary(how), (shape, shape), dtype)
-        for function in get_args(UnaryFunction):
+        for function in UNARY:
             yield one_operator(Unary(function, 0.1, 0.5), (shape,), dtype)
         yield one_operator(Quantize(), (shape,), dtype, made=DType.INT8)
         yield one_operator(LayerNorm(1e-5), (shape,), dtype, _vectors(shape))

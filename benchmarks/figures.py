@@ -19,7 +19,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+
+from mcudeploy.codegen.kernelfiles import source_index
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -62,9 +65,10 @@ def kernels_digest() -> str:
     """The digest of the code in KERNELS."""
     digest = hashlib.sha256()
     for folder in KERNELS:
-        for path in sorted((ROOT / "firmware" / folder).rglob("*.[ch]")):
-            text = re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.S)
-            digest.update(f"{path.name} {' '.join(text.split())}\n".encode())
+        sources = [it for it in source_index().values() if f"{it.folder}/".startswith(f"{folder}/")]
+        for source in sorted(sources, key=attrgetter("path")):
+            text = re.sub(r"/\*.*?\*/", "", source.text, flags=re.S)
+            digest.update(f"{source.name} {' '.join(text.split())}\n".encode())
     return digest.hexdigest()[:8]
 
 

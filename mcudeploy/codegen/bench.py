@@ -27,8 +27,11 @@ def kernels_in(text: str) -> tuple[str, ...]:
 
 def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
     """Return names of all kernels that compute, sorted; those of the C files in `folder` if it is given."""
-    sources = folder.glob("*.c") if folder else kernel_sources()
-    names = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
+    if folder is None:
+        texts = (source.text for source in kernel_sources())
+    else:
+        texts = (path.read_text("utf-8") for path in folder.glob("*.c"))
+    names = {name for text in texts for name in kernels_in(text)}
     return tuple(sorted(names - OF_THE_TAPE))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
+from mcudeploy.codegen.scalar_kernels import FOLDER, PRINTED, print_kernel
 from mcudeploy.common.errors import BuildError
 from mcudeploy.common.resources import resource_dir
 
@@ -28,48 +31,77 @@ _FOLDERS = ("include", "kernels", "arith", "parameters", "heads")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True)
+class FirmwareSource:
+    """A C source or header: a file of a folder of firmware/, or a printed kernel that belongs there."""
+
+    name: str
+    folder: str
+
+    @property
+    def path(self) -> Path:
+        """The file; a printed kernel has none."""
+        return resource_dir("firmware") / self.folder / self.name
+
+    @property
+    def text(self) -> str:
+        """Its text. Raises BuildError if the file is missing or no text."""
+        return print_kernel(self.name) if self.name in PRINTED else read_source(self.path)
+
+
 @cache
-def source_index() -> Mapping[str, Path]:
-    """Return the C files of all kernels and their headers, by names that no two folders share."""
+def source_index() -> Mapping[str, FirmwareSource]:
+    """Return the C sources of all kernels and their headers, by names that no two folders share."""
     firmware = resource_dir("firmware")
-    sources = (path for folder in _FOLDERS for path in (firmware / folder).rglob("*.[ch]"))
-    return {path.name: path for path in sorted(sources, key=attrgetter("name"))}
+    paths = (path for folder in _FOLDERS for path in (firmware / folder).rglob("*.[ch]"))
+    sources = [FirmwareSource(path.name, path.parent.relative_to(firmware).as_posix()) for path in paths]
+    sources += [FirmwareSource(name, FOLDER) for name in PRINTED]
+    return {source.name: source for source in sorted(sources, key=attrgetter("name"))}
+
+
+def kernel_sources() -> list[FirmwareSource]:
+    """Return the C sources of all kernels and of the tape, sorted by name."""
+    return [source for source in source_index().values() if source.name.endswith(".c")]
 
 
 def source_folders() -> list[Path]:
-    """Return the folders of `source_index`, in which a compiler finds all headers."""
-    return sorted({path.parent for path in source_index().values()})
+    """Return the folders of firmware/ in which a compiler finds all headers that are not printed."""
+    return sorted({source.path.parent for source in source_index().values()})
 
 
-def kernel_sources() -> list[Path]:
-    """Return the C sources of all kernels and of the tape, sorted by name."""
-    return [path for path in source_index().values() if path.suffix == ".c"]
+def kernel_paths(folder: Path) -> list[Path]:
+    """Write the printed kernels into a folder, for a compiler; return the C files of all kernels."""
+    for name in PRINTED:
+        part = folder / f"{name}.{os.getpid()}"  # another process never sees half of a file
+        part.write_text(print_kernel(name), "utf-8")
+        part.replace(folder / name)
+    return [folder / it.name if it.name in PRINTED else it.path for it in kernel_sources()]
 
 
-def kernel_files(kernels: Sequence[str]) -> list[Path]:
+def kernel_files(kernels: Sequence[str]) -> list[FirmwareSource]:
     """Return the tape, the kernels of these names, and every header that they include; sorted by name.
 
     Raises BuildError if a kernel is unknown.
     """
     index = source_index()
     pending = [f"{kernel}.c" for kernel in ("mcud_tape", *kernels)]
-    files: dict[str, Path] = {}
+    names: set[str] = set()
     while pending:
         name = pending.pop()
-        if name in files:
+        if name in names:
             continue
         if name not in index:
             raise BuildError(f"firmware source {name} does not exist")
-        files[name] = index[name]
-        included = [it for it in _INCLUDE.findall(read_source(files[name])) if it in index]
+        names.add(name)
+        included = [it for it in _INCLUDE.findall(index[name].text) if it in index]
         pending += included  # others are generated headers
         pending += (f"{it[:-2]}.c" for it in included if _is_shared(index, it))
-    return [files[name] for name in sorted(files)]
+    return [index[name] for name in sorted(names)]
 
 
-def _is_shared(index: Mapping[str, Path], header: str) -> bool:
+def _is_shared(index: Mapping[str, FirmwareSource], header: str) -> bool:
     """Whether a header declares functions that several kernels call, which its source defines."""
-    return "arith" in index[header].parts and f"{header[:-2]}.c" in index
+    return index[header].folder.startswith("arith") and f"{header[:-2]}.c" in index
 
 
 def read_source(path: Path) -> str:

@@ -86,7 +86,7 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
     offset_bits = max(program.offset_bits for program in programs)
     code_bits = max(program.code_bits for program in programs)
     kernels = sorted({kernel for program in programs for kernel in program.sources})
-    texts: dict[str, Content] = {f"src/{it.name}": it.read_text("utf-8") for it in kernel_files(kernels)}
+    texts: dict[str, Content] = {f"src/{it.name}": it.text for it in kernel_files(kernels)}
     for member in members:
         program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
         own = [f"{program.prefix}{end}.h" for end in ("", "_selftest", "_head")]

@@ -1,19 +1,16 @@
-"""Templates to files. The only importer of jinja2."""
+"""Programs and plans to the files that show them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mcudeploy import __version__
 from mcudeploy.codegen.arenas import shared_arenas
 from mcudeploy.codegen.ctext import comment_text
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.selftest import SelfTest
-from mcudeploy.common.resources import resource_dir
+from mcudeploy.codegen.templates import fill
 from mcudeploy.common.text import plain
 from mcudeploy.ir.plan import Plan
 
@@ -35,21 +32,6 @@ class LibraryModel:
     source: Source
     selftest: SelfTest | None = None
     parameter_layout: str | None = None
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(resource_dir("templates")),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        # In C, every string of a model has passed ctext.
-        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
-    )
-    environment.filters["comment"] = comment_text
-    return environment
 
 
 def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]:
@@ -147,8 +129,8 @@ def render_readme(
 
 
 def render(template: str, **values: object) -> str:
-    """One template; a value that it asks for and does not get is an error."""
-    return _environment().get_template(template).render(version=__version__, **values)
+    """One template, which may show the version."""
+    return fill(template, version=__version__, **values)
 
 
 def _render(template: str, program: Program, plan: Plan, source: Source, **more: object) -> str:

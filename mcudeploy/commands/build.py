@@ -9,7 +9,6 @@ from pathlib import Path
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.arenas import ArenaKind, require_room, share_of, together, with_arenas
-from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.exporters import Kind, export_files
 from mcudeploy.codegen.folder import (
     Content,
@@ -20,6 +19,7 @@ from mcudeploy.codegen.folder import (
     write_folder,
 )
 from mcudeploy.codegen.library import with_sbom, write_library
+from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.boards.board import Board, list_boards, load_board
-from mcudeploy.codegen.ctext import model_name
+from mcudeploy.codegen.model_names import model_name
 from mcudeploy.commands.window_verdict import require_full, window_outputs, window_verdict
 from mcudeploy.common.errors import BoardNotFoundError, FitError, Proposal, UsageError
 from mcudeploy.common.files import path_name, write_file

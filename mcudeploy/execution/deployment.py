@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mcudeploy.boards.board import CODE_BYTES, Board
-from mcudeploy.codegen.ctext import model_name
+from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError

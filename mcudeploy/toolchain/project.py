@@ -119,9 +119,9 @@ def assemble(
         collected[f"include/{name}"] = read_source(firmware / "include" / name)
     linked = bool(drivers) and engine is None
     collected["include/mcud_board.h"] = board_header(board, timer, linked=linked, port_baud=port_baud)
-    for path in kernel_files(kernels):
-        folder = "include" if path.parent.name == "include" else "src/kernels"
-        collected[f"{folder}/{path.name}"] = read_source(path)
+    for source in kernel_files(kernels):
+        folder = "include" if source.folder == "include" else "src/kernels"
+        collected[f"{folder}/{source.name}"] = source.text
     if measurer:
         folders = ("measurer", "chain") if chained else ("measurer",)
         for path in sorted(path for name in folders for path in (firmware / name).glob("*.[ch]")):
@@ -135,8 +135,8 @@ def assemble(
         *drivers,
         *(board.port_hal if chained else ()),
     ]
-    for source in sources:
-        collected |= _hal_files(source, firmware / "hal")
+    for driver in sources:
+        collected |= _hal_files(driver, firmware / "hal")
     _check_pins(board, collected)
     for path in sorted((firmware / "hal").glob("*.h")):
         collected[f"src/hal/{path.name}"] = read_source(path)

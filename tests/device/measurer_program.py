@@ -22,7 +22,7 @@ def build_program(folder: Path) -> Path:
     sources = [
         *sorted((firmware / "measurer").glob("*.c")),
         firmware / "hal" / "host" / "host.c",
-        source_index()["mcud_tape.c"],
+        source_index()["mcud_tape.c"].path,
         Path(__file__).parent / "program.c",
     ]
     includes = [f"-I{path}" for path in (folder, firmware / "include", firmware / "measurer")]

@@ -68,7 +68,7 @@ def test_ranges(tmp_path: Path) -> None:
     config = render("config.h.j2", alignment=4, offset_bits=16, code_bits=8)
     (tmp_path / "mcud_config.h").write_text(config)
     (tmp_path / "main.c").write_text(PROGRAM)
-    sources = [source_index()[f"{name}.c"] for name in ("clean", "invalidate")]
+    sources = [source_index()[f"{name}.c"].path for name in ("clean", "invalidate")]
     folders = [f"-I{folder}" for folder in (tmp_path, *source_folders())]
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
     program = tmp_path / "program"

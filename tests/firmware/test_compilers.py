@@ -9,13 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from models import fully_connected, quantised_convolutions
 
 from mcudeploy.codegen.bench import bench_sources
-from mcudeploy.codegen.kernelfiles import kernel_files, kernel_sources, source_folders
+from mcudeploy.codegen.kernelfiles import kernel_files, kernel_paths, source_folders
 from mcudeploy.common.resources import resource_dir
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -23,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from compilers import CORES, build, compiled, complaints_of, header_of, run_on_core
 
 FIRMWARE = resource_dir("firmware")
-ALL = kernel_sources()
+PRINTED = Path(tempfile.mkdtemp())
+ALL = kernel_paths(PRINTED)
 ASSEMBLER = re.compile(r"__asm__|arm_mve\.h")
 LEVELS = {
     **dict.fromkeys(("cortex-m0", "cortex-m55", "rv32v"), ("-O2", "-Os")),
@@ -45,7 +47,7 @@ needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="Clang is
 def own_headers(kernel: Path) -> bool:
     """Whether cores compile different texts of it."""
     closure = kernel_files([kernel.stem])
-    return any(ASSEMBLER.search(it.read_text("utf-8")) for it in closure if it.name != "mcud_compiler.h")
+    return any(ASSEMBLER.search(it.text) for it in closure if it.name != "mcud_compiler.h")
 
 
 SPECIAL = [kernel for kernel in ALL if own_headers(kernel)]
@@ -54,7 +56,7 @@ SPECIAL = [kernel for kernel in ALL if own_headers(kernel)]
 @pytest.fixture
 def includes(tmp_path: Path) -> list[Path]:
     (tmp_path / "mcud_config.h").write_text(bench_sources(["add_s8"], 64)["mcud_config.h"], "utf-8")
-    return [*source_folders(), tmp_path]
+    return [*source_folders(), PRINTED, tmp_path]
 
 
 @needs_clang

@@ -42,7 +42,7 @@ def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("transfers")
     (folder / "mcud_config.h").write_text(CONFIG)
-    kernels = [source_index()[f"{it}.c"] for it in (START, AWAIT, MOVE)]
+    kernels = [source_index()[f"{it}.c"].path for it in (START, AWAIT, MOVE)]
     engine = [f"-DMCUD_DMA_SOFT={mode}", str(FIRMWARE / "hal" / "dma_soft.c")] if mode else []
     folders = [f"-I{it}" for it in (folder, *source_folders())]
     sources = [str(it) for it in (Path(__file__).with_name("transfers.c"), *kernels)]

@@ -18,7 +18,8 @@ from functools import cache
 from pathlib import Path
 
 from mcudeploy.codegen.bench import bench_sources, kernels_in
-from mcudeploy.codegen.kernelfiles import kernel_sources, source_folders, source_index
+from mcudeploy.codegen.kernelfiles import kernel_paths, source_folders, source_index
+from mcudeploy.codegen.scalar_kernels import PRINTED, print_kernel
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.session import Session
 from mcudeploy.device.tile import KernelTable
@@ -46,6 +47,8 @@ class Compiler:
     folder: Path
     base: tuple[str, ...]
     common: str
+    kernels: list[Path]
+    """The files of all kernels of the project."""
 
     @classmethod
     def of(cls, flags: Sequence[str], config: str, kernels: Path | None = None) -> Compiler:
@@ -53,14 +56,17 @@ class Compiler:
         firmware = resource_dir("firmware")
         folder = Path(tempfile.gettempdir()) / f"mcudeploy-bench-{os.getuid()}"
         folder.mkdir(exist_ok=True)
-        includes = [*source_folders(), firmware / "measurer", *([kernels] if kernels else [])]
+        printed = folder / f"printed-{_digest([print_kernel(name) for name in PRINTED])}"
+        printed.mkdir(exist_ok=True)
+        own_kernels = kernel_paths(printed)
+        includes = [*source_folders(), printed, firmware / "measurer", *([kernels] if kernels else [])]
         headers = sorted(header for include in includes for header in include.glob("*.h"))
         common = _digest([*flags, *_FLAGS, *_DEFINES, config, *(header.read_text() for header in headers)])
         generated = folder / f"include-{_digest([config])}"
         generated.mkdir(exist_ok=True)
         _replace(generated / "mcud_config.h", config)
         base = ("gcc", *flags, *_FLAGS, *_DEFINES, *(f"-I{path}" for path in (generated, *includes)))
-        return cls(folder, base, common)
+        return cls(folder, base, common, own_kernels)
 
     def compiled(self, source: Path, text: str) -> Path | str:
         """The object of a source with this text, or the compiler's complaint."""
@@ -89,14 +95,14 @@ def build_bench(
     """
     firmware = resource_dir("firmware")
     compiler = Compiler.of(flags, bench_sources(["none"], arena_bytes)["mcud_config.h"], kernels)
-    sources = sorted(kernels.glob("*.c")) if kernels else kernel_sources()
+    sources = sorted(kernels.glob("*.c")) if kernels else compiler.kernels
     kernel_files = {path: path.read_text() for path in sources}
     fixed_files = [
         *sorted((firmware / "measurer").glob("*.c")),
         *(firmware / "hal" / name for name in ("host/host.c", "host/threads.c", "one_unit.c")),
     ]
     if kernels is not None:
-        fixed_files.append(source_index()["mcud_tape.c"])
+        fixed_files.append(source_index()["mcud_tape.c"].path)
     objects = compiler.all_compiled(kernel_files)
     fixed = compiler.all_compiled({path: path.read_text() for path in fixed_files})
     broken, names = {}, []

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from pkgutil import walk_packages
-from typing import get_args
 
 import numpy as np
 import pytest
 
 import mcudeploy
-from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources, source_index
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, FirmwareSource, kernel_sources, source_index
 from mcudeploy.extensions.learned.trees import LEAF, TreeSums
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
@@ -52,9 +51,10 @@ from mcudeploy.ops.pool.pool_indices import MaxPoolIndices
 from mcudeploy.ops.reduce.norm import LayerNorm
 from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.reduce.softmax import Softmax
-from mcudeploy.ops.scalar.elementwise import Binary, BinaryFunction, Lut
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
+from mcudeploy.ops.scalar.functions import BINARY, UNARY
 from mcudeploy.ops.scalar.integer import IntegerBinary
-from mcudeploy.ops.scalar.unary import Unary, UnaryFunction
+from mcudeploy.ops.scalar.unary import Unary
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from int16_cases import int16_cases
@@ -123,8 +123,8 @@ def _fields(text: str, struct: str, kernel: str) -> Iterator[Field]:
         yield Field(match[4], match[2], bool(match[3]))
 
 
-def _without_comments(header: Path) -> str:
-    return re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
+def _without_comments(header: FirmwareSource) -> str:
+    return re.sub(r"/\*.*?\*/", "", header.text, flags=re.DOTALL)
 
 
 def _tensor(name: str, shape: Shape, dtype: DType, zero_point: int = 3) -> Tensor:
@@ -200,7 +200,7 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
         taps = Taps((0, 2), ((1.0,), (0.5, 0.25)))
         yield _call(Resample(taps, taps), (IMAGE,), dtype)
         yield _call(GridSample(2, "zeros", False), (IMAGE, (3, 5, 2)), dtype)
-        for how in get_args(BinaryFunction):
+        for how in BINARY:
             yield _call(Binary(how), (IMAGE, IMAGE), dtype)
     yield _call(Slice((0, 0, 0), (1, 2, 1), (6, 3, 4)), (IMAGE,), dtype)
     yield _call(Take((5, 0), (1, 1), (0, 1, 2, 3)), (IMAGE,), dtype)
@@ -237,7 +237,7 @@ def sample_calls() -> list[KernelCall]:
     )
     calls.append(_call(Lut(), (IMAGE,), DType.INT8, {"table": np.zeros(256, np.int8)}))
     calls += [
-        _call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in get_args(UnaryFunction)
+        _call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in UNARY
     ]
     vectors = dict.fromkeys(("scale", "bias"), np.ones(4, np.float32))
     calls += [_call(LayerNorm(1e-5), (IMAGE,), dtype, vectors) for dtype in (DType.FLOAT32, DType.INT8)]
@@ -351,7 +351,7 @@ def test_kernels_that_are_guided_by_constants() -> None:
 
 
 def test_every_kernel_has_a_sample_call() -> None:
-    kernels = {path.stem for path in kernel_sources()} - OF_THE_TAPE
+    kernels = {source.name[:-2] for source in kernel_sources()} - OF_THE_TAPE
     headers = {name for name in kernels if f"{name}.h" in source_index() and header_fields(name)}
     assert headers == {call.kernel for call in sample_calls()}
 

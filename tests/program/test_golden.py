@@ -248,8 +248,8 @@ def test_another_program_s_configuration_does_not_compile(
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    for path in kernel_files(program.kernels):
-        (tmp_path / path.name).write_text(path.read_text())
+    for source in kernel_files(program.kernels):
+        (tmp_path / source.name).write_text(source.text)
     command = ["gcc", "-std=c99", "-fsyntax-only", tmp_path / "residual.c"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode == 0) == (wider and "alignment" not in other), done.stderr
@@ -292,6 +292,6 @@ def test_models_whose_files_would_be_called_the_same_are_refused() -> None:
 
 
 def test_library_has_only_the_kernels_it_uses() -> None:
-    names = [path.name for path in kernel_files(["add_s8"])]
+    names = [source.name for source in kernel_files(["add_s8"])]
     assert "add_s8.c" in names and "mcud.h" in names
     assert not [name for name in names if "conv" in name]

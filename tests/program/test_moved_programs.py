@@ -290,7 +290,7 @@ def test_the_kernel_moves_over_itself(tmp_path: Path, poisoned: bool) -> None:
     firmware = resource_dir("firmware")
     includes = [f"-I{path}" for path in (tmp_path, *source_folders())]
     flags = [*STRICT, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = [tmp_path / "main.c", source_index()["move_blocks.c"]]
+    sources = [tmp_path / "main.c", source_index()["move_blocks.c"].path]
     if poisoned:
         flags, sources = [*flags, "-DMCUD_DMA_SOFT=1"], [*sources, firmware / "hal" / "dma_soft.c"]
     subprocess.run(["gcc", *flags, *includes, *sources, "-o", tmp_path / "main"], check=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcudeploy.codegen.ctext import model_name
+from mcudeploy.codegen.model_names import model_name
 from mcudeploy.common.errors import UsageError
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files, source_index
+from mcudeploy.codegen.scalar_kernels import PRINTED
 from mcudeploy.common.errors import BuildError, FitError, UsageError
 from mcudeploy.common.resources import cache_fault, resource_dir
 from mcudeploy.toolchain import Firmware, build_firmware
@@ -273,8 +274,8 @@ def test_a_compiler_without_the_vectors_of_a_board_is_named(
 
 
 def test_kernels_bring_what_they_include_and_nothing_else() -> None:
-    assert [path.name for path in kernel_files([])] == ["mcud.h", "mcud_compiler.h", "mcud_tape.c"]
-    names = {path.name for path in kernel_files(["maxpool_f32"])}
+    assert [source.name for source in kernel_files([])] == ["mcud.h", "mcud_compiler.h", "mcud_tape.c"]
+    names = {source.name for source in kernel_files(["maxpool_f32"])}
     runtime = {"mcud.h", "mcud_compiler.h", "mcud_tape.c"}
     assert names == {*runtime, "mcud_params.h", "mcud_window.h", "maxpool_f32.c", "maxpool_f32.h"}
     project = assemble(load_board("host"), FILES, ["maxpool_f32"], emulate=True)
@@ -285,8 +286,15 @@ def test_kernels_bring_what_they_include_and_nothing_else() -> None:
 def test_kernels_and_headers_have_names_of_their_own_in_all_folders() -> None:
     firmware = resource_dir("firmware")
     folders = ("include", "kernels", "arith", "parameters", "heads")
-    files = [path for name in folders for path in (firmware / name).rglob("*.[ch]")]
-    assert sorted(path.name for path in files) == list(source_index())
+    files = [path.name for name in folders for path in (firmware / name).rglob("*.[ch]")]
+    assert sorted([*files, *PRINTED]) == list(source_index())
+
+
+@pytest.mark.parametrize("kernel", ["sign_f32", "max_f32"])
+def test_kernels_of_scalar_functions_are_printed(kernel: str) -> None:
+    text = {source.name: source.text for source in kernel_files([kernel])}
+    assert f"void mcud_{kernel}(const mcud_op *op, int32_t first_row, int32_t end_row)" in text[f"{kernel}.c"]
+    assert f"mcud_kernel mcud_{kernel};" in text[f"{kernel}.h"]
 
 
 def test_every_board_has_its_environment_and_a_project_only_its_own() -> None:

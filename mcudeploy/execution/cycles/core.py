@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mcudeploy.execution.cycles.classes import Kind, classify, may_pass
 from mcudeploy.toolchain.disassembly import Instruction
 
-FLOAT_RESULT = frozenset({Kind.FLOAT_ARITHMETIC, Kind.FLOAT_MAC, Kind.FLOAT_DIVIDE})
+FLOAT_RESULT: frozenset[Kind] = frozenset({Kind.FLOAT_ARITHMETIC, Kind.FLOAT_MAC, Kind.FLOAT_DIVIDE})
 """Kinds whose results wait for the floating-point pipeline."""
 
 

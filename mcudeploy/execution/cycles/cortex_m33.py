@@ -64,9 +64,9 @@ def narrow_saves(it: Executed) -> float:
     return 0.5 if _may_pair(it) else 0.0
 
 
-REFILL = Cycles(1, 2, 3)
+REFILL: Cycles = Cycles(1, 2, 3)
 
-CORTEX_M33 = Core(
+CORTEX_M33: Core = Core(
     "cortex-m33",
     "assumptions, since Arm's manual 100230 has no cycles per instruction",
     (

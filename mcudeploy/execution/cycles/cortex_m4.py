@@ -86,7 +86,7 @@ def _moves_two(instruction: Instruction) -> bool:
     return len(moved) == 2
 
 
-CORTEX_M4 = Core(
+CORTEX_M4: Core = Core(
     "cortex-m4",
     "ARM DDI 0439D, Tables 3-1, 3-2, 7-1 and section 3.3.2",
     (

@@ -60,7 +60,7 @@ def _cost(here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles
     return found, overlaps and here.kind not in _VECTOR
 
 
-CORTEX_M55 = Core(
+CORTEX_M55: Core = Core(
     "cortex-m55",
     "assumptions after Arm 102102 and 101051, which have no cycles per instruction",
     (

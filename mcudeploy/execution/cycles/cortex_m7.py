@@ -59,7 +59,7 @@ def _pair(before: Executed, here: Executed) -> bool:
     return not depends(before, here)
 
 
-CORTEX_M7 = Core(
+CORTEX_M7: Core = Core(
     "cortex-m7",
     "assumptions, since ARM DDI 0489F has no cycles per instruction",
     (

@@ -19,36 +19,19 @@ from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.reduce.softmax import Softmax
 from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.functions import BINARY, UNARY, NumberAttribute
 from mcudeploy.ops.scalar.unary import Unary
 
 if TYPE_CHECKING:
     from mcudeploy.extensions.training.forward import Forward
 
-_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "prelu": "PRelu"}
-_UNARY = {
-    "abs": "Abs",
-    "celu": "Celu",
-    "elu": "Elu",
-    "erf": "Erf",
-    "exp": "Exp",
-    "gelu": functions.GELU,
-    "hard_sigmoid": "HardSigmoid",
-    "hard_swish": "HardSwish",
-    "leaky_relu": "LeakyRelu",
-    "neg": "Neg",
-    "relu": "Relu",
-    "selu": "Selu",
-    "sigmoid": "Sigmoid",
-    "softplus": "Softplus",
-    "swish": functions.SWISH,
-    "tanh": "Tanh",
-}
-_ATTRIBUTES = {
-    **dict.fromkeys(("celu", "elu", "leaky_relu", "swish"), ("alpha",)),
-    "hard_sigmoid": ("alpha", "beta"),
-    "selu": ("alpha", "gamma"),
-}
-"""The names of a function's alpha and beta in ONNX."""
+_BINARY = ("add", "sub", "mul", "div", "prelu")
+_UNARY = (
+    "abs", "celu", "elu", "erf", "exp", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "neg", "relu",
+    "selu", "sigmoid", "softplus", "swish", "tanh",
+)  # fmt: skip
+_OWN = {"gelu": functions.GELU, "swish": functions.SWISH}
+"""Functions that functions.OPSET lacks."""
 
 
 def pool(to: Forward, operator: Operator) -> str:
@@ -99,7 +82,7 @@ def binary(to: Forward, operator: Operator) -> str:
     if op.constant_operand is not None:
         operand = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
         inputs.insert(op.constant_operand, to.nodes.reals(operand))
-    result = to.nodes.add(_BINARY[op.function], inputs, shape, operator.name)
+    result = to.nodes.add(BINARY[op.function].onnx[0], inputs, shape, operator.name)
     return to.clipped(result, op.low, op.high)
 
 
@@ -116,8 +99,10 @@ def unary(to: Forward, operator: Operator) -> str:
         return to.nodes.add("Mul", [x, gelu_nodes.share(to.nodes, x)], shape, operator.name)
     if op.function not in _UNARY:
         raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
-    attributes = dict(zip(_ATTRIBUTES.get(op.function, ()), (op.alpha, op.beta), strict=False))
-    return to.nodes.add(_UNARY[op.function], [x], shape, operator.name, **attributes)
+    row = UNARY[op.function]
+    numbers = ((row.alpha, op.alpha), (row.beta, op.beta))
+    attributes = {it.name: value for it, value in numbers if isinstance(it, NumberAttribute)}
+    return to.nodes.add(_OWN.get(op.function, row.onnx), [x], shape, operator.name, **attributes)
 
 
 def view(to: Forward, operator: Operator) -> str:

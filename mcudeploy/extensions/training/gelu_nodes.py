@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcudeploy.extensions.training.node_list import NodeList
-from mcudeploy.ops.scalar.unary import GELU_CUBIC, GELU_SLOPE
+from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
 
 def share(nodes: NodeList, x: str) -> str:

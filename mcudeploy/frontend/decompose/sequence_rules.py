@@ -9,7 +9,7 @@ from onnx import helper
 from mcudeploy.frontend.decompose.integer_rules import padded
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.ops.scalar.unary import GELU_CUBIC, GELU_SLOPE
+from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
 _SEQUENCE, _LENGTHS, _FIRST, _LAST = 0, 4, 5, 7
 _BATCH_AXES = (2, 1, 1)

@@ -8,19 +8,20 @@ from math import inf, prod
 from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.alignment import Aligned, Operands, aligned
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
-from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS, Floats, ScalarFunction, power
+from mcudeploy.frontend.onnx.scalar_functions import OPERATIONS, power, unary_of
 from mcudeploy.frontend.onnx.values import (
     OnnxValue,
 )
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.scalar.elementwise import Binary, BinaryFunction, sum_error
+from mcudeploy.ops.scalar.elementwise import Binary, sum_error
 from mcudeploy.ops.scalar.integer import IntegerBinary
 from mcudeploy.ops.scalar.unary import Unary
 
@@ -30,37 +31,34 @@ _MOST_SUM_ERROR = 2.0**-8
 
 def unary(builder: Builder, node: Node) -> None:
     """Lower a function: an int8 tensor's table absorbs it; on a float tensor it is an operator."""
-    function = FUNCTIONS[node.op](builder.constants, node)
+    op = unary_of(builder.constants, node)
     value = builder.value(node.inputs[0])
     if not value.real:
         raise Unsupported("it computes on integers; a DequantizeLinear must stand before it")
     if value.table is not None:
         with np.errstate(all="ignore"):
-            table = function.apply(np.asarray(value.table, np.float32))
+            table = op.apply(np.asarray(value.table, np.float32))
         builder.define(node.output, replace(value, table=table, quantization=None))
         return
     ending = follow(builder, node.output)
-    made = _real_unary(builder, value, function, (node, *ending.nodes), ending)
+    made = _real_unary(builder, value, op, (node, *ending.nodes), ending)
     finish(builder, ending, made, quantized=False)
 
 
 def real_unary(builder: Builder, node: Node) -> OnnxValue:
     """Lower the function on a float tensor."""
-    function = FUNCTIONS[node.op](builder.constants, node)
-    return _real_unary(builder, builder.real(node.inputs[0]), function, (node,), None)
+    op = unary_of(builder.constants, node)
+    return _real_unary(builder, builder.real(node.inputs[0]), op, (node,), None)
 
 
 def _real_unary(
     builder: Builder,
     value: OnnxValue,
-    function: ScalarFunction,
+    op: Unary,
     nodes: tuple[Node, ...],
     ending: Ending | None,
 ) -> OnnxValue:
     shape = builder.shape_of(value.tensor)
-    op = Unary(function.kind, function.alpha, function.beta)
-    if function.kind == "relu":
-        op = Unary("relu")
     tensor = builder.emit(op, (value.tensor,), shape, DType.FLOAT32, nodes=nodes[:1] if ending else nodes)
     if ending is not None and ending.clips:
         clip = Unary("clip", ending.low, ending.high)
@@ -148,7 +146,7 @@ def where(builder: Builder, node: Node) -> None:
 
 
 def _masked(
-    builder: Builder, node: Node, function: BinaryFunction, operands: Operands
+    builder: Builder, node: Node, function: str, operands: Operands
 ) -> OnnxValue | Constant:
     mask, other = operands
     if isinstance(mask, Constant) and isinstance(other, Constant):
@@ -165,7 +163,7 @@ def _is_number(operand: OnnxValue | Constant, other: OnnxValue) -> TypeGuard[Con
 
 def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
     """Whether an int8 sum is exact except for ties; a too coarse operand scale prevents that."""
-    if OPERATIONS[node.op][0] not in ("add", "sub"):
+    if OPERATIONS[node.op].name not in ("add", "sub"):
         return True
     a, b = (_meaning(operand) for operand in operands)
     return a is None or b is None or sum_error(a, b, output) <= _MOST_SUM_ERROR
@@ -179,9 +177,9 @@ def real_binary(builder: Builder, node: Node) -> OnnxValue:
 def _real_form(builder: Builder, node: Node, ending: Ending | None) -> OnnxValue:
     base, exponent = _real_operands(builder, node)
     if node.op == "Pow" and isinstance(base, OnnxValue) and _is_number(exponent, base):
-        function = power(float(exponent.value.reshape(-1)[0]))
+        op = power(float(exponent.value.reshape(-1)[0]))
         nodes = (node,) if ending is None else (node, *ending.nodes)
-        return _real_unary(builder, base, function, nodes, ending)
+        return _real_unary(builder, base, op, nodes, ending)
     return _emit(builder, node, (base, exponent), ending, None)
 
 
@@ -191,7 +189,7 @@ def _table_form(node: Node, operands: Operands) -> OnnxValue | None:
     leading = next((item for item in operands if isinstance(item, OnnxValue)), None)
     if leading is None or not leading.real or leading.table is None or prod(shape) != leading.index.size:
         return None
-    tables: list[Floats] = []
+    tables: list[NDArray[np.float32]] = []
     for operand in operands:
         if isinstance(operand, Constant):
             if operand.value.size != 1:
@@ -202,7 +200,7 @@ def _table_form(node: Node, operands: Operands) -> OnnxValue | None:
         else:
             return None
     with np.errstate(all="ignore"):
-        table = OPERATIONS[node.op][1](*tables)
+        table = OPERATIONS[node.op].compute(*tables)
     index = leading.index.reshape(shape)
     return OnnxValue(leading.tensor, index, True, np.asarray(table, np.float32), None)
 
@@ -257,7 +255,7 @@ def _emit(
     ending: Ending | None = None,
     quantization: Quantization | None = None,
     *,
-    function: BinaryFunction | None = None,
+    function: str | None = None,
 ) -> OnnxValue:
     """Emit the operator with its operands in one layout, that of the largest activation."""
     quantized = quantization is not None
@@ -266,7 +264,7 @@ def _emit(
     if quantized and both.place is not None:
         meaning = _meaning(operands[both.place])
     low, high = (-inf, inf) if ending is None else (ending.low, ending.high)
-    kind = function or OPERATIONS[node.op][0]
+    kind = function or OPERATIONS[node.op].name
     op = Binary(kind, both.place, both.constant_shape, meaning, low, high)
     nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantized)
     return _emitted(builder, op, both, quantization, nodes)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
-from mcudeploy.ops.scalar.unary import GELU_CUBIC, GELU_SLOPE
+from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
 _Polynomial = NDArray[Any]
 """Coefficients, that of the highest power first."""

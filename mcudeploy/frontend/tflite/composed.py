@@ -12,7 +12,7 @@ from mcudeploy.frontend.tflite.contents import TfliteOperator
 from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.variable_states import Translation
 from mcudeploy.frontend.tflite.writer import Writer
-from mcudeploy.ops.scalar.unary import GELU_CUBIC, GELU_SLOPE
+from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
 _LEAST_NORM = 1e-6
 """TFLite divides by this norm at least."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,12 +39,7 @@ from mcudeploy.ops.requantize import (
     quantize_scale,
     tflite_multipliers,
 )
-
-BinaryFunction = Literal[
-    "add", "sub", "mul", "div", "max", "min", "pow", "prelu", "fmod",
-    "less", "less_equal", "equal", "not_equal", "keep", "drop",
-]  # fmt: skip
-"""Comparisons yield 1 or 0. keep: the second operand if the first is not 0, else 0; drop: the reverse."""
+from mcudeploy.ops.scalar.functions import BINARY
 
 
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
@@ -147,14 +142,15 @@ class BroadcastOperator(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class Binary(BroadcastOperator):
-    """A function of two operands, then a clip to [low, high]; int8 operands support Add, Sub, Mul and Div.
+    """A function of two operands, a row of BINARY, then a clip to [low, high].
 
-    `rounding` is that of int8 results of Add, Sub and Mul. A constant is int8 if the input is.
+    int8 operands support Add, Sub, Mul and Div. `rounding` is that of int8 results of Add, Sub and Mul. A
+    constant is int8 if the input is.
     """
 
     kind: ClassVar[str] = "Binary"
 
-    function: BinaryFunction
+    function: str
     constant_operand: int | None = None
     constant_shape: Shape | None = None
     constant_quantization: Quantization | None = None
@@ -168,6 +164,8 @@ class Binary(BroadcastOperator):
         return self.function
 
     def __post_init__(self) -> None:
+        if self.function not in BINARY:
+            raise ValueError(f"{self.function} is not a function of two values")
         if (self.constant_operand is None) != (self.constant_shape is None):
             raise ValueError("a constant operand needs its position and its shape")
         if self.constant_operand not in (None, 0, 1):

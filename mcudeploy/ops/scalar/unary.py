@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, pi, sqrt
-from typing import ClassVar, Literal
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops.common import ElementwiseOperator, is_int8, require_same_dtype
-
-UnaryFunction = Literal[
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "clip", "cos", "cosh",
-    "elu", "erf", "exp", "floor", "gelu", "gelu_tanh", "half", "hard_sigmoid", "hard_swish",
-    "leaky_relu", "log", "logical_not", "mish", "neg", "power", "reciprocal", "relu", "round", "selu",
-    "shrink", "sigmoid", "sign", "sin", "sinh", "softplus", "softsign", "sqrt", "square", "swish",
-    "tan", "tanh", "thresholded_relu",
-]  # fmt: skip
-"""All but relu, which is a clip, have a kernel of their name; its header defines alpha and beta."""
-
-GELU_SLOPE, GELU_CUBIC = sqrt(2 / pi), 0.044715
-"""Of gelu_tanh: x / 2 * (1 + tanh(slope * (x + cubic * x^3)))."""
+from mcudeploy.ops.scalar.functions import UNARY
 
 
 @dataclass(frozen=True, slots=True)
 class Unary(ElementwiseOperator):
-    """A float32 function of one value. clip: to [alpha, beta]; others are defined in the header of their
-    kernel.
-    """
+    """A float32 function of one value, a row of UNARY. clip: to [alpha, beta]."""
 
     kind: ClassVar[str] = "Unary"
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
-    function: UnaryFunction
+    function: str
     alpha: float = 0.0
     beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.function not in UNARY:
+            raise ValueError(f"{self.function} is not a function of one value")
 
     @property
     def stem(self) -> str:
@@ -52,3 +46,11 @@ class Unary(ElementwiseOperator):
             return KernelCall("clip_f32", {**size, "act.min": low, "act.max": high})
         constants = {"alpha": float(self.alpha), "beta": float(self.beta)}
         return KernelCall(f"{self.function}_f32", {**size, **constants})
+
+    def apply(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The function of an array; the kernel may round differently."""
+        row = UNARY[self.function]
+        if row.single:
+            return np.asarray(row.compute(x, np.float32(self.alpha), np.float32(self.beta)), np.float32)
+        with np.errstate(all="ignore"):
+            return np.asarray(row.compute(x.astype(np.float64), self.alpha, self.beta), np.float32)
