@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mcudeploy.common.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _INSTALLED = "mcudeploy.extensions.installed:EXTENSIONS"
 _GROUP = "mcudeploy"
@@ -54,8 +58,7 @@ def extensions() -> tuple[Extension, ...]:
 
     Raises UsageError for a package whose extension cannot be imported.
     """
-    foreign = sorted(entry_points(group=_GROUP), key=lambda point: point.name)
-    return (*_value(_INSTALLED), *map(_loaded, foreign))
+    return (*_value(_INSTALLED), *map(_loaded, _entry_points()))
 
 
 def added(field: str) -> Iterator[Any]:
@@ -79,6 +82,27 @@ def added_by_domain(field: str) -> Mapping[str, Mapping[str, Any]]:
                 )
             known.update(table)
     return joined
+
+
+def _entry_points() -> list[EntryPoint]:
+    """Return the entry points of our group by name.
+
+    Importing `importlib.metadata` takes a fifth of `--help`: it waits until a package may have some.
+    """
+    if not any(_may_have_entry_points(Path(path)) for path in sys.path):
+        return []
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
+    return sorted(entry_points(group=_GROUP), key=lambda point: point.name)
+
+
+def _may_have_entry_points(path: Path) -> bool:
+    """Whether packages in a folder of `sys.path` name our group, or it is an archive."""
+    if not path.is_dir():
+        return path.is_file()
+    packages = (each for each in path.iterdir() if each.name.endswith((".dist-info", ".egg-info")))
+    texts = (each / "entry_points.txt" for each in packages)
+    return any(f"[{_GROUP}]" in text.read_text("utf-8") for text in texts if text.is_file())
 
 
 def _loaded(point: EntryPoint) -> Extension:

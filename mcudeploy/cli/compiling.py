@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mcudeploy.common.resources import cache_dir
 
@@ -26,6 +25,8 @@ def compiled_code_kept() -> Iterator[None]:
         os.environ.setdefault(_CACHE, "")
         yield
         return
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="mcudeploy-", ignore_cleanup_errors=True) as temporary:
         kept = cache_dir() / "compiled"
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import rich_click as click
 
 from mcudeploy.cli.parameter_types import NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.common.files import read_regular
 
 FILE_NAME = "mcudeploy.toml"
 _MOST_BYTES = 2**20
@@ -71,14 +69,20 @@ def load_settings(
 
 
 def _from_file(path: Path, options: _Settings) -> dict[str, object]:
+    from mcudeploy.common.files import read_regular
+
     try:
-        table = tomllib.loads(read_regular(path, _MOST_BYTES).decode())
+        content = read_regular(path, _MOST_BYTES)
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
     except OSError as error:
         raise ConfigError(f"{path.name} cannot be read: {error.strerror}") from None
+    import tomllib
+
+    try:
+        table = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
     return _validated(table, options, lambda key: f"{path.name}: key {key!r}")
 
 

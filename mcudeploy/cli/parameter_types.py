@@ -11,7 +11,6 @@ from typing import Any
 
 import rich_click as click
 
-from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.formats import way_in
 
 
@@ -53,6 +52,8 @@ class InputModel(InputFile):
         """Return the path, of a C file that of its array; for a folder of another format fail with a usage
         error that names the way in.
         """
+        from mcudeploy.common.c_arrays import model_file
+
         path = Path(os.fsdecode(value))
         if path.is_dir():
             self.fail(f"{path} is a folder, not a model file{way_in(path)}", param, ctx)

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from mcudeploy.cli.output import DrawnProgress
+from mcudeploy.cli.drawn_progress import DrawnProgress
 from mcudeploy.cli.searchchart import SearchChart
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +41,11 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
     several = models if isinstance(models, tuple) else (models,)
     if len(several) != 1:
         raise UsageError(f"--before joins a front end to one model, and there are {len(several)}")
+    from tempfile import TemporaryDirectory
+
     from mcudeploy.extensions.audio.joining import joined_file
 
-    folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
+    folder = get_current_context().with_resource(TemporaryDirectory(prefix="mcudeploy-"))
     path = Path(folder) / f"{several[0].stem}.tflite"  # the C library has the model's name
     path.write_bytes(joined_file(before, several[0]))
     return (path,) if isinstance(models, tuple) else path
@@ -133,4 +134,4 @@ def frontend(
 
 
 COMMANDS = (frontend,)
-OPTIONS = {name: (before_option,) for name in ("build", "check", "measure", "plan", "run", "tune")}
+OPTIONS = dict.fromkeys(("build", "check", "measure", "plan", "run", "tune"), (before_option,))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
-from mcudeploy.extensions.training.named_layers import SparseLayers
 
 if TYPE_CHECKING:
+    from mcudeploy.extensions.training.named_layers import SparseLayers
     from mcudeploy.ir.graph import Operator
 
 Loss = Literal["cross-entropy", "mse"]
@@ -78,6 +78,8 @@ class Update:
         if text == _SPARSE:
             raise UsageError("--update sparse: lacks the file: take sparse:FILE, as in sparse:layers.toml")
         if text.startswith(_SPARSE):
+            from mcudeploy.extensions.training.named_layers import SparseLayers
+
             return cls("sparse", sparse=SparseLayers.read(text.removeprefix(_SPARSE)))
         raise UsageError(
             f"--update {text!r} is none of full, bias, last:K, as in last:1, lora:R, as in lora:4, and "
