@@ -195,7 +195,7 @@ UNARY = {row.name: row for row in (
         lambda x, alpha, beta: np.where(x > alpha, x, 0.0), _ALPHA,
     ),
 )}  # fmt: skip
-"""Functions of one value by name. relu is a clip; clip and half have C files of their own."""
+"""Functions of one value by name. relu is a clip; clip and half have separate C files."""
 
 BINARY = {row.name: row for row in (
     BinaryFunction("add", ("Add",), "a + b", "a + b", np.add, "add"),
