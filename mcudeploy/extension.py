@@ -35,6 +35,7 @@ class Extension:
     `ways_out`: by domain, what to do about operators that are not supported.
     `commands`: click commands and groups of the command line.
     `options`: by command of the core, decorators that add options to it.
+    `section`: a `ReportSection` of the reports of `build` and `run`.
     `functions`: texts of functions and classes that `import mcudeploy` has by their names.
     """
 
@@ -49,6 +50,7 @@ class Extension:
     ways_out: str = ""
     commands: str = ""
     options: str = ""
+    section: str = ""
     functions: tuple[str, ...] = ()
 
 

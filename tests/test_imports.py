@@ -18,7 +18,7 @@ MODULES = {
 }
 
 
-FROM_THE_CORE, FROM_OTHERS = 20, 12
+FROM_THE_CORE, FROM_OTHERS = 19, 12
 """The most imports of a module of an extension by the core, and by other extensions."""
 
 

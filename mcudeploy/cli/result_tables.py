@@ -16,7 +16,7 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text, plain
-from mcudeploy.extensions.bounds.bounds_table import bounds_facts, bounds_table
+from mcudeploy.extension import added
 from mcudeploy.report.wording import (
     coarse_text,
     litert_text,
@@ -181,7 +181,7 @@ def build(console: Console, report: Values) -> None:
                 *_size_facts(model),
                 ("stack", _library_stack(model) or f"not known: {plain(model['stack_unknown'])}"),
                 *latency_facts(model),
-                *bounds_facts(model),
+                *(row for section in added("section") for row in section.facts(model)),
                 ("steps", _steps_text(model)),
                 ("on your chip", check),
             ],
@@ -249,8 +249,9 @@ def measure(console: Console, report: Values) -> None:
 def run(console: Console, report: Values) -> None:
     """Print the `run` report."""
     measure(console, report)
-    bounds_table(console, report)
-    facts(console, bounds_facts(report))
+    for section in added("section"):
+        section.table(console, report)
+        facts(console, section.facts(report))
     outputs(console, report)
     _operator_checks(console, report)
     verdict(console, report)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mcudeploy.cli.output import cell
+from mcudeploy.cli.output import Render, Values, cell
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """The view of an extension on the reports of `build` and `run`: a table and named facts, both empty where
+    a report lacks its keys.
+    """
+
+    table: Render
+    facts: Callable[[Values], list[tuple[str, str]]]
 
 
 def facts(console: Console, found: Iterable[tuple[str, str]]) -> None:

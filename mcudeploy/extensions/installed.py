@@ -13,6 +13,7 @@ EXTENSIONS = (
         commands="mcudeploy.extensions.audio.frontend_command:COMMANDS",
         options="mcudeploy.extensions.audio.frontend_command:OPTIONS",
     ),
+    Extension("bounds", section="mcudeploy.extensions.bounds.bounds_table:SECTION"),
     Extension(
         "evaluation",
         commands="mcudeploy.extensions.evaluation.evaluate_command:COMMANDS",

@@ -124,6 +124,16 @@ def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, de
     assert "largest error 0 LSB; allowed: 4 LSB\n" in text
 
 
+def test_an_extension_shows_what_it_adds_to_a_run(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    numbers = {"counted": 10, "instructions": 4321, "cycles": None}
+    operator = {"operator": "conv_0", "kernel": "conv2d_s8", "data": "branches", "steps": 1, "reason": None}
+    bounds = {f"{part}_{unit}": None for part in ("run", "step") for unit in ("instructions", "cycles")}
+    bounds |= {"run_instructions": 54_321, "step_instructions": 4321}
+    deploy.answers["run_model"] = RUN | {"bounds": {**bounds, "operators": [operator | numbers]}}
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
+    assert "branches" in text and "54,321 a run, 4,321 a step" in text
+
+
 def test_run_names_the_classes_of_the_largest_outputs(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     grid = OUTPUT | {"name": "map", "shape": [1, 2, 2], "elements": 4}
     deploy.answers["run_model"] = RUN | {"outputs": [OUTPUT, grid]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from mcudeploy.cli.output import Values, cell
-from mcudeploy.cli.table_grids import table_of
+from mcudeploy.cli.table_grids import ReportSection, table_of
 from mcudeploy.common.text import plain
 
 
@@ -34,3 +34,6 @@ def bounds_table(console: Console, report: Values) -> None:
         texts = ("none" if number is None else f"{number:,}" for number in numbers)
         table.add_row(*map(cell, (operator["operator"], operator["kernel"], operator["data"], *texts)))
     console.print(table)
+
+
+SECTION = ReportSection(bounds_table, bounds_facts)
