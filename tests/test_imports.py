@@ -18,23 +18,17 @@ MODULES = {
 }
 
 
-FROM_THE_CORE, FROM_OTHERS = 19, 12
+FROM_THE_CORE, FROM_OTHERS = 21, 13
 """The most imports of a module of an extension by the core, and by other extensions."""
 
 
 def imports(path: Path) -> set[str]:
-    """The modules of the package that a file imports when it runs, in functions too."""
+    """The modules of the package that a file imports, in functions and for types too."""
     tree = ast.parse(path.read_text("utf-8"))
-    typing_only = {
-        part
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for part in ast.walk(node)
-    }
     found = [
         f"{node.module}.{name.name}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node not in typing_only
+        if isinstance(node, ast.ImportFrom) and node.module is not None
         for name in node.names
     ]
     return {name if name in MODULES else name.rpartition(".")[0] for name in found} & set(MODULES)
@@ -61,9 +55,26 @@ def is_extension(module: str) -> bool:
     return module.startswith("mcudeploy.extensions.")
 
 
+NAMED_IN_TYPES = {
+    "ir.opdef": "ir.graph",
+    **dict.fromkeys(
+        (f"extensions.training.{name}" for name in ("forward_rules", "int8_values")),
+        "extensions.training.forward",
+    ),
+    **dict.fromkeys(
+        (f"extensions.training.{name}_gradients" for name in ("move", "pool", "unary")),
+        "extensions.training.gradients",
+    ),
+}
+"""Modules that import another one for its types alone, which imports them. No module joins them."""
+
+
 def test_modules_have_no_cycle() -> None:
     assert len(IMPORTS) > 100 and any(IMPORTS.values())
-    assert cycle(IMPORTS) == ""
+    graph = {name: set(imported) for name, imported in IMPORTS.items()}
+    for name, one in NAMED_IN_TYPES.items():
+        graph[f"mcudeploy.{name}"].remove(f"mcudeploy.{one}")
+    assert cycle(graph) == ""
 
 
 def test_packages_have_no_cycle() -> None:

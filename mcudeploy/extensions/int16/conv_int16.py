@@ -25,7 +25,7 @@ from mcudeploy.ir.opdef import (
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import FOUR
-from mcudeploy.ops.conv.conv_twice import depthwise_counts, is_depthwise
+from mcudeploy.ops.conv.conv_twice import depthwise_counts
 from mcudeploy.ops.conv.packing import GROUP, pack_blocks, pack_taps, padded
 from mcudeploy.ops.conv.windows import group_fields, window_fields, with_one_depth
 from mcudeploy.ops.requantize import tflite_multipliers
@@ -113,8 +113,8 @@ class Conv2dInt16(PlainOperator):
             "quant.ties": get_args(SumTies).index(self.ties),
             **self.bounds.params(),
         }
-        fields = window_fields(self._like, source, output)
-        if is_depthwise(self._like, channels) and self.out_channels == channels and narrow:
+        fields = window_fields(self._like.windowing, source, output)
+        if self._like.windowing.is_depthwise(channels) and self.out_channels == channels and narrow:
             return _depthwise(operator, fields, numbers)
         return self._general(operator, fields, numbers, (source, output), wide=not narrow)
 
@@ -136,7 +136,7 @@ class Conv2dInt16(PlainOperator):
         one_row = kernel_rows == 1 or (self.dilation[0] == 1 and kernel_cols == source.shape[1])
         adjacent = kernel_cols == 1 or self.dilation[1] == 1
         piece = self.groups == 1 and values % GROUP == 0 and one_row and adjacent
-        fields |= group_fields(self._like, source) | {
+        fields |= group_fields(self._like.windowing, source) | {
             "patch_groups": patch_groups,
             "wide": int(wide),
             "most_groups": _MOST_TAPS // GROUP if wide else patch_groups,

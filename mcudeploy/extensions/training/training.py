@@ -38,7 +38,7 @@ from mcudeploy.ops.common import (
 )
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import FOUR, without
-from mcudeploy.ops.conv.conv_kernels import MOST_GATHERED, is_plain
+from mcudeploy.ops.conv.conv_kernels import MOST_GATHERED
 from mcudeploy.ops.conv.packing import pack_fours, scaled_weights
 from mcudeploy.ops.conv.windows import window_fields
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
@@ -77,10 +77,11 @@ class TrainedConv2d(PlainOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_f32_trained or conv2d_f32_trained_gathered; dwconv2d_f32_trained."""
         require_floats(*inputs, output)
-        fields = window_fields(self.conv, inputs[0], output) | multiplier_field(self.conv, inputs[0].shape)
+        fields = window_fields(self.conv.windowing, inputs[0], output)
+        fields |= multiplier_field(self.conv, inputs[0].shape)
         if self.conv.groups == 1:
             fields["rows_join"] = int(
-                is_plain(self.conv) and self.conv.kernel_shape == self.conv.stride == (1, 1)
+                self.conv.windowing.is_plain and self.conv.kernel_shape == self.conv.stride == (1, 1)
             )
         bounds: dict[str, ParamValue] = {"min": self.conv.low, "max": self.conv.high}
         kernel, act = f"{kernel_family(self.conv)}_trained", within("act", bounds)
@@ -148,7 +149,7 @@ class Conv2dInputGradient(PlainOperator):
         Constants are packed as for the forward kernels, so that both read one array.
         """
         require_floats(*inputs, output)
-        fields = window_fields(self.conv, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
+        fields = window_fields(self.conv.windowing, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
         weights = operator.constants.get("weights")
         if self.conv.groups != 1:
             arrays: dict[str, ParamValue] = {"weights": weights}

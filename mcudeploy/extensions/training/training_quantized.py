@@ -55,7 +55,7 @@ class BiasedConv2d(PlainOperator):
         requantize.check_accumulator(
             operator.name, requantize.largest_products(weights) + np.abs(zeros.astype(np.int64)), np.zeros(1)
         )
-        fields = window_fields(conv, source, output)
+        fields = window_fields(conv.windowing, source, output)
         last: dict[str, ParamValue] = {
             "input_zero_point": of_input.zero_point,
             "scale": float(of_output.scale),
@@ -74,7 +74,7 @@ class BiasedConv2d(PlainOperator):
             return KernelCall("dwconv2d_s8_biased", arrays | fields | last, offsets, counts=counts)
         group_inputs = channels // conv.groups
         patch = padded(conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs, GROUP)
-        fields |= group_fields(conv, inputs[0]) | {"patch_groups": patch // GROUP}
+        fields |= group_fields(conv.windowing, inputs[0]) | {"patch_groups": patch // GROUP}
         bits = scale.astype(np.float32).view(np.int32)  # in place of the multipliers
         arrays = ConvConstants(weights, zeros, bits).packed_fours(runs=1, groups=conv.groups)
         counts = conv_counts.deep(fields)

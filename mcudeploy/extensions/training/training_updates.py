@@ -242,7 +242,7 @@ def _at_last(rows: int) -> TableIndex:
 def _update_fields(conv: Conv2d, inputs: tuple[Tensor, ...]) -> dict[str, ParamValue]:
     """The parameters of the kernels of weight updates, without `factor` and `in_place`."""
     gradient, x, *_ = inputs
-    fields = window_fields(conv, x, gradient) | {"output_rows": gradient.shape[0]}
+    fields = window_fields(conv.windowing, x, gradient) | {"output_rows": gradient.shape[0]}
     return fields | multiplier_field(conv, x.shape)
 
 

@@ -145,9 +145,7 @@ def where(builder: Builder, node: Node) -> None:
     builder.define(node.output, _emit(builder, node, (kept, rest), function="add"))
 
 
-def _masked(
-    builder: Builder, node: Node, function: str, operands: Operands
-) -> OnnxValue | Constant:
+def _masked(builder: Builder, node: Node, function: str, operands: Operands) -> OnnxValue | Constant:
     mask, other = operands
     if isinstance(mask, Constant) and isinstance(other, Constant):
         wanted = mask.value.astype(np.bool_) == (function == "keep")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.conv.conv_constants import ConvConstants, numbers_of
+from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, numbers_of
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.requantize import INT32_MAX
@@ -60,7 +60,7 @@ def _range(graph: Graph, operator: Operator, inputs: list[Range]) -> Range | Non
         if output.dtype is DType.FLOAT32:
             return _float_convolution(op, operator, inputs[0])
         try:
-            constants, numbers = numbers_of(op, operator, sources[0], output)
+            constants, numbers = numbers_of(Results(op.low, op.high), operator, sources[0], output)
         except ValueError:  # the kernel will refuse it, and say why
             return None
         sums = products(op, constants.weights, _padded(op.pads, sources[0], inputs[0]))

@@ -20,7 +20,7 @@ from mcudeploy.frontend.lower.tidy_ranges import Range, ranges_of
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, RemovedChannels, Tensor
 from mcudeploy.ir.opdef import ParamValue
 from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.conv.conv_constants import ConvConstants, numbers_of
+from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, numbers_of
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.quantize import Dequantize, Quantize
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
@@ -158,7 +158,7 @@ def _convolution(
     if output.dtype is DType.FLOAT32:
         return one
     try:
-        before, numbers = numbers_of(conv, operator, source, output)
+        before, numbers = numbers_of(Results(conv.low, conv.high), operator, source, output)
         weights = before.weights[made]
         lost = (weights[..., ~given] * ranges[source.name].low[~given]).sum(axis=(1, 2, 3)) if dense else 0
         wanted = ConvConstants(
@@ -176,8 +176,9 @@ def _settled(
 ) -> Operator | None:
     """The operator with a bias that yields the wanted kernel constants; None if no bias does."""
     assert isinstance(operator.op, Conv2d)
+    results = Results(operator.op.low, operator.op.high)
     for _ in range(_ATTEMPTS):
-        found, same = numbers_of(operator.op, operator, *tensors)
+        found, same = numbers_of(results, operator, *tensors)
         off = wanted.bias - found.bias.astype(np.int64)
         if not off.any():
             alike = found.same_as(wanted) and same == numbers

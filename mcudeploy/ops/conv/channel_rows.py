@@ -9,6 +9,7 @@ from typing import ClassVar
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import reduced_axis
+from mcudeploy.ops.conv.conv_constants import Results
 from mcudeploy.ops.conv.conv_kernels import to_rows_kernel
 
 
@@ -39,4 +40,5 @@ class Conv2dToRows(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s8_to_rows or conv2d_f32_to_rows. Raises ValueError as Conv2d.kernel does."""
-        return to_rows_kernel(self, operator, inputs[0], output)
+        results = Results(self.low, self.high)
+        return to_rows_kernel((self.rows, self.channels), results, operator, inputs[0], output)

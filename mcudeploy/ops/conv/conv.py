@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.conv.conv_kernels import by_rows_kernel, conv_kernel, is_plain
+from mcudeploy.ops.conv.conv_constants import Results
+from mcudeploy.ops.conv.conv_kernels import by_rows_kernel, conv_kernel
+from mcudeploy.ops.conv.windows import Windowing
 from mcudeploy.ops.requantize import Rounding
 
 
@@ -51,6 +53,13 @@ class Conv2d(PlainOperator):
     high: float = inf
     rounding: Rounding = "once"
 
+    @property
+    def windowing(self) -> Windowing:
+        """The channels and windows."""
+        return Windowing(
+            self.out_channels, self.kernel_shape, self.stride, self.dilation, self.pads, self.groups
+        )
+
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C). Raises ValueError if groups or window do not fit it."""
         ((rows, cols, channels),) = inputs
@@ -92,7 +101,8 @@ class Conv2d(PlainOperator):
 
         Raises ValueError for constants of a wrong shape, or int8 sums that could overflow an int32.
         """
-        return conv_kernel(self, operator, inputs[0], output)
+        results = Results(self.low, self.high, self.rounding)
+        return conv_kernel(self.windowing, results, operator, inputs[0], output)
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> Conv2dByRows | None:
         """The operator with the same sums that reads its input (H, W, C) in blocks of rows.
@@ -105,7 +115,7 @@ class Conv2d(PlainOperator):
             self.rounding == "tflite"
             or source[0] == 1
             or self.kernel_shape != source[:2]
-            or not is_plain(self)
+            or not self.windowing.is_plain
         ):
             return None
         return Conv2dByRows(self.out_channels, self.kernel_shape, self.low, self.high)
@@ -145,4 +155,5 @@ class Conv2dByRows(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does."""
-        return by_rows_kernel(self, operator, inputs[0], output)
+        results = Results(self.low, self.high)
+        return by_rows_kernel(self.out_channels, results, operator, inputs[0], output)

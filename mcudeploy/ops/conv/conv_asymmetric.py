@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,8 @@ from mcudeploy.ops.common import OFFSET_BYTES, merged
 from mcudeploy.ops.conv import conv_counts
 from mcudeploy.ops.conv.conv_constants import ConvConstants
 from mcudeploy.ops.conv.conv_counts_f32 import depthwise
-from mcudeploy.ops.conv.conv_twice import is_depthwise
 from mcudeploy.ops.conv.packing import GROUP, by_tap, padded
-from mcudeploy.ops.conv.windows import group_fields, window_fields
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.windows import Windowing, group_fields, window_fields
 
 
 def is_asymmetric(operator: Operator) -> bool:
@@ -31,7 +26,7 @@ def is_asymmetric(operator: Operator) -> bool:
 
 
 def asymmetric_kernel(
-    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8_asymmetric or dwconv2d_s8_asymmetric. `constants` have int16 weights of any nine bits."""
     small, offsets = in_bytes(constants)
@@ -39,7 +34,7 @@ def asymmetric_kernel(
     rounding: dict[str, ParamValue] = {"quant.left_shift": 0} | numbers
     fields = window_fields(conv, source, output)
     scratch = conv.kernel_shape[0] * OFFSET_BYTES
-    if is_depthwise(conv, source.shape[2]):
+    if conv.is_depthwise(source.shape[2]):
         fields["multiplier"] = conv.out_channels // source.shape[2]
         unfolded = _unfolded(constants, zero_point)
         arrays: dict[str, ParamValue] = {
@@ -51,7 +46,7 @@ def asymmetric_kernel(
         }
         params = arrays | fields | {"input_zero_point": zero_point} | rounding
         counts = depthwise(fields, eights=False)
-        return KernelCall("dwconv2d_s8_asymmetric", params, scratch, form=_form(conv), counts=counts)
+        return KernelCall("dwconv2d_s8_asymmetric", params, scratch, form=_form(constants), counts=counts)
     group_inputs = source.shape[2] // conv.groups
     values = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
     fields |= group_fields(conv, source) | {
@@ -70,7 +65,7 @@ def asymmetric_kernel(
         return merged(products(rows), offset)
 
     scratch += padded(values, GROUP)
-    return KernelCall("conv2d_s8_asymmetric", params, scratch, form=_form(conv), counts=counts_of)
+    return KernelCall("conv2d_s8_asymmetric", params, scratch, form=_form(constants), counts=counts_of)
 
 
 def in_bytes(constants: ConvConstants) -> tuple[ConvConstants, NDArray[np.int16]]:
@@ -92,8 +87,8 @@ def _require_range(constants: ConvConstants, offsets: NDArray[np.int16]) -> None
         raise ValueError("its sums could exceed 32 bits: convert the model with int8 weights")
 
 
-def _form(conv: Conv2d) -> str:
-    return "twice" if conv.rounding == "tflite" else "once"
+def _form(constants: ConvConstants) -> str:
+    return "once" if constants.exponents is None else "twice"
 
 
 def _in_bytes(weights: NDArray[np.int16]) -> tuple[NDArray[np.int8], NDArray[np.int16]]:

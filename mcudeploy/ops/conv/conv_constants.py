@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,17 @@ from mcudeploy.ops.conv.packing import (
 )
 from mcudeploy.ops.requantize import Integers
 
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv.channel_rows import Conv2dToRows
-    from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
-
 FOUR = 4
 """Output channels multiplied with a single pixel at a time; channels of a depthwise block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """How the sums of a convolution become results: clipped to real values; int8 ones are rounded before."""
+
+    low: float
+    high: float
+    rounding: requantize.Rounding = "once"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,17 +130,13 @@ def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
 
 
 def numbers_of(
-    conv: Conv2d | Conv2dByRows | Conv2dToRows,
-    operator: Operator,
-    source: Tensor,
-    output: Tensor,
-    rounding: requantize.Rounding = "once",
+    results: Results, operator: Operator, source: Tensor, output: Tensor
 ) -> tuple[ConvConstants, dict[str, ParamValue]]:
     """The constant arrays and the arithmetic parameters."""
     if source.dtype is not output.dtype:
         raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
     if source.dtype is graph.DType.FLOAT32:
-        low, high = conv.low, conv.high
+        low, high = results.low, results.high
         stored = operator.constants["weights"]
         has_scale = stored.dtype == np.int8
         floats = ConvConstants(
@@ -149,9 +150,9 @@ def numbers_of(
     bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
     scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / made.scale
     requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
-    low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
+    low_q, high_q = requantize.clamp_bounds(made, results.low, results.high)
     clip: dict[str, ParamValue] = {"quant.zero_point": made.zero_point, "act.min": low_q, "act.max": high_q}
-    if rounding == "tflite":
+    if results.rounding == "tflite":
         return ConvConstants(weights, bias, *requantize.tflite_multipliers(scales)), clip
     weights, bias, scales = requantize.settle_channels(weights, bias, scales)
     multipliers, left = requantize.quantize_sums(operator.name, scales, _largest_sums(weights, bias))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.graph import Operator, Tensor
@@ -12,16 +11,19 @@ from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_rvv, conv_wide
 from mcudeploy.ops.conv.conv_asymmetric import asymmetric_kernel, in_bytes, is_asymmetric
-from mcudeploy.ops.conv.conv_constants import FOUR, ConvConstants, check_constants, numbers_of, without
-from mcudeploy.ops.conv.conv_twice import in_one_run, is_depthwise, twice_kernel
+from mcudeploy.ops.conv.conv_constants import (
+    FOUR,
+    ConvConstants,
+    Results,
+    check_constants,
+    numbers_of,
+    without,
+)
+from mcudeploy.ops.conv.conv_twice import twice_kernel
 from mcudeploy.ops.conv.dwconv_kernels import depthwise_kernel
 from mcudeploy.ops.conv.packing import GROUP, by_tap, padded
-from mcudeploy.ops.conv.windows import group_fields, window_fields
+from mcudeploy.ops.conv.windows import Windowing, group_fields, window_fields
 from mcudeploy.ops.conv.winograd import winograd
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv.channel_rows import Conv2dToRows
-    from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
 
 _MOST_EXPANDED_BYTES = 1280
 """Limit in bytes of the expanded windows of two pixels, unless a search weighs time against memory."""
@@ -37,20 +39,22 @@ PAIR = 2
 """Output channels multiplied with a block of pixels at a time."""
 
 
-def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+def conv_kernel(
+    conv: Windowing, results: Results, operator: Operator, source: Tensor, output: Tensor
+) -> KernelCall:
     """The C kernel of one convolution with its constants packed; see Conv2d.kernel."""
     channels = source.shape[2]
     check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels // conv.groups))
     if source.dtype is graph.DType.FLOAT32:
-        return _float_kernel(conv, operator, source, output)
-    constants, numbers = numbers_of(conv, operator, source, output, conv.rounding)
+        return _float_kernel(conv, results, operator, source, output)
+    constants, numbers = numbers_of(results, operator, source, output)
     if is_asymmetric(operator):
         return asymmetric_kernel(conv, constants, numbers, source, output)
-    if conv.rounding == "tflite":
+    if results.rounding == "tflite":
         return twice_kernel(conv, constants, numbers, source, output)
-    if is_depthwise(conv, channels):
+    if conv.is_depthwise(channels):
         return depthwise_kernel(conv, constants, numbers, source, output)
-    if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
+    if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and conv.is_plain:
         fields = _full_fields(conv, source)
         arrays = constants.packed_fours(runs=source.shape[0])
         others = [
@@ -63,7 +67,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
             others += conv_dual.pixels(constants, numbers, _pixel_fields(conv, source))
         params, counts = arrays | fields | numbers, conv_counts.full(fields)
         return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
-    if _is_pointwise(conv):
+    if conv.is_pointwise:
         fields = {
             "dims.input_channels": channels,
             "dims.output_cols": output.shape[1],
@@ -87,7 +91,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
 
 
 def _general_kernel(
-    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8 and conv2d_s8_deep, the latter first if the other's expanded windows are large."""
     kernel_rows, kernel_cols = conv.kernel_shape
@@ -98,7 +102,7 @@ def _general_kernel(
     vectors = [
         call for by in (conv_mve, conv_rvv) for call in by.general(constants, numbers, fields | zero_point)
     ]
-    one_run = in_one_run(conv)
+    one_run = conv.in_one_run
     row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
     expanded = constants.packed(runs=kernel_rows * row_runs, block=PAIR, groups=conv.groups)
@@ -125,13 +129,15 @@ def _general_kernel(
     return replace(first, others=(*others, *vectors, *wide, *by_tiles))
 
 
-def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+def _float_kernel(
+    conv: Windowing, results: Results, operator: Operator, source: Tensor, output: Tensor
+) -> KernelCall:
     """The float32 kernels."""
     channels = source.shape[2]
-    constants, numbers = numbers_of(conv, operator, source, output)
-    if is_depthwise(conv, channels):
+    constants, numbers = numbers_of(results, operator, source, output)
+    if conv.is_depthwise(channels):
         return _float_depthwise(conv, constants, numbers, source, output)
-    if _is_pointwise(conv):
+    if conv.is_pointwise:
         pixels = {
             "dims.input_channels": channels,
             "dims.output_cols": output.shape[1],
@@ -142,7 +148,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         }
         call = KernelCall("conv2d_f32_1x1", pixels | numbers, counts=conv_counts_f32.pointwise(pixels))
         return _with_weights(call, constants)
-    if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
+    if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and conv.is_plain:
         full = _full_fields(conv, source)
         scratch, counts = source.shape[0] * OFFSET_BYTES, conv_counts_f32.full(full)
         call = KernelCall("conv2d_f32_full", full | numbers, scratch, counts=counts)
@@ -150,7 +156,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     group_inputs = channels // conv.groups
     fields = window_fields(conv, source, output) | group_fields(conv, source)
     offsets = conv.kernel_shape[0] * OFFSET_BYTES
-    one_run = in_one_run(conv)
+    one_run = conv.in_one_run
     general_fields = fields | {"one_run": int(one_run)}
     counts = conv_counts_f32.general(general_fields)
     general = KernelCall("conv2d_f32", general_fields | numbers, offsets, counts=counts)
@@ -167,7 +173,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
 
 
 def _float_depthwise(
-    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """The float32 kernels of depthwise convolutions."""
     multiplier = conv.out_channels // source.shape[2]
@@ -194,52 +200,47 @@ def _with_weights(call: KernelCall, constants: ConvConstants, groups: int = 1) -
     return replace(plain, others=(replace(call, kernel=f"{call.kernel}_s8w", params=params),))
 
 
-def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+def by_rows_kernel(
+    out_channels: int, results: Results, operator: Operator, source: Tensor, output: Tensor
+) -> KernelCall:
     """The kernel that reads its input by rows; see Conv2dByRows.kernel."""
     rows, cols, channels = source.shape
-    check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels))
-    constants, numbers = numbers_of(conv, operator, source, output)
-    fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
+    check_constants(operator, (out_channels, rows, cols, channels))
+    constants, numbers = numbers_of(results, operator, source, output)
+    fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": out_channels}
     if source.dtype is graph.DType.FLOAT32:
-        counts, state = conv_counts_f32.by_rows(fields, rows), padded(conv.out_channels, FOUR) * SUM_BYTES
+        counts, state = conv_counts_f32.by_rows(fields, rows), padded(out_channels, FOUR) * SUM_BYTES
         call = KernelCall("conv2d_f32_by_rows", fields | numbers, state_bytes=state, counts=counts)
         return _with_weights(call, constants)
     counts = conv_counts.by_rows(fields, rows)
     if is_asymmetric(operator):
         constants, offsets = in_bytes(constants)
         params = constants.packed_fours(runs=rows) | {"offsets": offsets} | fields | numbers
-        state, counts = (conv.out_channels + 1) * SUM_BYTES, conv_counts.with_total(counts, fields)
+        state, counts = (out_channels + 1) * SUM_BYTES, conv_counts.with_total(counts, fields)
         return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, form="asymmetric", counts=counts)
     vectors = tuple(by.by_rows(constants, numbers, fields, rows) for by in (conv_mve, conv_rvv))
-    state = conv.out_channels * SUM_BYTES
+    state = out_channels * SUM_BYTES
     params = constants.packed_fours(runs=rows) | {"offsets": None} | fields | numbers
     return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=vectors)
 
 
-def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
-    """The kernel whose output channels are rows; see Conv2dToRows.kernel."""
-    channels = source.shape[2]
-    check_constants(operator, (conv.rows * conv.channels, 1, 1, channels))
-    constants, numbers = numbers_of(conv, operator, source, output)
-    fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": conv.channels}
+def to_rows_kernel(
+    rows: tuple[int, int], results: Results, operator: Operator, source: Tensor, output: Tensor
+) -> KernelCall:
+    """The kernel whose output channels are (count, channels) rows; see Conv2dToRows.kernel."""
+    channels, (count, row_channels) = source.shape[2], rows
+    check_constants(operator, (count * row_channels, 1, 1, channels))
+    constants, numbers = numbers_of(results, operator, source, output)
+    fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": row_channels}
     if source.dtype is graph.DType.FLOAT32:
         call = KernelCall("conv2d_f32_to_rows", fields | numbers, counts=conv_counts_f32.to_rows(fields))
-        return _with_weights(call, constants, conv.rows)
-    arrays = constants.packed_fours(runs=1, groups=conv.rows)
-    fields["row_words"] = conv.channels * (2 + -(-channels // GROUP))
+        return _with_weights(call, constants, count)
+    arrays = constants.packed_fours(runs=1, groups=count)
+    fields["row_words"] = row_channels * (2 + -(-channels // GROUP))
     return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers, counts=conv_counts.to_rows(fields))
 
 
-def is_plain(conv: Conv2d) -> bool:
-    """Whether there is no padding, no dilation, and one group."""
-    return conv.pads == (0, 0, 0, 0) and conv.dilation == (1, 1) and conv.groups == 1
-
-
-def _is_pointwise(conv: Conv2d) -> bool:
-    return conv.kernel_shape == (1, 1) and conv.pads == (0, 0, 0, 0) and conv.groups == 1
-
-
-def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+def _full_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
     return {
         "input_rows": source.shape[0],
         "row_values": source.shape[1] * source.shape[2],
@@ -247,7 +248,7 @@ def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
     }
 
 
-def _pixel_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+def _pixel_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
     values = source.shape[1] * source.shape[2]
     return {
         "dims.input_channels": values,

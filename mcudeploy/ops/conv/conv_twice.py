@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,22 +14,19 @@ from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv.conv_constants import FOUR, ConvConstants
 from mcudeploy.ops.conv.packing import GROUP
-from mcudeploy.ops.conv.windows import group_fields, window_fields, with_one_depth
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.windows import Windowing, group_fields, window_fields, with_one_depth
 
 _POINTER_BYTES = 8
 
 
 def twice_kernel(
-    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8_twice or dwconv2d_s8_twice."""
     channels, zero_point = source.shape[2], requantize.quantization_of(source).zero_point
     fields = window_fields(conv, source, output)
     kernel_rows, kernel_cols = conv.kernel_shape
-    if is_depthwise(conv, channels) and conv.out_channels == channels:
+    if conv.is_depthwise(channels) and conv.out_channels == channels:
         fields = with_one_depth(fields)
         arrays = constants.packed_taps() | {
             "exponents": constants.exponents,
@@ -39,7 +36,7 @@ def twice_kernel(
         params = arrays | fields | numbers
         return KernelCall("dwconv2d_s8_twice", params, scratch, counts=depthwise_counts(fields))
     group_inputs = channels // conv.groups
-    one_run = in_one_run(conv) and conv.pads[1] == conv.pads[3] == 0
+    one_run = conv.in_one_run and conv.pads[1] == conv.pads[3] == 0
     row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
     arrays = constants.packed_fours(runs=kernel_rows * row_runs, groups=conv.groups) | {
         "exponents": constants.exponents,
@@ -50,7 +47,7 @@ def twice_kernel(
     return KernelCall("conv2d_s8_twice", arrays | fields | numbers, kernel_rows * OFFSET_BYTES, counts=counts)
 
 
-def _counts(conv: Conv2d, fields: Mapping[str, Any]) -> CountsOf:
+def _counts(conv: Windowing, fields: Mapping[str, Any]) -> CountsOf:
     """A window in one piece is one run for each four channels."""
     runs, values = conv.kernel_shape[0] * fields["row_runs"], fields["run_values"]
     whole = fields["row_runs"] == 1 and conv.kernel_shape[1] == fields["dims.input_cols"] and conv.groups == 1
@@ -99,13 +96,3 @@ def depthwise_counts(fields: Mapping[str, Any]) -> CountsOf:
         }
 
     return counts
-
-
-def is_depthwise(conv: Conv2d, channels: int) -> bool:
-    """Whether groups have one input channel; for a single input channel the general kernel is better."""
-    return conv.groups == channels and channels > 1
-
-
-def in_one_run(conv: Conv2d) -> bool:
-    """Whether the taps of a window's row are contiguous, for each group of channels."""
-    return conv.kernel_shape[1] == 1 or (conv.groups == 1 and conv.dilation[1] == 1)

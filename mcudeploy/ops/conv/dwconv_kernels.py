@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,10 +13,7 @@ from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, conv_rvv
 from mcudeploy.ops.conv.conv_constants import FOUR, ConvConstants, without
 from mcudeploy.ops.conv.packing import by_tap, padded
-from mcudeploy.ops.conv.windows import window_fields, with_one_depth
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.windows import Windowing, window_fields, with_one_depth
 
 _TAP_BYTES = 8
 """Bytes of one tap in the lists of the depthwise kernels: two words, or a pointer."""
@@ -43,7 +38,7 @@ _MOST_COLUMNS = 36
 
 
 def depthwise_kernel(
-    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """dwconv2d_s8, or dwconv2d_s8_multiplied if an input channel has several output channels."""
     channels = source.shape[2]
@@ -71,7 +66,7 @@ def depthwise_kernel(
 
 
 def _by_rows(
-    conv: Conv2d,
+    conv: Windowing,
     constants: ConvConstants,
     numbers: dict[str, ParamValue],
     fields: dict[str, ParamValue],
@@ -108,7 +103,7 @@ def _by_rows(
 
 
 def _by_pairs(
-    conv: Conv2d,
+    conv: Windowing,
     constants: ConvConstants,
     numbers: dict[str, ParamValue],
     fields: dict[str, ParamValue],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,36 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ParamValue
 from mcudeploy.ops.common import within
 
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv.conv import Conv2d
+
+@dataclass(frozen=True, slots=True)
+class Windowing:
+    """The channels and windows of a convolution. Pairs are (rows, cols); pads (top, left, bottom, right)."""
+
+    out_channels: int
+    kernel_shape: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    groups: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is no padding, no dilation, and one group."""
+        return self.pads == (0, 0, 0, 0) and self.dilation == (1, 1) and self.groups == 1
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each output pixel reads one input pixel, and every channel of it."""
+        return self.kernel_shape == (1, 1) and self.pads == (0, 0, 0, 0) and self.groups == 1
+
+    @property
+    def in_one_run(self) -> bool:
+        """Whether the taps of a window's row are contiguous, for each group of channels."""
+        return self.kernel_shape[1] == 1 or (self.groups == 1 and self.dilation[1] == 1)
+
+    def is_depthwise(self, channels: int) -> bool:
+        """Whether groups have one input channel; for a single input channel the general kernel is better."""
+        return self.groups == channels and channels > 1
 
 
 def sliding(
@@ -31,7 +60,7 @@ def sliding(
     return within("window", {**fields, "pad_top": pads[0], "pad_left": pads[1]})
 
 
-def window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
+def window_fields(conv: Windowing, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
     """The `dims` and the `window` of a convolution's parameters."""
     dims = {
         "input_rows": source.shape[0],
@@ -43,7 +72,7 @@ def window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, Par
     return within("dims", dims) | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)
 
 
-def group_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:
+def group_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
     """The groups of channels of a convolution's parameters."""
     return {
         "groups": conv.groups,

@@ -7,7 +7,6 @@ flash for a weight. See firmware/arith/int8/mcud_winograd_s8.h.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,7 @@ from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv_constants import ConvConstants
 from mcudeploy.ops.conv.packing import padded
-from mcudeploy.ops.conv.windows import window_fields
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.windows import Windowing, window_fields
 
 _COLS, _INPUT_COLS, _TILES, _FOUR, _EIGHT, _WORD_BYTES = 4, 6, 2, 4, 8, 4
 _WORK_WORDS, _COPIED = 72, 16
@@ -90,7 +86,7 @@ _HEIGHTS = (
 
 
 def winograd(
-    conv: Conv2d, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> tuple[KernelCall, ...]:
     """The kernels by tiles that support a convolution and are exact for its weights."""
     depth = source.shape[2]
