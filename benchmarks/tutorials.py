@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "tutorials"
-BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```', re.M | re.S)
+BLOCK = re.compile(r'^```(\w+)(?: title="([\w./-]+)")?\n(.*?)^```', re.M | re.S)
 MOST_S = 900
 """Seconds that one block may take."""
 
@@ -32,6 +32,7 @@ def run(page: Path, folder: Path) -> str | None:
     paths = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for language, title, body in BLOCK.findall(page.read_text("utf-8")):
         if title:
+            (folder / title).parent.mkdir(exist_ok=True)
             (folder / title).write_text(body, encoding="utf-8")
         elif language == "sh":
             command = ["bash", "-euo", "pipefail", "-c", body]

@@ -30,6 +30,7 @@ _NAMES = {
         "ProtocolError",
         "UsageError",
     ),
+    "extension": ("extension_files",),
 }
 """The public names of the core, by their modules; extensions add theirs."""
 

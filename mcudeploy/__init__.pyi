@@ -20,6 +20,7 @@ from mcudeploy.common.errors import (
     ProtocolError,
     UsageError,
 )
+from mcudeploy.extension import extension_files
 from mcudeploy.extensions.evaluation.python_evaluate import evaluate
 from mcudeploy.extensions.heads.parameter_exchange import make_parameters
 from mcudeploy.extensions.quantization.python_quantize import quantize
@@ -51,6 +52,7 @@ __all__ = [
     "build_training",
     "check",
     "evaluate",
+    "extension_files",
     "fit",
     "flash",
     "list_boards",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -17,8 +16,10 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Command, Flasher, OpenOcd
 from mcudeploy.boards.platformio import is_pio
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.common.files import read_limited, read_regular, write_file
+from mcudeploy.common.files import read_limited
+from mcudeploy.common.trusted import TrustList
 
+_TRUSTED = TrustList("boards")
 _MOST_BYTES = 2**26
 _SCRIPTS = re.compile(
     r"((^| )(-f (interface|target|board)/[A-Za-z0-9_/-]+\.cfg"
@@ -29,22 +30,14 @@ _SCRIPTS = re.compile(
 
 def trust(board: Board) -> None:
     """Allow the programs and C of a board file, until any of them changes. Raises ConfigError."""
-    digest = _digest(board)
-    if not own_programs(board) or digest in _trusted():
-        return
-    path = _list()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        known = path.read_text("utf-8") if path.exists() else ""
-        write_file(path, f"{known}{digest}  {board.name}\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}, the list of trusted boards, cannot be written: {error}") from error
+    if own_programs(board):
+        _TRUSTED.add(_digest(board), board.name)
 
 
 def require_trusted(board: Board) -> None:
     """Raise ConfigError for a board that names its own programs or C and was not allowed yet."""
     named = own_programs(board)
-    if named and _digest(board) not in _trusted():
+    if named and _digest(board) not in _TRUSTED:
         raise ConfigError(
             f"the file of board {board.name} names what mcudeploy would build or run: {', '.join(named)}. "
             "Read it; --trust-board allows it once, until any of it changes."
@@ -92,20 +85,3 @@ def _digest(board: Board) -> str:
         raise ConfigError(f"board {board.name}: {error.filename} cannot be read: {error.strerror}") from error
     named = {"board": board.name, "named": own_programs(board), "files": files}
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
-
-
-def _trusted() -> set[str]:
-    """Return the hashes that the user has allowed."""
-    try:
-        lines = read_regular(_list(), _MOST_BYTES).decode().splitlines()
-    except FileNotFoundError:
-        return set()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{_list()}, the list of trusted boards, cannot be read: {error}") from error
-    return {line.partition(" ")[0] for line in lines}
-
-
-def _list() -> Path:
-    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    folder = base if base.is_absolute() else Path("~/.config").expanduser()
-    return folder / "mcudeploy" / "trusted-boards"

@@ -9,7 +9,7 @@ import rich_click as click
 
 from mcudeploy.cli import boardtables
 from mcudeploy.cli.devices import board_option
-from mcudeploy.cli.options import destination_option, files_option, output_options
+from mcudeploy.cli.options import destination_option, extension_options, files_option, output_options
 from mcudeploy.cli.output import Output
 from mcudeploy.common.errors import UsageError
 
@@ -132,6 +132,7 @@ def devices(hardware_map: Path | None, output: Output) -> None:
 
 @click.command()
 @board_option(required=False)
+@extension_options
 @click.option(
     "--prepare",
     is_flag=True,

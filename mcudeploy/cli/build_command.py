@@ -14,6 +14,7 @@ from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
 from mcudeploy.cli.options import (
     added_options,
+    extension_options,
     force_option,
     library_options,
     model_argument,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=InputModel())
+@extension_options
 @board_option(required=True)
 @library_options("the C library and the firmware")
 @click.option(
@@ -193,6 +195,7 @@ def init(
 @click.command()
 @device_options
 @click.argument("model", required=False, type=InputModel())
+@extension_options
 @planning_options()
 @click.option(
     "--elf",

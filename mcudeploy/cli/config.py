@@ -17,14 +17,16 @@ _PREFIX = "MCUDEPLOY_"
 _BUDGETS = "gate"
 """Tables of the file that `gate` reads."""
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
-_LISTS = frozenset({"input", "expected", "assign", "memory", "shape", "bind", "state", "replaceable"})
+_LISTS = frozenset(
+    ("input", "expected", "assign", "memory", "shape", "bind", "state", "replaceable", "extension")
+)
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
     *("output-name", "prepare", "recompute", "report", "save-outputs", "samples", "topology"),
     *("batch", "clip-norm", "loss", "momentum", "rate", "save-model", "update", "weight-decay"),
     *("baud", "features", "head", "library", "junit", "markdown", "statistics", "trace", "traceback"),
-    "trust-board",
+    *("trust-board", "trust-extension"),
 }
 """Options that stand on the command line only."""
 _OTHER_MEANING = {

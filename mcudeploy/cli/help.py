@@ -53,7 +53,8 @@ _OPTIONS = {
     ),
     "Model": (
         "--shape --bind --float-io --state --stateful --rounding --keep-constant-channels --hop "
-        "--replaceable --parameters-in --head --features --statistics --examples"
+        "--replaceable --parameters-in --extension --trust-extension "
+        "--head --features --statistics --examples"
     ),
     "Training": "--loss --update --rate --weight-decay --momentum --batch --clip-norm",
     "Plan": (

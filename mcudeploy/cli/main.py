@@ -37,7 +37,7 @@ class CommandLine(click.RichGroup):
         as_json = "--json" in arguments
         try:
             _spell_out()
-            if _FAULT is not None:
+            if _FAULT is not None and arguments[:1] != ["doctor"]:  # which lists what cannot be used
                 raise _FAULT
             aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
             settings = {} if aside else load_settings(Path.cwd(), os.environ, self.commands)
@@ -161,9 +161,11 @@ def _add_commands() -> UsageError | None:
 
     An exception while this module is imported would end in a traceback.
     """
-    core = (boards_command, build_command, fit_command, model_commands, run_command)
+    for module in (boards_command, build_command, fit_command, model_commands, run_command):
+        for command in module.COMMANDS:
+            cli.add_command(command)
     try:
-        for commands in (*(module.COMMANDS for module in core), *added("commands")):
+        for commands in added("commands"):
             for command in commands:
                 if command.name in cli.commands:
                     twice = f"an extension adds a second command {command.name}: uninstall its package"

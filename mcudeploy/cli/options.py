@@ -16,10 +16,12 @@ from mcudeploy.cli.output import Output, tell_commands
 from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import first_repeated
-from mcudeploy.extension import added
+from mcudeploy.extension import added, extension_files
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Command = Callable[..., None]
+_TRUST = "mcudeploy.trust-extension"
+"""Key of --trust-extension in the context, for --extension."""
 
 
 def added_options(name: str) -> Callable[[Command], Command]:
@@ -35,9 +37,36 @@ def added_options(name: str) -> Callable[[Command], Command]:
     return decorated
 
 
+def extension_options(command: Command) -> Command:
+    """Add --extension and --trust-extension: the files are in use until the command ends."""
+    trust = click.option(
+        "--trust-extension",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=lambda context, _, wanted: context.meta.update({_TRUST: wanted}),
+        help="Allow running the files of --extension, and the C that they name, until any of it changes.",
+    )
+    files = click.option(
+        "--extension",
+        metavar="FILE.py",
+        multiple=True,
+        type=InputFile(),
+        expose_value=False,
+        callback=_use_extensions,
+        help="File of operators of your own, with their kernels; may be repeated.",
+    )
+    return files(trust(command))
+
+
+def _use_extensions(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> None:
+    if paths:
+        context.with_resource(extension_files(*paths, trust=bool(context.meta.get(_TRUST))))
+
+
 def model_argument(command: Command) -> Command:
-    """Add MODEL as `model: Path`."""
-    return click.argument("model", type=InputModel())(command)
+    """Add MODEL as `model: Path`, and the options of extensions that it may need."""
+    return click.argument("model", type=InputModel())(extension_options(command))
 
 
 def planning_options(*names: str) -> Callable[[Command], Command]:

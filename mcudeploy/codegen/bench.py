@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources
 from mcudeploy.codegen.render import render
+from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.ir.isa import Isa
 
-_KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
 _ALIGNMENT = 4
 _SUFFIXES = {
     "_mve": Isa.MVE,
@@ -18,11 +17,6 @@ _SUFFIXES = {
     **dict.fromkeys(("_wide", "_pairs", "_dual", "_3x2"), Isa.DSP),
 }
 """Ends of the names of kernels that are not for every core."""
-
-
-def kernels_in(text: str) -> tuple[str, ...]:
-    """Return names (without `mcud_`) of the kernels that a C source defines, in its order."""
-    return tuple(_KERNEL.findall(text))
 
 
 def all_kernels(folder: Path | None = None) -> tuple[str, ...]:

@@ -11,8 +11,10 @@ from operator import attrgetter
 from pathlib import Path
 
 from mcudeploy.codegen.scalar_kernels import FOLDER, PRINTED, print_kernel
-from mcudeploy.common.errors import BuildError
+from mcudeploy.common.errors import BuildError, UsageError
+from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.extension import foreign_extensions
 
 ON_UNIT = "on_unit"
 """The kernel that passes its rows to another compute unit: an operator's own kernel runs there."""
@@ -33,7 +35,10 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FirmwareSource:
-    """A C source or header: a file of a folder of firmware/, or a printed kernel that belongs there."""
+    """A C source or header: a file of a folder of firmware/, or a printed kernel that belongs there.
+
+    The folder of a file of an extension is an absolute path.
+    """
 
     name: str
     folder: str
@@ -48,10 +53,33 @@ class FirmwareSource:
         """Its text. Raises BuildError if the file is missing or no text."""
         return print_kernel(self.name) if self.name in PRINTED else read_source(self.path)
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to an extension that does not come with mcudeploy."""
+        return self.folder.startswith("/")
+
+
+def source_index() -> Mapping[str, FirmwareSource]:
+    """Return the C sources of all kernels and their headers, by names that no two folders share.
+
+    Raises UsageError for a file of an extension whose name another file has.
+    """
+    index = _own_index()
+    if not foreign_extensions():
+        return index
+    index = dict(index)
+    for extension in foreign_extensions():
+        for path in extension.kernel_files:
+            other = index.get(path.name)
+            if other is not None:
+                whose = other.path if other.is_foreign else "mcudeploy's own"
+                raise UsageError(f"{path} of extension {extension.name} has the name of {whose}: rename it")
+            index[path.name] = FirmwareSource(path.name, path.parent.as_posix())
+    return dict(sorted(index.items()))
+
 
 @cache
-def source_index() -> Mapping[str, FirmwareSource]:
-    """Return the C sources of all kernels and their headers, by names that no two folders share."""
+def _own_index() -> Mapping[str, FirmwareSource]:
     firmware = resource_dir("firmware")
     paths = (path for folder in _FOLDERS for path in (firmware / folder).rglob("*.[ch]"))
     sources = [FirmwareSource(path.name, path.parent.relative_to(firmware).as_posix()) for path in paths]
@@ -65,7 +93,7 @@ def kernel_sources() -> list[FirmwareSource]:
 
 
 def source_folders() -> list[Path]:
-    """Return the folders of firmware/ in which a compiler finds all headers that are not printed."""
+    """Return the folders in which a compiler finds all headers that are not printed."""
     return sorted({source.path.parent for source in source_index().values()})
 
 
@@ -81,9 +109,14 @@ def kernel_paths(folder: Path) -> list[Path]:
 def kernel_files(kernels: Sequence[str]) -> list[FirmwareSource]:
     """Return the tape, the kernels of these names, and every header that they include; sorted by name.
 
-    Raises BuildError if a kernel is unknown.
+    Raises BuildError if a kernel is unknown, or if the file of an extension does not define it.
     """
     index = source_index()
+    for kernel in kernels:
+        source = index.get(f"{kernel}.c")
+        if source is not None and source.is_foreign and kernel not in kernels_in(source.text):
+            line = f"void mcud_{kernel}(const mcud_op *op, int32_t first_row, int32_t end_row)"
+            raise BuildError(f"{source.path} does not define its kernel: it needs the function {line}")
     pending = [f"{kernel}.c" for kernel in ("mcud_tape", *kernels)]
     names: set[str] = set()
     while pending:
@@ -101,7 +134,7 @@ def kernel_files(kernels: Sequence[str]) -> list[FirmwareSource]:
 
 def _is_shared(index: Mapping[str, FirmwareSource], header: str) -> bool:
     """Whether a header declares functions that several kernels call, which its source defines."""
-    return index[header].folder.startswith("arith") and f"{header[:-2]}.c" in index
+    return "arith" in index[header].folder.split("/") and f"{header[:-2]}.c" in index
 
 
 def read_source(path: Path) -> str:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcudeploy.codegen.folder import Content, write_folder
-from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, RUN_CORES, START, kernel_files
-from mcudeploy.codegen.licences import licence_text, licensed
+from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, RUN_CORES, START, kernel_files, source_index
+from mcudeploy.codegen.licences import foreign_text, licence_text, licensed
 from mcudeploy.codegen.render import LibraryModel, render_arena, render_model, render_package, render_selftest
 from mcudeploy.codegen.sbom import SBOM_NAME, bill_of_materials
 from mcudeploy.common.errors import UsageError
@@ -62,7 +62,10 @@ def library_files(members: Sequence[LibraryModel], name: str) -> dict[str, Conte
 
 def finished(files: Mapping[str, Content]) -> dict[str, Content]:
     """Return the files of a library with their licences."""
-    return licensed(files) | {"LICENSE": licence_text()}
+    index = source_index()
+    sources = ((path, index.get(path.rpartition("/")[2])) for path in files)
+    of_extensions = [path for path, source in sources if source is not None and source.is_foreign]
+    return licensed(files) | {"LICENSE": licence_text(of_extensions)}
 
 
 def layout_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
@@ -86,7 +89,9 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
     offset_bits = max(program.offset_bits for program in programs)
     code_bits = max(program.code_bits for program in programs)
     kernels = sorted({kernel for program in programs for kernel in program.sources})
-    texts: dict[str, Content] = {f"src/{it.name}": it.text for it in kernel_files(kernels)}
+    texts: dict[str, Content] = {
+        f"src/{it.name}": foreign_text(it.text) if it.is_foreign else it.text for it in kernel_files(kernels)
+    }
     for member in members:
         program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
         own = [f"{program.prefix}{end}.h" for end in ("", "_selftest", "_head")]

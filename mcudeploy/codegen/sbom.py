@@ -38,7 +38,8 @@ def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping
         runtime | {"version": __version__},
         *models,
         *(
-            _component("file", f"file:{path}", path, licence_of(path)) | {"hashes": _hashes(digest)}
+            _component("file", f"file:{path}", path, licence_of(path, files[path]))
+            | {"hashes": _hashes(digest)}
             for path, digest in digests.items()
         ),
     ]
@@ -60,8 +61,8 @@ def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping
 
 
 def _component(kind: str, ref: str, name: str, licence: str) -> JsonObject:
-    """Return a component; `name` is CycloneDX's key for licences without an SPDX id."""
-    key = "name" if licence == MODEL_LICENCE else "id"
+    """Return a component; `name` is CycloneDX's key for licences that need not have an SPDX id."""
+    key = "id" if licence == CODE_LICENCE else "name"
     return {"type": kind, "bom-ref": ref, "name": name, "licenses": [{"license": {key: licence}}]}
 
 

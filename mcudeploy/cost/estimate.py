@@ -8,19 +8,23 @@ core; modelled cycles also include the costs of loads and taken branches.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.cost.tiles import CallTile, CallTime, TileSource
+from mcudeploy.extension import foreign_extensions, foreign_kernels
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
 
+_LOG = logging.getLogger(__name__)
 COSTS = Path(__file__).resolve().parent / "tables"
 STAND_INS = {
     "cortex-m0plus": "cortex-m0",
@@ -35,6 +39,8 @@ For the last three it is portable C with an FPU.
 """
 Unit = Literal["instructions", "cycles"]
 """The unit of times: executed instructions, or cycles of the core's cycle model."""
+_NOTHING = dict.fromkeys(("calls", "rows", "pixels", "windows", "outputs", "iterations"), 0.0)
+"""Costs of the loops of `counts_of`, where a table of an extension lacks them."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
@@ -88,16 +94,18 @@ class CoreCosts:
             return sum(count * cost[name] for name, count in counts.items() if count)
         except KeyError as missing:
             what = f"{variant} ({missing.args[0]})" if cost else variant
-            raise ConfigError(
-                f"the costs of {self.core} lack {what}: the table is older; {_REMAKE}"
-            ) from None
+            kernel = variant.partition(":")[0]
+            why = f"the table is older; {_REMAKE}. Of an extension, its `costs` lack the loop"
+            if not cost:
+                why += f", or its `kernels` have no file that defines mcud_{kernel}(const mcud_op *op, ...)"
+            raise ConfigError(f"the costs of {self.core} lack {what}: {why}") from None
 
 
-@cache
 def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
-    """Load the shipped table of a core, or of the core that stands in for it.
+    """Load the shipped table of a core, or of the core that stands in for it, and those of extensions.
 
-    Raises ConfigError if the core has neither, or no cycle model, or if the table is damaged.
+    Kernels of extensions without costs have typical ones of their loops, with a warning.
+    Raises ConfigError if the core has neither table, or no cycle model, or if a table is damaged.
     """
     name = STAND_INS.get(core, core)
     path = COSTS / f"{name}.csv"
@@ -109,7 +117,55 @@ def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
         raise ConfigError(
             f"there is no cycle model of {core}; there are those of {known}: leave --objective cycles out"
         )
-    return CoreCosts(name, read_costs(path, unit), unit)
+    shipped = _shipped(path, unit)
+    foreign = foreign_kernels()
+    return CoreCosts(
+        name, {**shipped, **_foreign(shipped, foreign, name, unit)} if foreign else shipped, unit
+    )
+
+
+@cache
+def _shipped(path: Path, unit: Unit) -> dict[str, dict[str, float]]:
+    return read_costs(path, unit)
+
+
+def _foreign(
+    shipped: Mapping[str, Mapping[str, float]], kernels: Collection[str], core: str, unit: Unit
+) -> dict[str, Mapping[str, float]]:
+    """Return the costs of kernels of extensions: from their tables, else typical ones.
+
+    Raises ConfigError for a damaged table, or one with a kernel that is not of an extension.
+    """
+    costs: dict[str, Mapping[str, float]] = {}
+    for path in (Path(it.costs, f"{core}.csv") for it in foreign_extensions() if it.costs):
+        table = read_costs(path, unit) if path.is_file() and unit in _columns(path) else {}
+        if other := sorted(variant for variant in table if variant.partition(":")[0] not in kernels):
+            raise ConfigError(f"{path} has costs of {other[0]}, which is not a kernel of an extension")
+        costs |= {variant: {**_NOTHING, **loops} for variant, loops in table.items()}
+    known = {variant.partition(":")[0] for variant in costs}
+    for kernel in sorted(set(kernels) - known):
+        _warn_of_typical_costs(kernel, core, unit)
+        costs[kernel] = _typical_costs(shipped)
+    return costs
+
+
+def _typical_costs(shipped: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Return the median costs of a call, a row and an iteration, over kernels whose loop nest counts them."""
+    counted = [costs for costs in shipped.values() if "iterations" in costs]
+    medians = {name: median(costs[name] for costs in counted) for name in ("calls", "rows", "iterations")}
+    clipped = median(costs["clipped"] for costs in shipped.values() if "clipped" in costs)
+    return {**_NOTHING, "clipped": clipped, **medians}
+
+
+@cache
+def _warn_of_typical_costs(kernel: str, core: str, unit: Unit) -> None:
+    _LOG.warning(
+        "warning: no %s of kernel %s on %s: its time is guessed from the number of its iterations; "
+        "`tune` measures it, and a table in the folder `costs` of its extension states it",
+        unit,
+        kernel,
+        core,
+    )
 
 
 @cache
@@ -118,8 +174,12 @@ def has_cycles(core: str) -> bool:
     path = COSTS / f"{STAND_INS.get(core, core)}.csv"
     if not path.is_file():
         return False
+    return "cycles" in _columns(path)
+
+
+def _columns(path: Path) -> list[str]:
     with path.open(encoding="utf-8", newline="") as file:
-        return "cycles" in next(csv.reader(file), [])
+        return next(csv.reader(file), [])
 
 
 def best_costs(core: str) -> CoreCosts:

@@ -17,6 +17,7 @@ from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.states import keep_states
 from mcudeploy.frontend.parsing import with_data
 from mcudeploy.frontend.passes.element_types import in_float32, other_floats
+from mcudeploy.frontend.pieces import ReferencePieces
 
 
 def _loaded(
@@ -94,8 +95,8 @@ def expose(
     states: Collection[str] = (),
     *,
     own_floats: bool = False,
-) -> bytes:
-    """Serialise the model at `path` with exactly the tensors `names` as outputs.
+) -> ReferencePieces:
+    """Return the model at `path` with exactly the tensors `names` as outputs, as it is computed.
 
     `choices`: those of the user for the inputs; the inputs `states` hold the state between runs.
     """
@@ -105,4 +106,4 @@ def expose(
     own = {value.name: value for value in model.graph.output}
     make = onnx.helper.make_empty_tensor_value_info
     refill(model.graph.output, (own.get(name) or make(name) for name in dict.fromkeys(names)))
-    return bytes(model.SerializeToString())
+    return ReferencePieces.of(model)

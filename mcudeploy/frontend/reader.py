@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
+from mcudeploy.extension import added_by_domain
 from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite, require_replaced
 from mcudeploy.frontend.decompose.old_opsets import modern
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions
@@ -25,7 +26,15 @@ from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.nodes import Info, OnnxModel
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms, walk_depth_first
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, domain_ways_out, graphs_of, import_domain, opset_of
+from mcudeploy.frontend.onnx.protos import (
+    ONNX_DOMAINS,
+    copy_of,
+    domain_ways_out,
+    graphs_of,
+    import_domain,
+    opset_of,
+    refill,
+)
 from mcudeploy.frontend.onnx.shapes import Shapes, assumptions_named, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of, write_out_sparse
@@ -170,7 +179,7 @@ def _flat(
     the reasons, by label, why nodes with graphs remain, and notes. The names `kept` stay.
     """
     try:
-        plain = inlined(proto)
+        plain = inlined(_without_lowered(proto))
         plain = plain if plain is proto else _checked(plain)
     except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
@@ -182,6 +191,17 @@ def _flat(
         written = {it for node in flat.graph.node if node.op_type != "Identity" for it in node.output}
         in_plain_forms(flat, written.union(kept))
     return flat, refusals, notes
+
+
+def _without_lowered(proto: ModelProto) -> ModelProto:
+    """The model without the bodies of functions that an extension lowers: the reference computes them."""
+    lowerings = added_by_domain("lowerings")
+    kept = [it for it in proto.functions if it.name not in lowerings.get(it.domain, {})]
+    if len(kept) == len(proto.functions):
+        return proto
+    result = copy_of(proto)
+    refill(result.functions, kept)
+    return result
 
 
 def _typed(proto: ModelProto) -> Typed:

@@ -24,6 +24,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError, ModelError
 from mcudeploy.common.files import read_regular, write_file
 from mcudeploy.common.resources import cache_dir
+from mcudeploy.extension import foreign_digest
 from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.planner import planfile
 from mcudeploy.planner.lanefile import FileModel
@@ -82,6 +83,7 @@ class PlanCache:
         parts = (
             __version__,
             _sources(),
+            foreign_digest(),
             model.sha256,
             repr([value for value in chosen if value[0] not in _ELSEWHERE]),
             board.model_dump_json(),

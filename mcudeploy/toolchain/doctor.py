@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import cache_dir, resource_dir
+from mcudeploy.extension import built_in_extensions, disagreement, foreign_candidates
 from mcudeploy.toolchain.emulator import QEMU_PACKAGES
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, compiler_names, find_compiler
 from mcudeploy.toolchain.flash_tools import TOOLS
@@ -104,6 +106,22 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
         yield replace(gdb, use="debugging")
     if flashed:
         yield replace(_serial_ports(), use="hardware")
+    yield from _extensions()
+
+
+def _extensions() -> Iterator[Check]:
+    """Check that what extensions add can be imported; those that come with mcudeploy are listed only."""
+    for own in built_in_extensions():
+        yield Check(f"extension {own.name}", True, f"built-in: {', '.join(own.additions)}", "")
+    for origin, it in foreign_candidates():
+        if isinstance(it, UsageError):
+            yield Check(f"extension {origin}", False, str(it), f"correct or uninstall {origin}")
+        elif fault := it.fault():
+            yield Check(f"extension {it.name}", False, str(fault), f"correct {it.home}")
+        else:
+            yield Check(f"extension {it.name}", True, f"{origin}: {', '.join(it.additions)}", "")
+    if fault := disagreement():
+        yield Check("extensions together", False, str(fault), "use one of them")
 
 
 def _flashers(boards: list[Board]) -> Iterator[Check]:

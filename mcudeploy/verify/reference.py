@@ -1,4 +1,7 @@
-"""The reference: ONNX Runtime on the CPU, graph optimisations off, every tensor of interest an output."""
+"""The reference: ONNX Runtime on the CPU, graph optimisations off, every tensor of interest an output.
+
+Nodes that an extension adds are computed by its numpy functions, or by functions in the file.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.common.text import first_line
 from mcudeploy.frontend.expose import expose
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
+from mcudeploy.frontend.pieces import run_foreign
 
 Array = NDArray[Any]
 
@@ -38,28 +42,43 @@ class Reference:
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime  # noqa: PLC0415 - commands that run nothing start without it
 
+        whole = expose(path, names, choices, states, own_floats=own_floats)
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         self._names = list(dict.fromkeys(names))
         try:
-            self._session = onnxruntime.InferenceSession(
-                expose(path, self._names, choices, states, own_floats=own_floats),
-                options,
-                providers=["CPUExecutionProvider"],
-            )
+            sessions = [
+                it.model
+                and onnxruntime.InferenceSession(it.model, options, providers=["CPUExecutionProvider"])
+                for it in whole.pieces
+            ]
         except Exception as error:  # onnxruntime has no common base of its errors
-            raise ModelError(f"ONNX Runtime does not load {path.name}: {first_line(error)}") from error
-        self._floats = {item.name for item in self._session.get_inputs() if item.type == "tensor(float)"}
+            fault = f"{first_line(error)}{whole.way_out}"
+            raise ModelError(f"ONNX Runtime does not load {path.name}: {fault}") from error
+        self._steps = [
+            (session, piece.names, piece.foreign)
+            for session, piece in zip(sessions, whole.pieces, strict=True)
+        ]
+        self._constants, self._floats = whole.constants, whole.float_inputs
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Return tensor values by name, for inputs by name in the ONNX model's shape and type."""
-        given = {
-            name: value.astype(np.float32) if name in self._floats else value
-            for name, value in inputs.items()
-        }
-        try:
-            values = self._session.run(self._names, given)
-        except Exception as error:  # as above
-            raise ModelError(f"ONNX Runtime does not run the model: {first_line(error)}") from error
-        return {name: np.asarray(value) for name, value in zip(self._names, values, strict=True)}
+        values = dict(self._constants)
+        for name, value in inputs.items():
+            values[name] = value.astype(np.float32) if name in self._floats else value
+        for session, names, foreign in self._steps:
+            if session is not None:
+                values |= _run(session, names, values)
+            values |= run_foreign(foreign, values)
+        return {name: values[name] for name in self._names}
+
+
+def _run(session: Any, names: Sequence[str], values: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a session by name, from the values that it reads."""
+    wanted = [item.name for item in session.get_inputs()]
+    try:
+        results = session.run(names, {name: values[name] for name in wanted if name in values})
+    except Exception as error:  # as above
+        raise ModelError(f"ONNX Runtime does not run the model: {first_line(error)}") from error
+    return {name: np.asarray(value) for name, value in zip(names, results, strict=True)}

@@ -45,3 +45,4 @@ EXTENSION = Extension(
     ways_out="scaled_sum:WAYS_OUT",
     functions=("scaled_sum:magnitudes",),
 )
+NAMELESS = Extension("../\n\x1b[2J", rules="scaled_sum:RULES")

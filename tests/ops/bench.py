@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mcudeploy.codegen.bench import bench_sources, kernels_in
+from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.codegen.kernelfiles import kernel_paths, source_folders, source_index
 from mcudeploy.codegen.scalar_kernels import PRINTED, print_kernel
+from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.session import Session
 from mcudeploy.device.tile import KernelTable

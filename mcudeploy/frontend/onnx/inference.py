@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
 
+from mcudeploy.frontend.onnx.foreign_nodes import with_foreign_shapes
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, copy_of, fixed_shape, refill
 from mcudeploy.frontend.onnx.rounding import TRANSLATOR
@@ -19,7 +20,16 @@ _POOLS = frozenset({"AveragePool", "MaxPool"})
 
 
 def inferred(proto: ModelProto) -> ModelProto:
-    """Infer the shapes of all values. Raises the errors of onnx for nodes that do not fit."""
+    """Infer the shapes of all values. Raises the errors of onnx for nodes that do not fit, and ModelError for
+    a numpy function of an extension that fails.
+    """
+    result = _inferred(proto)
+    while with_foreign_shapes(result):  # the shapes of later nodes follow from them
+        result = _inferred(result)
+    return result
+
+
+def _inferred(proto: ModelProto) -> ModelProto:
     twin = _without_late_windows(proto)
     try:
         result = _strictly(twin)

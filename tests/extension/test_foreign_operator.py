@@ -1,0 +1,245 @@
+"""An operator of a user's file, with its own C kernel: planned, cut, verified, costed and built like ours."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mcudeploy
+from mcudeploy.boards.board import load_board
+from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.codegen.kernelfiles import kernel_files, source_index
+from mcudeploy.codegen.licences import foreign_text, licence_of
+from mcudeploy.common.errors import BuildError, ConfigError, ModelError, UsageError
+from mcudeploy.cost.estimate import load_costs
+from mcudeploy.extension import extension_files, extensions, foreign_digest
+from mcudeploy.frontend.load import load
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.plan_cache import PlanCache
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.verify.reference import Reference
+
+KERNEL = "spectral_gate_f32"
+MODEL = "unknown.onnx"
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_it_is_cut_verified_and_built(spectral: Path) -> None:
+    with extension_files("spectral.py", trust=True):
+        planned = mcudeploy.plan(MODEL, "host", time_limit=1)
+        assert planned.arena_bytes < planned.unsplit_arena_bytes
+        assert "spectralgate_0" in {name for split in planned.splits for name in split.operators}
+        assert planned.report["kernels"]["spectralgate_0"] == KERNEL
+        result = mcudeploy.run(MODEL, "host", time_limit=1)
+        assert result.verified and result.profile[0]["name"] == "spectralgate_0"
+        built = mcudeploy.build(MODEL, "host", spectral / "library", time_limit=1)
+        assert built.verified
+    sources = {path.name: path.read_text("utf-8") for path in (spectral / "library/src").iterdir()}
+    assert f"mcud_{KERNEL}" in sources["unknown.c"]
+    for name in (f"{KERNEL}.c", f"{KERNEL}.h"):
+        assert sources[name] == (spectral / "kernels" / name).read_text("utf-8")
+        assert f"  src/{name}\n" in (spectral / "library/LICENSE").read_text("utf-8")
+    assert KERNEL not in {Path(name).stem for name in source_index()}  # the block has ended
+
+
+def test_a_wrong_kernel_is_found_at_its_operator(spectral: Path) -> None:
+    edit(spectral / f"kernels/{KERNEL}.c", "gain = 1.0f -", "gain = 1.01f -")
+    with extension_files("spectral.py", trust=True):
+        result = mcudeploy.run(MODEL, "host", time_limit=1)
+    assert not result.verified and result.report["reason"].startswith("spectralgate_0 (")
+
+
+def test_the_function_in_the_file_is_the_reference_of_an_own_kernel(spectral: Path) -> None:
+    """The body says what the operator computes; the kernel of the extension computes it."""
+    edit(spectral / "spectral.py", 'references=":REFERENCES",', "")
+    with extension_files("spectral.py", trust=True):
+        assert next(it.op.kind for it in load(Path("known.onnx")).operators) == "SpectralGate"
+        assert mcudeploy.run("known.onnx", "host", time_limit=1).verified
+        with pytest.raises(ModelError, match="add its numpy function to `references` of the extension"):
+            mcudeploy.check(MODEL)
+
+
+def test_the_reference_is_computed_in_pieces(spectral: Path) -> None:
+    with extension_files("spectral.py", trust=True):
+        rng = np.random.default_rng(1)
+        given = {"spectrum": rng.normal(0, 1, (1, 64, 100)).astype(np.float32)}
+        names = ["spectrum", "clean", "b", "y", "noise"]
+        pieces = Reference(Path(MODEL), names).run(given)
+        body = Reference(Path("known.onnx"), names).run(given)
+    for name in names:
+        np.testing.assert_allclose(pieces[name], body[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("x * np.maximum", "nothing * np.maximum", "fails: NameError: name 'nothing'"),
+        ("return x", "return x, x", "returns 2 arrays, the node has 1 output"),
+    ],
+)
+def test_a_faulty_reference_is_named(spectral: Path, old: str, new: str, why: str) -> None:
+    edit(spectral / "spectral.py", old, new)
+    with (
+        extension_files("spectral.py", trust=True),
+        pytest.raises(ModelError, match=f"org.example::SpectralGate at '#0' {why}"),
+    ):
+        mcudeploy.check(MODEL)
+
+
+def test_costs_come_from_its_table_or_are_typical_with_a_warning(
+    spectral: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with extension_files("spectral.py", trust=True):
+        assert load_costs("cortex-m4").kernels[KERNEL]["iterations"] == 24
+        assert load_costs("cortex-m4", "cycles").kernels[KERNEL]["iterations"] == 49
+        assert not caplog.messages
+        typical = load_costs("cortex-m7").kernels[KERNEL]
+        assert typical["iterations"] > 1 and f"kernel {KERNEL} on cortex-m7" in caplog.text
+    (spectral / "costs/cortex-m4.csv").write_text("variant,loop,instructions\nconv2d_f32,calls,0\n", "utf-8")
+    with (
+        extension_files("spectral.py", trust=True),
+        pytest.raises(ConfigError, match="costs of conv2d_f32, which is not a kernel of an extension"),
+    ):
+        load_costs("cortex-m4")
+    assert KERNEL not in load_costs("cortex-m4").kernels
+
+
+def test_a_changed_kernel_makes_other_plans_and_firmware(spectral: Path) -> None:
+    """The cache of plans has the digest of the files; firmware has that of its sources."""
+    board, digests, plans = load_board("stm32f405"), set(), set()
+    assert foreign_digest() == ""
+    for number in range(2):
+        with (spectral / f"kernels/{KERNEL}.c").open("a", encoding="utf-8") as file:
+            file.write(f"/* {number} */\n")
+        with extension_files("spectral.py", trust=True):
+            digests.add(foreign_digest())
+            plans.add(PlanCache.of(read_model(Path(MODEL), Options()), board, Options()).folder)
+            assert KERNEL in all_kernels()
+    assert len(digests) == len(plans) == 2
+
+
+def test_a_file_is_trusted_once_until_anything_of_it_changes(spectral: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"spectral\.py is Python code .*; --trust-extension allows it once"
+    ):
+        extension_files("spectral.py").__enter__()
+    with extension_files("spectral.py", trust=True), extension_files():
+        assert extensions()[-1].name == "spectral"
+    with extension_files("spectral.py"):
+        pass
+    kernel = spectral / f"kernels/{KERNEL}.c"
+    before = kernel.read_text("utf-8")
+    kernel.write_text(f"{before}/* changed */\n", "utf-8")
+    with pytest.raises(ConfigError, match=r"names have changed: spectral_gate_f32\.c.*--trust-extension"):
+        extension_files("spectral.py").__enter__()
+    kernel.write_text(before, "utf-8")
+    (spectral / "costs/cortex-m7.csv").write_text("variant,loop,instructions\n", "utf-8")
+    with pytest.raises(ConfigError, match="have changed"):
+        extension_files("spectral.py").__enter__()
+
+
+def test_an_untrusted_file_does_not_run(spectral: Path) -> None:
+    (spectral / "evil.py").write_text("open('ran', 'w').close()\n", "utf-8")
+    with pytest.raises(ConfigError):
+        extension_files("evil.py").__enter__()
+    assert not (spectral / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("EXTENSION =", "OTHER =", r"has no extension: write EXTENSION = Extension\(\.\.\.\) in it"),
+        ('"spectral",', '"spectral", colour="red",', "cannot be imported: TypeError: .*'colour'"),
+        ("import numpy as np", "import nompy as np", "cannot be imported: ModuleNotFoundError: No module"),
+        ("class SpectralGate", "class class", "cannot be imported: SyntaxError"),
+        ("import numpy as np", "import numpy as np\nraise SystemExit", "cannot be imported: SystemExit"),
+        ('"spectral",', '"spectral\\n",', r"'spectral\\n' is not a name for an extension"),
+        ('":LOWERINGS"', "LOWERINGS", "lowerings of extension spectral is not a text, such as ':LOWERINGS'"),
+        ('kernels="kernels"', 'kernels="gone"', "kernels of extension spectral: .*gone is not a folder"),
+        ('kernels="kernels"', 'kernels=".."', r"kernels of extension spectral: '\.\.' leads out of"),
+        ('costs="costs"', 'commands=":C"', "a file adds no commands; install it as a package"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_error(spectral: Path, old: str, new: str, why: str) -> None:
+    edit(spectral / "spectral.py", old, new)
+    with pytest.raises(UsageError, match=why):
+        extension_files("spectral.py", trust=True).__enter__()
+    assert all(it.name != "spectral" for it in extensions())
+
+
+def test_files_stay_inside_the_folder_of_kernels(
+    spectral: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.c").write_text("", "utf-8")
+    (spectral / "kernels/secret.c").symlink_to(outside / "secret.c")
+    with pytest.raises(UsageError, match=r"secret\.c is a link out of the folder"):
+        extension_files("spectral.py", trust=True).__enter__()
+    shutil.move(spectral / "kernels", outside / "kernels")
+    (outside / "kernels/secret.c").unlink()
+    (spectral / "kernels").symlink_to(outside / "kernels")
+    with pytest.raises(UsageError, match="'kernels' leads out of"):
+        extension_files("spectral.py", trust=True).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("mcud_own.c", "begin with a letter, but not with mcud"),
+        ("my gate.c", "is not a name for a C file"),
+        ('"; rm -rf x;".c', "is not a name for a C file"),
+        ("abs_f32.c", "has the name of mcudeploy's own: rename it"),
+    ],
+)
+def test_names_of_c_files_cannot_harm_a_library(spectral: Path, name: str, why: str) -> None:
+    (spectral / "kernels" / name).write_text("", "utf-8")
+    with pytest.raises(UsageError, match=why), extension_files("spectral.py", trust=True):
+        source_index()
+
+
+def test_a_kernel_without_its_function_is_named(spectral: Path) -> None:
+    edit(spectral / f"kernels/{KERNEL}.c", f"void mcud_{KERNEL}(", "void other(")
+    with (
+        extension_files("spectral.py", trust=True),
+        pytest.raises(
+            BuildError,
+            match=rf"{KERNEL}\.c does not define its kernel: it needs the function void mcud_{KERNEL}",
+        ),
+    ):
+        kernel_files([KERNEL])
+    edit(spectral / "spectral.py", f'"{KERNEL}"', '"gone_f32"')
+    with (
+        extension_files("spectral.py", trust=True),
+        pytest.raises(ConfigError, match=r"lack gone_f32: .*no file that defines mcud_gone_f32\("),
+    ):
+        mcudeploy.plan(MODEL, "stm32f405", time_limit=1)
+
+
+def test_two_files_with_one_operator_or_one_name_are_refused(spectral: Path) -> None:
+    shutil.copytree(spectral, spectral / "copy", ignore=shutil.ignore_patterns("copy"))
+    with pytest.raises(UsageError, match=r"two extensions are called spectral: use one of them \(.*copy"):
+        extension_files("spectral.py", "copy/spectral.py", trust=True).__enter__()
+    edit(spectral / "copy/spectral.py", '"spectral",', '"twin",')
+    with (
+        extension_files("spectral.py", "copy/spectral.py", trust=True),
+        pytest.raises(
+            UsageError, match=r"two extensions add .* of org.example::SpectralGate, spectral and twin"
+        ),
+    ):
+        load(Path(MODEL))
+
+
+def test_files_without_a_licence_belong_to_their_owner() -> None:
+    stated = "/* A gate.\n *\n * SPDX-License-Identifier: MIT OR Apache-2.0\n */\n"
+    assert foreign_text(stated) == stated
+    assert licence_of("src/gate.c", stated) == "MIT OR Apache-2.0"
+    marked = foreign_text("int x;\n")
+    assert marked.endswith("int x;\n") and licence_of("src/gate.c", marked) == "LicenseRef-Extension-Owner"
