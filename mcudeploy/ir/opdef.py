@@ -20,7 +20,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 
 if TYPE_CHECKING:
-    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
+    from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 
 
 class AxisKind(StrEnum):
@@ -236,6 +236,8 @@ class OperatorDef(Protocol):
     """True if each step reads a block of input rows and the output is whole after the last step."""
     compared: ClassVar[tuple[str, ...]]
     """The constants that are only compared, and may therefore be infinite."""
+    accepts: ClassVar[frozenset[DType]]
+    """The types of integers that inputs and output may have, beside int8."""
 
     @property
     def stem(self) -> str:
@@ -285,11 +287,14 @@ class PlainOperator:
     compared: ClassVar[tuple[str, ...]] = ()
     overwritten: ClassVar[tuple[int, ...]] = ()
     """The inputs whose memory the output takes, unless shapes and types decide; see `overwrites`."""
+    accepts: ClassVar[frozenset[DType]] = frozenset()
+    named: ClassVar[str] = ""
+    """The stem, unless attributes decide."""
 
     @property
     def stem(self) -> str:
-        """The family's name is enough."""
-        return ""
+        """Return `named`."""
+        return self.named
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return `overwritten`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcudeploy.ir.graph import Shape, Tensor
+from mcudeploy.ir.graph import DType, Shape, Tensor
 from mcudeploy.ir.opdef import (
     Access,
     Axis,
@@ -25,6 +25,9 @@ SUM_BYTES = 4
 
 ELEMENTS = ("int8", "int32", "float32")
 """Element types in the order in which move kernels number them."""
+
+WIDE_INTEGERS = frozenset({DType.INT16, DType.INT32})
+"""Accepted by families that compute on, or move, integers of any size."""
 
 AXIS_NAMES = ("row", "col", "ch")
 """Default names of the output's axes."""

@@ -21,7 +21,7 @@ from mcudeploy.extensions.audio.signal import (
 )
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
-from mcudeploy.ops.common import ElementwiseOperator, reduced_axis
+from mcudeploy.ops.common import WIDE_INTEGERS, ElementwiseOperator, reduced_axis
 
 GAINS = 125
 """Values of a table of gains: those of 0, 1 and 2, and four for each further power of two."""
@@ -37,6 +37,7 @@ class FilterBankRoot(PlainOperator):
     """
 
     kind: ClassVar[str] = "FilterBankRoot"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     channels: int
 
@@ -83,6 +84,7 @@ class NoiseEstimate(PlainOperator):
     """
 
     kind: ClassVar[str] = "NoiseEstimate"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     overwritten: ClassVar[tuple[int, ...]] = (1,)
     """The state, whose next content is the output."""
 
@@ -123,6 +125,7 @@ class NoiseSubtract(PlainOperator):
     """
 
     kind: ClassVar[str] = "NoiseSubtract"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     scale_bits: int
@@ -157,6 +160,7 @@ class Pcan(PlainOperator):
     """
 
     kind: ClassVar[str] = "Pcan"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     shift: int
@@ -188,6 +192,7 @@ class FilterBankLog(ElementwiseOperator):
     """
 
     kind: ClassVar[str] = "FilterBankLog"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     shift: int
     scale: int

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Axis,
@@ -21,7 +21,7 @@ from mcudeploy.ir.opdef import (
     ParamValue,
     PlainOperator,
 )
-from mcudeploy.ops.common import reduced_axis, require_same_dtype
+from mcudeploy.ops.common import WIDE_INTEGERS, reduced_axis, require_same_dtype
 
 _KERNELS = {"int16": "s16", "int32": "s32", "float32": "f32"}
 _RADICES = (2, 3, 4, 5)
@@ -39,6 +39,7 @@ class RealFft(PlainOperator):
     """
 
     kind: ClassVar[str] = "RealFft"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     length: int
     inverse: bool = False

@@ -7,12 +7,7 @@ from typing import ClassVar
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, CountsOf, Index, KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.common import (
-    ELEMENTWISE,
-    ElementwiseOperator,
-    reduced_axis,
-    spatial_axes,
-)
+from mcudeploy.ops.common import ELEMENTWISE, WIDE_INTEGERS, ElementwiseOperator, reduced_axis, spatial_axes
 
 ROW, CHANNEL = Index.of(row=1), Index.of(ch=1)
 VECTOR = (ROW, Index(), CHANNEL)
@@ -50,6 +45,7 @@ class SignalWindow(ElementwiseOperator):
     """x (rows, 1, count) int16 times constants["weights"] [count] int16 / 2^shift, saturated."""
 
     kind: ClassVar[str] = "SignalWindow"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     shift: int
@@ -69,6 +65,7 @@ class SignalHeadroom(PlainOperator):
     """x (1, 1, count) int16 -> (1, 1, 1) int32: the bits by which all of x can be shifted to the left."""
 
     kind: ClassVar[str] = "SignalHeadroom"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The result reads all samples."""
@@ -89,6 +86,7 @@ class SignalShift(PlainOperator):
     """x (1, 1, count) int16 and a number of bits (1, 1, 1) int32 -> x * 2^bits, int16."""
 
     kind: ClassVar[str] = "SignalShift"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -113,6 +111,7 @@ class SignalEnergy(PlainOperator):
     """
 
     kind: ClassVar[str] = "SignalEnergy"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     first: int
     end: int
@@ -141,6 +140,7 @@ class OverlapAdd(PlainOperator):
     """
 
     kind: ClassVar[str] = "OverlapAdd"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     step: int
 
@@ -180,6 +180,7 @@ class RunCount(PlainOperator):
     """
 
     kind: ClassVar[str] = "RunCount"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     first: int
     period: int
@@ -205,6 +206,7 @@ class SignalStack(PlainOperator):
     """
 
     kind: ClassVar[str] = "SignalStack"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     overwritten: ClassVar[tuple[int, ...]] = (1,)
     """The state, whose next content is the output."""
 

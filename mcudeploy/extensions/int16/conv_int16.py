@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.extensions.int16.int16 import INT16, UNBOUNDED, Bounds, require_int16
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import (
@@ -80,6 +80,8 @@ class Conv2dInt16(PlainOperator):
     """
 
     kind: ClassVar[str] = "Conv2dInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
+    named: ClassVar[str] = "conv"
 
     out_channels: int
     kernel_shape: tuple[int, int] = (1, 1)

@@ -85,6 +85,7 @@ class BinaryInt16(BroadcastOperator):
     """
 
     kind: ClassVar[str] = "BinaryInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     function: Int16Function
     a: TwiceScale
@@ -121,6 +122,7 @@ class RescaleInt16(ElementwiseOperator):
     """
 
     kind: ClassVar[str] = "RescaleInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     above: TwiceScale
     below: TwiceScale
@@ -166,6 +168,7 @@ class SigmoidInt16(ElementwiseOperator):
     """
 
     kind: ClassVar[str] = "SigmoidInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     tangent: bool
@@ -195,6 +198,7 @@ class SoftmaxInt16(PlainOperator):
     """
 
     kind: ClassVar[str] = "SoftmaxInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
     overwritten: ClassVar[tuple[int, ...]] = (0,)
     """The input: an element is last read when it is written."""
 
@@ -225,6 +229,7 @@ class MeanInt16(PlainOperator):
     """The mean over `axes`, which stay as dimensions of 1: sums times `scale`."""
 
     kind: ClassVar[str] = "MeanInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     axes: tuple[int, ...]
     scale: TwiceScale
@@ -249,6 +254,7 @@ class QuantizeInt16(ElementwiseOperator):
     """float32 -> int16: x / scale, halves rounded away from zero, saturated."""
 
     kind: ClassVar[str] = "QuantizeInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     scale: float
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.extensions.int16.int16 import INT16, TwiceScale, logistic_table, require_int16
 from mcudeploy.extensions.int16.lstm_int8 import LSTM_GATES, NO_CLIP, LstmResult, packed_gates, require_states
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
     ConstantArray,
     Counts,
@@ -39,6 +39,7 @@ class LstmInt16(PlainOperator):
     """
 
     kind: ClassVar[str] = "LstmInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     hidden: int
     multipliers: tuple[int, ...]

@@ -53,6 +53,7 @@ class LstmInt8(PlainOperator):
     """
 
     kind: ClassVar[str] = "LstmInt8"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     hidden: int
     scales: tuple[TwiceScale, ...]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.extensions.int16.int16 import INT16, TABLE_SIZE, require_int16
-from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.graph import DType, Operator, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops.common import ElementwiseOperator
 
@@ -23,6 +23,7 @@ class LutInt16(ElementwiseOperator):
     """A function of each value, by constants["table"], int16[513]; see interpolated_function."""
 
     kind: ClassVar[str] = "LutInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

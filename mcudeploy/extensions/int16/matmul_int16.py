@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mcudeploy.extensions.int16.int16 import require_int16
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import scaled
@@ -23,6 +23,7 @@ class MatMulInt16(PlainOperator):
     """The MatMul of int16 values: sums times multiplier / 2^shift, halves up; see SumScales."""
 
     kind: ClassVar[str] = "MatMulInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     multiplier: int
     shift: int

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mcudeploy.extensions.int16.int16 import require_int16
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 from mcudeploy.ops.image.resize import nearest_counts
@@ -65,6 +65,7 @@ class ResizeInt16(PlainOperator):
     """Rows and columns of int16 values resampled; channels stay. Halves round away from zero."""
 
     kind: ClassVar[str] = "ResizeInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     rows: ResizedInt16
     cols: ResizedInt16

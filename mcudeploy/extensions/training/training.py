@@ -59,6 +59,7 @@ class TrainedConv2d(PlainOperator):
     """
 
     kind: ClassVar[str] = "TrainedConv2d"
+    named: ClassVar[str] = "conv"
 
     conv: Conv2d
 
@@ -107,6 +108,7 @@ class Conv2dInputGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "Conv2dInputGradient"
+    named: ClassVar[str] = "input_gradient"
 
     conv: Conv2d
     input_shape: tuple[int, int, int]
@@ -182,6 +184,7 @@ class ClipGradient(PlainOperator):
     """The first input where the second, a clipped tensor of the same shape, is between the bounds; else 0."""
 
     kind: ClassVar[str] = "ClipGradient"
+    named: ClassVar[str] = "clip_gradient"
 
     low: float = -inf
     high: float = inf
@@ -214,6 +217,7 @@ class ClipMask(PlainOperator):
     """
 
     kind: ClassVar[str] = "ClipMask"
+    named: ClassVar[str] = "clip_mask"
 
     low: float = -inf
     high: float = inf
@@ -246,6 +250,7 @@ class MaskedGradient(PlainOperator):
     """The first input, a gradient (H, W, C), where the second, the ClipMask of its tensor, is 1; else 0."""
 
     kind: ClassVar[str] = "MaskedGradient"
+    named: ClassVar[str] = "clip_gradient"
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:

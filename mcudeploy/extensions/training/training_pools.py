@@ -27,6 +27,7 @@ class MaxPoolTaps(PlainOperator):
     """
 
     kind: ClassVar[str] = "MaxPoolTaps"
+    named: ClassVar[str] = "max_pool_taps"
 
     pool: MaxPool
 
@@ -54,6 +55,7 @@ class MaxPoolGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "MaxPoolGradient"
+    named: ClassVar[str] = "max_pool_gradient"
 
     pool: MaxPool
     input_shape: tuple[int, int, int]
@@ -83,6 +85,7 @@ class AveragePoolGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "AveragePoolGradient"
+    named: ClassVar[str] = "average_pool_gradient"
 
     pool: AveragePool
     input_shape: tuple[int, int, int]

@@ -28,6 +28,7 @@ class BiasedConv2d(PlainOperator):
     """
 
     kind: ClassVar[str] = "BiasedConv2d"
+    named: ClassVar[str] = "conv"
 
     conv: Conv2d
 

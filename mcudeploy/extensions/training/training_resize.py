@@ -27,6 +27,7 @@ class ResizeGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "ResizeGradient"
+    named: ClassVar[str] = "resize_gradient"
 
     rows: ResizeSamples
     cols: ResizeSamples

@@ -64,6 +64,7 @@ class PiecewiseGradient(PlainOperator):
     """The first input, a gradient, times the slope at the second, the values that the slope depends on."""
 
     kind: ClassVar[str] = "PiecewiseGradient"
+    named: ClassVar[str] = "unary_gradient"
     overwritten: ClassVar[tuple[int, ...]] = (0, 1)
 
     slope: Slope
@@ -87,6 +88,7 @@ class SmoothGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "SmoothGradient"
+    named: ClassVar[str] = "unary_gradient"
     overwritten: ClassVar[tuple[int, ...]] = (0, 1)
 
     function: SmoothFunction
@@ -115,6 +117,7 @@ class SlopedGradient(PlainOperator):
     """
 
     kind: ClassVar[str] = "SlopedGradient"
+    named: ClassVar[str] = "unary_gradient"
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:

@@ -47,6 +47,7 @@ class Conv2dWeightUpdate(PlainOperator):
     """
 
     kind: ClassVar[str] = "Conv2dWeightUpdate"
+    named: ClassVar[str] = "weight_update"
     overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
 
     conv: Conv2d
@@ -139,6 +140,7 @@ class BiasUpdate(PlainOperator):
     """
 
     kind: ClassVar[str] = "BiasUpdate"
+    named: ClassVar[str] = "bias_update"
     accumulates: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = (1,)
 

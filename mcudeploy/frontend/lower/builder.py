@@ -40,24 +40,6 @@ _BORDER_DTYPES = {
     DType.INT16: ("int16",),
     DType.INT8: ("int8", "uint8"),
 }
-_SIGNAL = (
-    "FilterBankLog", "FilterBankRoot", "NoiseEstimate", "NoiseSubtract", "OverlapAdd", "Pcan", "RealFft",
-    "RunCount", "SignalEnergy", "SignalHeadroom", "SignalShift", "SignalStack", "SignalWindow",
-)  # fmt: skip
-_INT16 = (
-    "BinaryInt16", "Conv2dInt16", "IntegerBinary", "LstmInt8", "LstmInt16", "LutInt16", "MatMulInt16",
-    "MeanInt16", "PoolInt16", "QuantizeInt16", "RescaleInt16", "ResizeInt16", "SigmoidInt16",
-    "SoftmaxInt16",
-)  # fmt: skip
-_MOVES_INT16 = (
-    *("Concat", "DepthToSpace", "Gather", "Pad", "Queue", "Reshape", "Slice", "Take", "Transpose"),
-)
-_TAKES_INT16 = frozenset(("Cast", *_MOVES_INT16, *_SIGNAL, *_INT16))
-_TAKES_INT32 = frozenset((
-    "Cast", "Concat", "DepthToSpace", "Gather", "GatherRows", "IntegerBinary", "MaxPoolIndices",
-    "NonMaxSuppression", "Pad", "Queue", "Reshape", "ScatterRows", "Slice", "Take", "TopK", "Transpose",
-    *_SIGNAL,
-))  # fmt: skip
 
 
 class Builder:
@@ -292,9 +274,9 @@ class Builder:
             if not isinstance(op, Binary) and what not in op.compared:
                 raise Unsupported(f"its {what} hold infinities: only operands of two-input operators may")
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
-        if DType.INT32 in types and op.kind not in _TAKES_INT32:
+        if DType.INT32 in types - op.accepts:
             raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
-        if DType.INT16 in types and op.kind not in _TAKES_INT16:
+        if DType.INT16 in types - op.accepts:
             raise Unsupported("it does not take int16 values: put a Cast to int32 or float32 before it")
         found = self.output_shape(op, inputs)
         if found != shape:
@@ -361,29 +343,4 @@ class Builder:
 
 
 def _stem(op: OperatorDef) -> str:
-    return op.stem or _STEMS.get(op.kind, op.kind.removesuffix("Int8").removesuffix("Int16").lower())
-
-
-_STEMS = {
-    "AveragePool": "average_pool",
-    "AveragePoolGradient": "average_pool_gradient",
-    "BiasUpdate": "bias_update",
-    "BiasedConv2d": "conv",
-    "ClipGradient": "clip_gradient",
-    "ClipMask": "clip_mask",
-    "ConcatChannels": "concat",
-    "Conv2d": "conv",
-    "Conv2dInputGradient": "input_gradient",
-    "Conv2dInt16": "conv",
-    "Conv2dWeightUpdate": "weight_update",
-    "DepthToSpace": "depth_to_space",
-    "MaskedGradient": "clip_gradient",
-    "MaxPool": "max_pool",
-    "MaxPoolGradient": "max_pool_gradient",
-    "MaxPoolTaps": "max_pool_taps",
-    "PiecewiseGradient": "unary_gradient",
-    "ResizeGradient": "resize_gradient",
-    "SlopedGradient": "unary_gradient",
-    "SmoothGradient": "unary_gradient",
-    "TrainedConv2d": "conv",
-}
+    return op.stem or op.kind.removesuffix("Int8").removesuffix("Int16").lower()

@@ -42,6 +42,7 @@ class Conv2d(PlainOperator):
     """
 
     kind: ClassVar[str] = "Conv2d"
+    named: ClassVar[str] = "conv"
 
     out_channels: int
     kernel_shape: tuple[int, int] = (1, 1)

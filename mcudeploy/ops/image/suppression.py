@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
@@ -24,6 +24,7 @@ class NonMaxSuppression(PlainOperator):
     """
 
     kind: ClassVar[str] = "NonMaxSuppression"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT32})
 
     count: int
     least_score: float

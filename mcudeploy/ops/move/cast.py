@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.graph import DType, Operator, Tensor
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.common import ElementwiseOperator
+from mcudeploy.ops.common import WIDE_INTEGERS, ElementwiseOperator
 
 _KERNELS = {
     ("float32", "int32"): "f32_to_s32",
@@ -27,6 +27,7 @@ class Cast(ElementwiseOperator):
     """
 
     kind: ClassVar[str] = "Cast"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """The kernel of the two types. Raises ValueError for others."""

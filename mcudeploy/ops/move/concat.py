@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
+    WIDE_INTEGERS,
     counts_of_rows,
     is_int8,
     merged,
@@ -29,6 +30,7 @@ class Concat(PlainOperator):
     """Inputs in turn along `axis`; int8 inputs may have separate quantisations."""
 
     kind: ClassVar[str] = "Concat"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     axis: int
 

@@ -29,6 +29,7 @@ class ConcatChannels(PlainOperator):
     """
 
     kind: ClassVar[str] = "ConcatChannels"
+    named: ClassVar[str] = "concat"
 
     channels: tuple[Positions, ...]
 

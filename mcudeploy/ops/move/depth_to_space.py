@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
+    WIDE_INTEGERS,
     counts_of_rows,
     merged,
     moved,
@@ -31,6 +32,8 @@ class DepthToSpace(PlainOperator):
     """
 
     kind: ClassVar[str] = "DepthToSpace"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
+    named: ClassVar[str] = "depth_to_space"
 
     block: tuple[int, int]
     size: tuple[int, int]

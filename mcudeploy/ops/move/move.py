@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
+    WIDE_INTEGERS,
     counts_of_rows,
     filled,
     is_int8,
@@ -33,6 +34,7 @@ class Slice(PlainOperator):
     """Elements start, start + step, ... of each dimension; steps may be negative, but not 0."""
 
     kind: ClassVar[str] = "Slice"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     start: Triple
     step: Triple
@@ -81,6 +83,7 @@ class Pad(PlainOperator):
     """`before` and `after` elements of the real value `value` around each dimension; negative ones crop."""
 
     kind: ClassVar[str] = "Pad"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     before: Triple
     after: Triple

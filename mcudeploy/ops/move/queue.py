@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.common import ELEMENTWISE, merged, moved, require_same_values, spatial_axes
+from mcudeploy.ops.common import ELEMENTWISE, WIDE_INTEGERS, merged, moved, require_same_values, spatial_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Queue(PlainOperator):
     """
 
     kind: ClassVar[str] = "Queue"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     overwritten: ClassVar[tuple[int, ...]] = (1,)
     """The state, whose next content is the output."""
 

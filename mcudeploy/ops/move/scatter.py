@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
@@ -38,6 +38,7 @@ class ScatterRows(PlainOperator):
     """
 
     kind: ClassVar[str] = "ScatterRows"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT32})
 
     reduction: ScatterReduction = "none"
     rows: int | None = None

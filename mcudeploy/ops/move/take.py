@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
+    WIDE_INTEGERS,
     counts_of_rows,
     merged,
     moved,
@@ -35,6 +36,7 @@ class Take(PlainOperator):
     """Element (r, c, k) of the output is the input's (rows[r], cols[c], channels[k])."""
 
     kind: ClassVar[str] = "Take"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     rows: Positions
     cols: Positions
@@ -96,6 +98,7 @@ class Gather(PlainOperator):
     """Element i of the output, in storage order, is the input's element `positions[i]`."""
 
     kind: ClassVar[str] = "Gather"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     positions: Positions
     out_shape: Shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
@@ -28,6 +28,7 @@ class TopK(PlainOperator):
     """
 
     kind: ClassVar[str] = "TopK"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT32})
 
     axis: int
     count: int

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Access,
@@ -22,7 +22,14 @@ from mcudeploy.ir.opdef import (
     PlainOperator,
     TableIndex,
 )
-from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
+from mcudeploy.ops.common import (
+    AXIS_NAMES,
+    ELEMENTWISE,
+    WIDE_INTEGERS,
+    reduced_axis,
+    require_same_values,
+    spatial_axes,
+)
 
 MAX_DIMS = 6
 """Limit of the kernel's dimensions, after dimensions that stay together are merged."""
@@ -44,6 +51,7 @@ class Transpose(PlainOperator):
     """
 
     kind: ClassVar[str] = "Transpose"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     dims: tuple[int, ...]
     perm: tuple[int, ...]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
+from mcudeploy.ops.common import WIDE_INTEGERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Reshape(PlainOperator):
     """
 
     kind: ClassVar[str] = "Reshape"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     is_view: ClassVar[bool] = True
 
     shape: Shape

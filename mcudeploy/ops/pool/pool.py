@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir import graph
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import (
     Axis,
@@ -80,6 +80,7 @@ class MaxPool(PlainOperator):
     """
 
     kind: ClassVar[str] = "MaxPool"
+    named: ClassVar[str] = "max_pool"
 
     kernel_shape: tuple[int, int]
     stride: tuple[int, int]
@@ -163,6 +164,7 @@ class AveragePool(PlainOperator):
     """
 
     kind: ClassVar[str] = "AveragePool"
+    named: ClassVar[str] = "average_pool"
 
     kernel_shape: tuple[int, int]
     stride: tuple[int, int]
@@ -307,6 +309,7 @@ class PoolInt16(PlainOperator):
     """
 
     kind: ClassVar[str] = "PoolInt16"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
     average: bool
     kernel_shape: tuple[int, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.common import ELEMENTS
@@ -20,6 +20,7 @@ class MaxPoolIndices(PlainOperator):
     """
 
     kind: ClassVar[str] = "MaxPoolIndices"
+    accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT32})
 
     pool: MaxPool
     steps: tuple[int, int, int]

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
-from mcudeploy.ops.common import within
+from mcudeploy.ops.common import WIDE_INTEGERS, within
 from mcudeploy.ops.scalar.elementwise import BroadcastOperator, broadcast_strides, pixel_counts
 
 IntegerFunction = Literal[
@@ -31,6 +31,7 @@ class IntegerBinary(BroadcastOperator):
     """
 
     kind: ClassVar[str] = "IntegerBinary"
+    accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     function: IntegerFunction
     constant_operand: int | None = None
