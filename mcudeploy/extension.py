@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _INSTALLED = "mcudeploy.extensions.installed:EXTENSIONS"
 _GROUP = "mcudeploy"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_SEVERAL = frozenset({"commands", "functions"})
+"""Fields with several texts."""
 _FOLDERS = ("kernels", "costs")
 """Fields that name a folder."""
 _BY_DOMAIN = ("rules", "lowerings", "references", "layouts", "translations")
@@ -44,7 +46,7 @@ class Extension:
     `translations`: by "INT16" or "CUSTOM", and operator, functions that translate a .tflite operator.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
-    `commands`: click commands and groups of the command line.
+    `commands`: texts of click commands and groups, which the command line has by their names.
     `options`: by command of the core, decorators that add options to it.
     `section`: a `ReportSection` of the reports of `build` and `run`.
     `functions`: texts of functions and classes that `import mcudeploy` has by their names.
@@ -63,7 +65,7 @@ class Extension:
     translations: str = ""
     integer_forms: str = ""
     ways_out: str = ""
-    commands: str = ""
+    commands: tuple[str, ...] = ()
     options: str = ""
     section: str = ""
     functions: tuple[str, ...] = ()
@@ -84,8 +86,8 @@ class Extension:
         try:
             for field in self.additions:
                 value = getattr(self, field)
-                for text in () if field in _FOLDERS else value if field == "functions" else (value,):
-                    _value(text)
+                for text in () if field in _FOLDERS else value if field in _SEVERAL else (value,):
+                    value_of(text)
             _ = self.files
         except UsageError as fault:
             return fault
@@ -141,7 +143,7 @@ def _installed() -> tuple[Extension, ...]:
 
 def built_in_extensions() -> tuple[Extension, ...]:
     """Return the extensions that come with mcudeploy."""
-    built_in: tuple[Extension, ...] = _value(_INSTALLED)
+    built_in: tuple[Extension, ...] = value_of(_INSTALLED)
     return built_in
 
 
@@ -193,7 +195,7 @@ def added(field: str) -> Iterator[Any]:
     for extension in extensions():
         text: str = getattr(extension, field)
         if text:
-            yield _value(text)
+            yield value_of(text)
 
 
 def added_by_domain(field: str) -> Mapping[str, Mapping[str, Any]]:
@@ -207,7 +209,7 @@ def _joined(field: str, among: Sequence[Extension]) -> Mapping[str, Mapping[str,
     owners: dict[tuple[str, str], str] = {}
     for extension in among:
         text: str = getattr(extension, field)
-        for domain, table in (_value(text) if text else {}).items():
+        for domain, table in (value_of(text) if text else {}).items():
             for operator, value in table.items():
                 owner = owners.setdefault((domain, operator), extension.name)
                 if operator in joined.setdefault(domain, {}):
@@ -262,7 +264,7 @@ def _may_have_entry_points(path: Path) -> bool:
 
 
 def _packaged(point: EntryPoint) -> Extension:
-    extension = _value(point.value)
+    extension = value_of(point.value)
     if not isinstance(extension, Extension):
         raise UsageError(f"entry point {point.name!r} is {point.value}, which is not an Extension")
     return _placed(extension, import_module(point.value.partition(":")[0]))
@@ -309,14 +311,14 @@ def _placed(extension: Extension, module: ModuleType) -> Extension:
     values: dict[str, Any] = {}
     for field in extension.additions:
         value, what = getattr(extension, field), f"{field} of extension {extension.name}"
-        texts = value if field == "functions" else (value,)
+        texts = value if field in _SEVERAL else (value,)
         if not isinstance(texts, tuple) or not all(isinstance(it, str) for it in texts):
             raise UsageError(f"{what} is not a text, such as ':{field.upper()}'")
         absolute = tuple(f"{module.__name__}{it}" if it.startswith(":") else it for it in texts)
         if field in _FOLDERS:
             values[field] = str(code.folder_beside(home, value, what))
         else:
-            values[field] = absolute if field == "functions" else absolute[0]
+            values[field] = absolute if field in _SEVERAL else absolute[0]
     placed = replace(extension, home=str(home), **values)
     _ = placed.files  # raises for a link out of its folders
     return placed
@@ -336,7 +338,8 @@ def _at(extension: Extension) -> str:
     return f" ({extension.home})" if extension.home else ""
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
+    """Return the value of a text. Raises UsageError if it cannot be imported."""
     module, _, name = text.partition(":")
     try:
         return getattr(import_module(module), name)

@@ -163,6 +163,3 @@ def doctor(context: click.Context, board: Board | None, prepare: bool, output: O
     output.result(report | ({} if board is None else {"missing": missing}), boardtables.checks)
     if missing:
         context.exit(1)
-
-
-COMMANDS = (boards, devices, doctor)

@@ -228,6 +228,3 @@ def flash(
         else:
             flashed = api.flash_board(model, target, options, dry_run)
     output.result(flashed, tables.flash)
-
-
-COMMANDS = (build, init, flash)

@@ -36,6 +36,7 @@ _OTHER_MEANING = {
 """Options of commands that are not what the settings mean by that name."""
 _Origin = Callable[[str], str]
 _Settings = Mapping[str, click.Option]
+_Commands = Mapping[str, click.Command]
 
 
 def settable(name: str, command: click.Command) -> dict[str, click.Option]:
@@ -66,11 +67,10 @@ def load_settings(
     The environment wins. An empty variable counts as unset.
     Raises ConfigError that names the file or variable, the key and the fault.
     """
-    options = all_settings(commands)
-    return {**_from_file(directory / FILE_NAME, options), **_from_environment(environment, options)}
+    return {**_from_file(directory / FILE_NAME, commands), **_from_environment(environment, commands)}
 
 
-def _from_file(path: Path, options: _Settings) -> dict[str, object]:
+def _from_file(path: Path, commands: _Commands) -> dict[str, object]:
     from mcudeploy.common.files import read_regular
 
     try:
@@ -85,19 +85,22 @@ def _from_file(path: Path, options: _Settings) -> dict[str, object]:
         table = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
-    return _validated(table, options, lambda key: f"{path.name}: key {key!r}")
+    return _validated(table, commands, lambda key: f"{path.name}: key {key!r}")
 
 
-def _from_environment(environment: Mapping[str, str], options: _Settings) -> dict[str, object]:
+def _from_environment(environment: Mapping[str, str], commands: _Commands) -> dict[str, object]:
     table: dict[str, object] = {}
     for name, text in environment.items():
         if text and name.startswith(_PREFIX) and name not in _NOT_OPTIONS:
             key = name.removeprefix(_PREFIX).lower().replace("_", "-")
             table[key] = text.split(":") if key in _LISTS else text
-    return _validated(table, options, lambda key: _PREFIX + key.upper().replace("-", "_"))
+    return _validated(table, commands, lambda key: _PREFIX + key.upper().replace("-", "_"))
 
 
-def _validated(table: Mapping[str, object], options: _Settings, origin: _Origin) -> dict[str, object]:
+def _validated(table: Mapping[str, object], commands: _Commands, origin: _Origin) -> dict[str, object]:
+    if not table:
+        return {}
+    options = all_settings(commands)  # imports every command
     values, faults = dict[str, object](), list[str]()
     for key, value in table.items():
         if key == _BUDGETS:

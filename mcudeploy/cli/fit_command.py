@@ -114,6 +114,3 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
         room = f"{CODE_BYTES // 1024} KiB"
         notes.append(f"Less than {room} of flash are left for code on {', '.join(tight)}.")
     return notes
-
-
-COMMANDS = (fit,)

@@ -76,18 +76,28 @@ def leaves(program: click.Group) -> dict[str, click.Command]:
     return {name: it for name, it in shown.items() if name not in groups} | inner
 
 
-def describe(program: click.RichGroup) -> None:
-    """Gives every command of the program its example, and puts commands and options in groups."""
-    name = program.name or ""
-    config = click.rich_click
-    config.COMMAND_GROUPS[name] = [{"name": title, "commands": each} for title, each in _COMMANDS.items()]
-    for known, command in leaves(program).items():
-        command.epilog = f"Example: {EXAMPLES[known]}"
-        shown = [it.opts[-1] for it in command.params if isinstance(it, click.Option) and not it.hidden]
-        options = {"--help", *shown}
-        groups = {
-            title: [each for each in names.split() if each in options] for title, names in _OPTIONS.items()
-        }
-        config.OPTION_GROUPS[f"{name} {known}"] = [
-            {"name": title, "options": each} for title, each in groups.items() if each
-        ]
+def describe(program: str, name: str, command: click.Command) -> None:
+    """Give a command of the program, or each of a group, its example, and put its options in groups."""
+    if isinstance(command, click.Group):
+        for own, member in leaves(command).items():
+            _describe(program, f"{name} {own}", member)
+    else:
+        _describe(program, name, command)
+
+
+def _describe(program: str, name: str, command: click.Command) -> None:
+    if name in EXAMPLES:
+        command.epilog = f"Example: {EXAMPLES[name]}"
+    shown = [it.opts[-1] for it in command.params if isinstance(it, click.Option) and not it.hidden]
+    options = {"--help", *shown}
+    groups = {title: [each for each in names.split() if each in options] for title, names in _OPTIONS.items()}
+    click.rich_click.OPTION_GROUPS[f"{program} {name}"] = [
+        {"name": title, "options": each} for title, each in groups.items() if each
+    ]
+
+
+def group_commands(program: str) -> None:
+    """Put the commands of the program in groups."""
+    click.rich_click.COMMAND_GROUPS[program] = [
+        {"name": title, "commands": each} for title, each in _COMMANDS.items()
+    ]

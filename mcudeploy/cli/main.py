@@ -14,15 +14,14 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from mcudeploy import __version__
-from mcudeploy.cli import boards_command, build_command, fit_command, model_commands, run_command
+from mcudeploy.cli.command_table import CommandTable
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings, settable
-from mcudeploy.cli.help import describe as describe_help
+from mcudeploy.cli.help import group_commands
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
-from mcudeploy.common.errors import DeployError, FitError, UsageError
-from mcudeploy.extension import added
+from mcudeploy.common.errors import DeployError, FitError
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -37,15 +36,13 @@ class CommandLine(click.RichGroup):
         as_json = "--json" in arguments
         try:
             _spell_out()
-            if _FAULT is not None and arguments[:1] != ["doctor"]:  # which lists what cannot be used
-                raise _FAULT
             aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
             settings = {} if aside else load_settings(Path.cwd(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
             extra |= {
                 "prog_name": "mcudeploy",
                 "standalone_mode": False,
-                "default_map": _defaults(self.commands, settings),
+                "default_map": _defaults(self.commands, settings) if settings else {},
                 "obj": tuple(arguments),
             }
             result = super().main(arguments, **extra)
@@ -156,30 +153,8 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-def _add_commands() -> UsageError | None:
-    """Add the commands of the core, then those of extensions, and return the fault of an extension.
-
-    An exception while this module is imported would end in a traceback.
-    """
-    for module in (boards_command, build_command, fit_command, model_commands, run_command):
-        for command in module.COMMANDS:
-            cli.add_command(command)
-    try:
-        for commands in added("commands"):
-            for command in commands:
-                if command.name in cli.commands:
-                    twice = f"an extension adds a second command {command.name}: uninstall its package"
-                    return UsageError(twice)
-                cli.add_command(command)
-        for _ in added("options"):  # which the commands of the core have
-            pass
-    except UsageError as fault:
-        return fault
-    return None
-
-
-_FAULT = _add_commands()
-describe_help(cli)
+cli.commands = CommandTable("mcudeploy")
+group_commands("mcudeploy")
 
 
 def main() -> NoReturn:

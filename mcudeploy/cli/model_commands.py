@@ -193,6 +193,3 @@ def tune(
     if pages.asked:
         pages.write(model, [pages.subject(tuned.made, as_json(tuned))], destination)
     output.result(tuned, tables.tune)
-
-
-COMMANDS = (check, plan, tune)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,9 @@ def added_options(name: str) -> Callable[[Command], Command]:
     """Add the options that extensions have for the command `name`."""
 
     def decorated(command: Command) -> Command:
-        with suppress(UsageError):  # the program reports an extension that cannot be imported
-            for options in reversed([*added("options")]):
-                for option in reversed(options.get(name, ())):
-                    command = option(command)
+        for options in reversed([*added("options")]):
+            for option in reversed(options.get(name, ())):
+                command = option(command)
         return command
 
     return decorated

@@ -148,6 +148,3 @@ def run(
     report = output.result(result, tables.run, tables.verdict)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
-
-
-COMMANDS = (measure, run)

@@ -10,19 +10,31 @@ EXTENSIONS = (
         rules="mcudeploy.extensions.audio.signal_rules:RULES",
         lowerings="mcudeploy.extensions.audio.signal_nodes:LOWERINGS",
         translations="mcudeploy.extensions.audio.signal_operators:TRANSLATIONS",
-        commands="mcudeploy.extensions.audio.frontend_command:COMMANDS",
+        commands=("mcudeploy.extensions.audio.frontend_command:frontend",),
         options="mcudeploy.extensions.audio.frontend_command:OPTIONS",
     ),
     Extension("bounds", section="mcudeploy.extensions.bounds.bounds_table:SECTION"),
     Extension(
         "evaluation",
-        commands="mcudeploy.extensions.evaluation.evaluate_command:COMMANDS",
+        commands=(
+            "mcudeploy.extensions.evaluation.evaluate_command:evaluate",
+            "mcudeploy.extensions.evaluation.gate_command:gate",
+        ),
         functions=("mcudeploy.extensions.evaluation.python_evaluate:evaluate",),
     ),
-    Extension("graphs", commands="mcudeploy.extensions.graphs.graph_command:COMMANDS"),
+    Extension(
+        "graphs",
+        commands=tuple(
+            f"mcudeploy.extensions.graphs.graph_command:{name}"
+            for name in ("graph", "schedule", "place", "pipeline")
+        ),
+    ),
     Extension(
         "heads",
-        commands="mcudeploy.extensions.heads.adapt_command:COMMANDS",
+        commands=(
+            "mcudeploy.extensions.heads.adapt_command:adapt",
+            "mcudeploy.extensions.heads.parameters_command:parameters",
+        ),
         functions=("mcudeploy.extensions.heads.parameter_exchange:make_parameters",),
     ),
     Extension(
@@ -41,7 +53,7 @@ EXTENSIONS = (
     ),
     Extension(
         "quantization",
-        commands="mcudeploy.extensions.quantization.quantize_command:COMMANDS",
+        commands=("mcudeploy.extensions.quantization.quantize_command:quantize",),
         functions=("mcudeploy.extensions.quantization.python_quantize:quantize",),
     ),
     Extension("several_boards", options="mcudeploy.extensions.several_boards.chain_options:OPTIONS"),
@@ -50,7 +62,7 @@ EXTENSIONS = (
         states="mcudeploy.extensions.training.training_functions:hide_training",
         lowerings="mcudeploy.extensions.training.training_nodes:LOWERINGS",
         layouts="mcudeploy.extensions.training.training_nodes:LAYOUTS",
-        commands="mcudeploy.extensions.training.train_command:COMMANDS",
+        commands=("mcudeploy.extensions.training.train_command:train",),
         functions=tuple(
             f"mcudeploy.extensions.training.learning:{name}"
             for name in ("TrainResult", "build_training", "train")

@@ -44,6 +44,12 @@ def test_check_loads_the_reference_alone_and_boards_nothing(tmp_path: Path) -> N
     assert loaded((*_SLOW, "numba", "onnx", "numpy"), "boards") == "[] 0"
 
 
+def test_a_command_is_imported_alone() -> None:
+    others = ("mcudeploy.cli.build_command", "mcudeploy.extensions.training")
+    assert loaded(others, "boards") == "[] 0"
+    assert loaded(others, "check", "--help") == "[] 0"
+
+
 def test_a_script_sees_what_a_command_loads(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "net.onnx")
     assert loaded(("onnx", "ortools"), "check", str(model)) == "['onnx'] 0"

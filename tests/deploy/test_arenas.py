@@ -10,7 +10,7 @@ import pytest
 from models import fully_connected, quantised_convolutions
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.cli.build_command import COMMANDS
+from mcudeploy.cli.main import cli
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, together, with_arenas
 from mcudeploy.codegen.exporters import Kind
@@ -73,7 +73,7 @@ def test_the_sum_of_arenas_is_checked_and_each_share_named(models: list[Path], t
     assert "--ram-limit" in str(caught.value)
     assert [each.option for each in caught.value.proposals] == ["--arena shared"]
     line = ["build", "small.onnx", "dense.onnx", "--board", "stm32f405", "-o", "out"]
-    (proposal,) = with_commands(caught.value, line, {each.name or "": each for each in COMMANDS}).proposals
+    (proposal,) = with_commands(caught.value, line, cli.commands).proposals
     assert proposal.command == f"mcudeploy {' '.join(line)} --arena shared"
     assert caught.value.exit_code == 5 and not (tmp_path / "out").exists()
     report = built(models, tmp_path / "out", "shared", narrow)

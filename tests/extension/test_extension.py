@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 import mcudeploy
 from mcudeploy import extension
 from mcudeploy.boards.board import load_board
+from mcudeploy.cli.main import cli
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.extension import Extension, added, added_by_domain, extensions
@@ -157,18 +158,23 @@ def test_an_extension_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
         extensions()
 
 
+def test_every_command_is_imported_by_its_name() -> None:
+    assert all(command.name == name for name, command in cli.commands.items())
+    assert {"check", "train", "evaluate"} <= set(cli.commands) and len(cli.commands) == len(set(cli.commands))
+
+
 def test_a_command_that_stands_twice_is_one_error(tmp_path: Path) -> None:
     """The fault of an installed package ends a command with one line, not a traceback."""
     (tmp_path / "twice.py").write_text(
         "from mcudeploy.extension import Extension\n"
-        'EXTENSION = Extension("twice", commands="mcudeploy.cli.fit_command:COMMANDS")\n'
+        'EXTENSION = Extension("twice", commands=("mcudeploy.cli.fit_command:fit",))\n'
     )
     package = tmp_path / "twice-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: twice\nVersion: 1.0\n", "utf-8")
     (package / "entry_points.txt").write_text("[mcudeploy]\ntwice = twice:EXTENSION\n", "utf-8")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{Path(mcudeploy.__file__).parents[1]}"}
-    line = [sys.executable, "-m", "mcudeploy", "boards"]
+    line = [sys.executable, "-m", "mcudeploy", "--help"]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: an extension adds a second command fit: uninstall its package\n"

@@ -133,5 +133,4 @@ def frontend(
         context.exit(ModelError.exit_code)
 
 
-COMMANDS = (frontend,)
 OPTIONS = dict.fromkeys(("build", "check", "measure", "plan", "run", "tune"), (before_option,))

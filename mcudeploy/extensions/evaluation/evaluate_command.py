@@ -20,7 +20,6 @@ from mcudeploy.cli.parameter_types import Finite, InputData, InputFile, InputMod
 from mcudeploy.cli.sample_options import reading_options
 from mcudeploy.common.errors import OutputsDifferError
 from mcudeploy.extensions.evaluation import evaluation_table
-from mcudeploy.extensions.evaluation.gate_command import gate
 
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
@@ -158,6 +157,3 @@ def evaluate(
     output.result(figures, evaluation_table.evaluate)
     if figures["passed"] is False:
         context.exit(OutputsDifferError.exit_code)
-
-
-COMMANDS = (evaluate, gate)

@@ -10,8 +10,8 @@ import rich_click as click
 
 from mcudeploy.cli.output import deprecated
 from mcudeploy.extensions.graphs.order_command import order
-from mcudeploy.extensions.graphs.place_command import place
-from mcudeploy.extensions.several_boards.pipeline_command import pipeline
+from mcudeploy.extensions.graphs.place_command import place as graph_place
+from mcudeploy.extensions.several_boards.pipeline_command import pipeline as graph_pipeline
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,7 +34,9 @@ def _alias(old: str, command: click.Command) -> click.Command:
     return alias
 
 
-for member in (order, place, pipeline):
+for member in (order, graph_place, graph_pipeline):
     graph.add_command(member)
 
-COMMANDS = (graph, _alias("schedule", order), _alias("place", place), _alias("pipeline", pipeline))
+schedule = _alias("schedule", order)
+place = _alias("place", graph_place)
+pipeline = _alias("pipeline", graph_pipeline)

@@ -16,7 +16,6 @@ from mcudeploy.cli.output import Output, Values
 from mcudeploy.cli.parameter_types import InputData
 from mcudeploy.cli.sample_options import reading_options
 from mcudeploy.cli.table_grids import facts
-from mcudeploy.extensions.heads.parameters_command import parameters
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -117,6 +116,3 @@ def _built(console: Console, report: Values) -> None:
     if head["statistics"]:
         sizes += ", statistics of each feature"
     facts(console, [("head", f"{head['bytes']:,} B beside the arena: {head['kind']}, {sizes}")])
-
-
-COMMANDS = (adapt, parameters)

@@ -108,6 +108,3 @@ def quantize(
         result = quantize_model(model, request, destination, progress)
         interrupts.close()
     output.result(quantized(result), quantizetable.quantize)
-
-
-COMMANDS = (quantize,)

@@ -351,6 +351,3 @@ def _training(console: Console, report: Values) -> None:
             )
         )
     facts(console, rows)
-
-
-COMMANDS = (train,)
