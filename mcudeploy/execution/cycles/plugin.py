@@ -92,7 +92,8 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="tmp-", dir=path.parent) as folder:
             made = Path(folder) / "plugin.so"
-            status, log = run_logged([compiler, *flags, "-o", str(made), str(source)], None, path.parent)
+            line = [compiler, *flags, "-I", str(HEADER.parent), "-o", str(made), str(source)]
+            status, log = run_logged(line, None, path.parent)
             if status:
                 raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
             made.rename(path)  # whole or not at all, even with concurrent compilers

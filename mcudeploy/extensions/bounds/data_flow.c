@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cycles/qemu_api.h"
+#include "qemu_api.h"
 
 EXPORT int qemu_plugin_version = QEMU_API;
 
