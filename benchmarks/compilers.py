@@ -23,6 +23,7 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import DeployError
+from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.planner.plan_options import Options
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
@@ -281,7 +282,8 @@ def models_in(paths: list[Path], limit: int) -> list[Path]:
 def build(model: Path, board: str, folder: Path) -> Path | None:
     try:
         options = Options(name="model", split=False)
-        building.build_models([model], load_board(board), options, folder, library_only=True)
+        request = BuildRequest([model], load_board(board), options, folder, library_only=True)
+        building.build_models(request)
     except DeployError as error:
         print(f"{model.stem} for {board}: {str(error).splitlines()[0]}", file=sys.stderr)
         return None

@@ -46,6 +46,8 @@ class Extension:
     `translations`: by "INT16" or "CUSTOM", and operator, functions that translate a .tflite operator.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
+    `proposals`: functions of a model, a board and options that return proposals to make the model fit.
+    `parts`: by name, the `LibraryPart`s that need nothing else.
     `commands`: texts of click commands and groups, which the command line has by their names.
     `options`: by command of the core, decorators that add options to it.
     `section`: a `ReportSection` of the reports of `build` and `run`.
@@ -65,6 +67,8 @@ class Extension:
     translations: str = ""
     integer_forms: str = ""
     ways_out: str = ""
+    proposals: str = ""
+    parts: str = ""
     commands: tuple[str, ...] = ()
     options: str = ""
     section: str = ""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from mcudeploy.boards.board import Board
 from mcudeploy.commands import build, checking, commands, tune
+from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import BuildRequest
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
 Report = Mapping[str, Any]
@@ -21,8 +26,19 @@ measure_model = _reporting(commands.measure_model)
 flash_board = _reporting(commands.flash_board)
 check_model = _reporting(checking.check_model)
 fit_model = _reporting(checking.fit_model)
-build_models = _reporting(build.build_models)
 init_project = _reporting(build.init_project)
+
+
+def build_models(
+    paths: Sequence[Path],
+    board: Board,
+    options: Options,
+    directory: Path,
+    progress: Progress = SILENT,
+    **asked: Any,
+) -> Report:
+    """The report of a library; `asked`: fields of `BuildRequest`."""
+    return as_json(build.build_models(BuildRequest(paths, board, options, directory, **asked), progress))
 
 
 def tune_model(*args: Any, **named: Any) -> tuple[Deployment, Report]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from mcudeploy.boards.board import Board
-from mcudeploy.codegen.library import write_library
+from mcudeploy.codegen.folder import write_folder
+from mcudeploy.codegen.library import library_files
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import DeployError
@@ -29,7 +30,7 @@ def generate(network: Network, board: Board, folder: Path, options: Options) -> 
     try:
         deployment = plan_model(network.path, board, replace(options, name=PREFIX))
         member = LibraryModel(deployment.program, deployment.plan, deployment.source)
-        write_library([member], PREFIX, folder, [], read=[network.path])
+        write_folder(folder, library_files([member], PREFIX), read=[network.path])
     except DeployError as error:
         raise NetworkRefusedError(str(error)) from error
     graph = deployment.plan.graph

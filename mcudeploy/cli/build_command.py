@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
@@ -20,7 +18,6 @@ from mcudeploy.cli.options import (
     model_argument,
     output_options,
     planning_options,
-    typed_arguments,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputFile, InputModel, NewFolder
@@ -28,10 +25,7 @@ from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
-    from mcudeploy.codegen.arenas import ArenaKind
-    from mcudeploy.codegen.exporters import Kind
     from mcudeploy.device.target import Target
-    from mcudeploy.extensions.audio.wake_word import WakeWord
     from mcudeploy.planner.plan_options import Options
 
 
@@ -61,12 +55,6 @@ if TYPE_CHECKING:
     "firmware is built.  [default: CMake and PlatformIO]",
 )
 @click.option(
-    "--manifest",
-    metavar="FILE.json",
-    type=InputFile(),
-    help="With --for esphome: ESPHome's description of the wake word.  [default: the .json beside the model]",
-)
-@click.option(
     "--arena",
     type=click.Choice(["own", "shared", "extern", "init"]),
     default="own",
@@ -79,19 +67,6 @@ if TYPE_CHECKING:
     default=False,
     help="Also write sbom.cdx.json: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
 )
-@click.option(
-    "--dossier",
-    metavar="DIR",
-    type=NewFolder(),
-    help="Also write the evidence for the library here: a page of what was checked, the plan, a second "
-    "checker that needs Python alone, hashes.",
-)
-@click.option(
-    "--bounds/--no-bounds",
-    default=False,
-    help="Also state the most instructions and cycles of a call over all inputs, in the header and in "
-    "NAME_bounds.md. They are counted in the emulator of a board with the same core.",
-)
 @added_options("build")
 @planning_options()
 @output_options
@@ -101,60 +76,18 @@ def build(
     board: Board,
     directory: Path,
     name: str | None,
-    verify: bool,
-    force: bool,
-    library_only: bool,
-    kind: Kind | None,
-    manifest: Path | None,
-    sbom: bool,
-    arena: ArenaKind,
-    dossier: Path | None,
-    bounds: bool,
     options: Options,
     output: Output,
+    **rest: Any,
 ) -> None:
     """Write a self-contained C library of one or several models, and the firmware that runs each."""
     from mcudeploy.commands import build as building
-    from mcudeploy.extensions.dossier.dossier import DossierWanted
+    from mcudeploy.execution.parts import BuildRequest
 
-    wanted = None if dossier is None else DossierWanted(dossier, typed_arguments())
-    wake_word = None
-    if kind == "esphome":
-        models, wake_word = _wake_word(models, manifest)
-    elif manifest is not None:
-        raise UsageError("--manifest describes a wake word for --for esphome")
+    request = BuildRequest(models, board, replace(options, name=name), directory, **rest)
     with output.progress() as progress:
-        options = replace(options, name=name)
-        built = building.build_models(
-            models,
-            board,
-            options,
-            directory,
-            verify=verify,
-            force=force,
-            library_only=library_only,
-            kind=kind,
-            sbom=sbom,
-            arena=arena,
-            wake_word=wake_word,
-            dossier=wanted,
-            bounds=bounds,
-            progress=progress,
-        )
+        built = building.build_models(request, progress)
     output.result(built, tables.build)
-
-
-def _wake_word(models: tuple[Path, ...], manifest: Path | None) -> tuple[tuple[Path, ...], WakeWord]:
-    """The model after ESPHome's front end, and the wake word that it hears."""
-    from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
-
-    if len(models) != 1:
-        raise UsageError(
-            f"--for esphome writes a component of one wake word, and there are {len(models)} models"
-        )
-    word = read_manifest(manifest or models[0].with_suffix(".json"))
-    folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
-    return (with_front_end(models[0], word, Path(folder)),), word
 
 
 @click.command()

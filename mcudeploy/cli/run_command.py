@@ -25,8 +25,11 @@ from mcudeploy.cli.sample_options import sample_options
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcudeploy.device.target import Target
     from mcudeploy.execution.counted import Timing
+    from mcudeploy.execution.parts import Analysis
     from mcudeploy.planner.plan_options import Options
     from mcudeploy.verify.preprocessing import Preprocessing
 
@@ -87,12 +90,6 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     default=False,
     help="Place 16 guard bytes after each arena and fail if the run overwrites them or the end of the stack.",
 )
-@click.option(
-    "--bounds/--no-bounds",
-    default=False,
-    help="Also show the most instructions and cycles of each operator over all inputs. They are counted in "
-    "the emulator of a board with the same core.",
-)
 @planning_options()
 @files_option
 @page_options
@@ -113,10 +110,10 @@ def run(
     reference: str,
     timing: Timing,
     guards: bool,
-    bounds: bool,
     options: Options,
     pages: Pages,
     output: Output,
+    analyses: Sequence[Analysis] = (),
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
     if labels is not None:
@@ -138,7 +135,7 @@ def run(
             classes=classes,
             timing=timing,
             micro=reference == "tflm",
-            bounds=bounds,
+            analyses=analyses,
             progress=progress,
         )
     if saved is not None:

@@ -14,12 +14,6 @@ from mcudeploy.codegen.library import c_files, finished, layout_files
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render, render_readme
 from mcudeploy.common.errors import UsageError
-from mcudeploy.extensions.audio.wake_word import (
-    PAUSE_ROWS,
-    WakeWord,
-    detector_files,
-    with_own_names,
-)
 
 Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "esphome", "rust"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -27,16 +21,54 @@ _RUST_TYPES = {"int8_t": "i8", "int32_t": "i32", "float": "f32"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """Folders of sources and of public headers, and the template of further files; `NAME` is the library."""
+class LibraryLayout:
+    """Folders of sources and of public headers, and the template of further files; `NAME` is the library.
 
+    `has_parameters`: whether its libraries have functions that replace parameters.
+    """
+
+    kind: Kind
     sources: str
     headers: str
     files: Mapping[str, str]
+    has_parameters: bool = True
+
+    def require(self, members: Sequence[LibraryModel]) -> None:
+        """Raise UsageError for programs of several cores or compute units, which the application would have
+        to run, and for replaceable parameters where they have no functions.
+        """
+        for member in members:
+            if member.program.lanes or ON_UNIT in member.program.kernels:
+                raise UsageError(
+                    f"libraries for {self.kind} are programs of one core: leave out --parallel and --assign, "
+                    "or --for"
+                )
+            if member.program.parameters and not self.has_parameters:
+                raise UsageError(
+                    f"--for {self.kind} has no functions for parameters: leave out --replaceable, or --for "
+                    f"{self.kind}"
+                )
+
+    def placed(self, members: Sequence[LibraryModel], name: str) -> dict[str, Content]:
+        """Return the sources of the library `name` by path."""
+        folders = {"src": self.sources.replace("NAME", name), "include": self.headers.replace("NAME", name)}
+        placed: dict[str, Content] = {}
+        for path, content in c_files(members).items():
+            folder, _, file = path.partition("/")
+            placed[f"{folders[folder]}/{file}"] = content
+        return placed
+
+    def rendered(self, name: str, values: Mapping[str, Any]) -> dict[str, Content]:
+        """Return the further files of the library `name` by path."""
+        return {
+            path.replace("NAME", name): render(f"exporters/{template}.j2", **values)
+            for path, template in self.files.items()
+        }
 
 
-_LAYOUTS: dict[Kind, _Layout] = {
-    "platformio": _Layout(
+_LAYOUTS: dict[Kind, LibraryLayout] = {
+    "platformio": LibraryLayout(
+        "platformio",
         "src",
         "include",
         {
@@ -45,7 +77,8 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "examples/selftest/src/main.c": "example.c",
         },
     ),
-    "arduino": _Layout(
+    "arduino": LibraryLayout(
+        "arduino",
         "src",
         "src",
         {
@@ -54,7 +87,8 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "examples/NAME_selftest/NAME_selftest.ino": "example.ino",
         },
     ),
-    "cmake": _Layout(
+    "cmake": LibraryLayout(
+        "cmake",
         "src",
         "include",
         {
@@ -63,7 +97,8 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "examples/selftest/main.c": "example.c",
         },
     ),
-    "zephyr": _Layout(
+    "zephyr": LibraryLayout(
+        "zephyr",
         "src",
         "include",
         {
@@ -76,7 +111,8 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "samples/selftest/src/main.c": "example.c",
         },
     ),
-    "esp-idf": _Layout(
+    "esp-idf": LibraryLayout(
+        "esp-idf",
         "src",
         "include",
         {
@@ -87,7 +123,8 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "examples/selftest/main/main.c": "example.c",
         },
     ),
-    "stm32cube": _Layout(
+    "stm32cube": LibraryLayout(
+        "stm32cube",
         "Src",
         "Inc",
         {
@@ -96,18 +133,8 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "Example/NAME_example.h": "example.h",
         },
     ),
-    "esphome": _Layout(
-        "components/NAME",
-        "components/NAME",
-        {
-            "example.yaml": "esphome_example.yaml",
-            "components/NAME/__init__.py": "esphome_init.py",
-            "components/NAME/automation.h": "esphome_automation.h",
-            "components/NAME/wake_word.h": "esphome_wake_word.h",
-            "components/NAME/wake_word.cpp": "esphome_wake_word.cpp",
-        },
-    ),
-    "rust": _Layout(
+    "rust": LibraryLayout(
+        "rust",
         "csrc",
         "csrc/include",
         {
@@ -116,6 +143,7 @@ _LAYOUTS: dict[Kind, _Layout] = {
             "src/lib.rs": "lib.rs",
             "examples/selftest.rs": "selftest.rs",
         },
+        has_parameters=False,
     ),
 }
 
@@ -137,57 +165,34 @@ class _Exported:
         return "".join(part.capitalize() for part in self.p.prefix.split("_")) + "Model"
 
 
-def export_files(
-    kind: Kind, members: Sequence[LibraryModel], name: str, board: Board, wake_word: WakeWord | None = None
-) -> dict[str, Content]:
-    """Return the library `name` by path; that of ESPHome detects `wake_word`.
-
-    Raises UsageError for programs of several cores or compute units: the application would have to run them.
-    """
-    for member in members:
-        if member.program.lanes or ON_UNIT in member.program.kernels:
-            raise UsageError(
-                f"libraries for {kind} are programs of one core: leave out --parallel and --assign, or --for"
-            )
+def export_files(kind: Kind, members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Content]:
+    """Return the library `name` by path. Raises UsageError for what the build system cannot have."""
+    layout = _LAYOUTS.get(kind)
+    if layout is None:
+        raise UsageError(
+            f"libraries for {kind} come from an extension: use the command line, with the extension installed"
+        )
+    layout.require(members)
     if kind == "rust" and any(member.program.arena != "own" for member in members):
         raise UsageError(
             "a crate owns its arenas: safe Rust could not keep two users of one apart; leave out --arena, or "
             "--for rust"
         )
-    if kind in ("rust", "esphome") and any(member.program.parameters for member in members):
-        raise UsageError(
-            f"--for {kind} has no functions for parameters: leave out --replaceable, or --for {kind}"
-        )
-    if (kind == "esphome") != (wake_word is not None):
-        raise UsageError("a library for esphome needs the manifest of a wake word, others have none")
-    layout = _LAYOUTS[kind]
-    folders = {
-        part: it.replace("NAME", name) for part, it in (("src", layout.sources), ("include", layout.headers))
-    }
-    found: dict[str, Content] = {}
-    for path, content in c_files(members).items():
-        folder, _, file = path.partition("/")
-        found[f"{folders[folder]}/{file}"] = content
-    sources = sorted(path.removeprefix(f"{folders['src']}/") for path in found if path.endswith(".c"))
+    files = layout.placed(members, name)
+    folder = f"{layout.sources.replace('NAME', name)}/"
     values = example_values(members, name, board) | {
         "kind": kind,
         "upper": name.upper(),
-        "toolchain": kind == "cmake" and not board.is_host,
-        "sources": sources,
+        "sources": sorted(path.removeprefix(folder) for path in files if path.endswith(".c")),
         "rust": _RUST_TYPES,
     }
-    files = dict(layout.files)
-    if wake_word is not None:
-        found = {path: _hidden_from_cpp(path, content, members) for path, content in found.items()}
-        found |= {f"{folders['src']}/{file}": text for file, text in detector_files().items()}
-        values |= {"word": wake_word, "rows": _rows(members, wake_word), "pause": PAUSE_ROWS}
-    found |= layout_files(members)
-    found["README.md"] = render_readme(name, members, kind, toolchain=values["toolchain"])
-    if values["toolchain"]:
-        files[f"cmake/{board.name}.cmake"] = "toolchain.cmake"
-    for path, template in files.items():
-        found[path.replace("NAME", name)] = render(f"exporters/{template}.j2", **values)
-    return finished(found if wake_word is None else with_own_names(found, name))
+    toolchain = kind == "cmake" and not board.is_host
+    files |= layout_files(members)
+    files["README.md"] = render_readme(name, members, kind, toolchain=toolchain)
+    files |= layout.rendered(name, values | {"toolchain": toolchain})
+    if toolchain:
+        files[f"cmake/{board.name}.cmake"] = render("exporters/toolchain.cmake.j2", **values)
+    return finished(files)
 
 
 def example_values(members: Sequence[LibraryModel], name: str, board: Board) -> dict[str, Any]:
@@ -198,22 +203,3 @@ def example_values(members: Sequence[LibraryModel], name: str, board: Board) -> 
         "members": [_Exported(it.program, it.selftest is not None) for it in members],
         "file_names": ", ".join(comment_text(it.source.file_name) for it in members),
     }
-
-
-def _rows(members: Sequence[LibraryModel], wake_word: WakeWord) -> int:
-    """Return the rows of a run. Raises UsageError for programs that the component cannot run."""
-    if len(members) != 1:
-        raise UsageError("--for esphome writes a component of one wake word")
-    (program,) = (member.program for member in members)
-    if program.streamed or program.arena != "own":
-        raise UsageError("--for esphome: leave out --stream-input and --arena")
-    return wake_word.rows_of(program)
-
-
-def _hidden_from_cpp(path: str, content: Content, members: Sequence[LibraryModel]) -> Content:
-    """Hide the headers of kernels from C++: ESPHome includes all headers of a component in one C++ file."""
-    name = path.rpartition("/")[2]
-    public = [f"{it.program.prefix}{end}.h" for it in members for end in ("", "_selftest")]
-    if isinstance(content, bytes) or not name.endswith(".h") or name in public:
-        return content
-    return f"#ifndef __cplusplus /* ESPHome includes every header of a component in C++ */\n{content}#endif\n"

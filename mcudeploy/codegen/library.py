@@ -1,12 +1,11 @@
-"""The folder that `build` writes: a self-contained C library of one or more models."""
+"""The files that `build` writes: a self-contained C library of one or more models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from mcudeploy.codegen.folder import Content, write_folder
+from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, RUN_CORES, START, kernel_files, source_index
 from mcudeploy.codegen.licences import foreign_text, licence_text, licensed
 from mcudeploy.codegen.render import LibraryModel, render_arena, render_model, render_package, render_selftest
@@ -24,30 +23,6 @@ _INTERFACES = {
     "mcud_ridge": ("mcud_head.h",),
 }
 """Headers by kernel that declare the application's functions: its sources include them."""
-
-
-def write_library(
-    members: Sequence[LibraryModel],
-    name: str,
-    directory: Path,
-    firmware: Sequence[Path],
-    *,
-    pages: Mapping[str, Content] = {},
-    sbom: bool = False,
-    read: Sequence[Path] = (),
-    force: bool = False,
-) -> list[Path]:
-    """Write the library `name` below `directory`, and the firmware of each model if there is any.
-
-    `pages`: further files by path. With `sbom` also write its bill of materials. Returns the files, in order.
-    Raises UsageError for foreign files, and for those in `read`, also with `force`. Raises OSError if one
-    cannot be written.
-    """
-    files = library_files(members, name) | dict(pages)
-    for elf, member in zip(firmware, members, strict=bool(firmware)):
-        board = member.plan.board.replace(":", "-")
-        files[f"firmware/{member.program.prefix}-{board}.elf"] = elf.read_bytes()
-    return write_folder(directory, with_sbom(files, members, name) if sbom else files, read=read, force=force)
 
 
 def with_sbom(files: Mapping[str, Content], members: Sequence[LibraryModel], name: str) -> dict[str, Content]:

@@ -43,11 +43,11 @@ from mcudeploy.codegen.texts import (
     ParameterText,
     TableText,
     TensorText,
+    TrainingText,
     WaitsText,
     symbol,
 )
 from mcudeploy.common.text import count_text
-from mcudeploy.extensions.training.training_text import TrainingText
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Hop
 from mcudeploy.ir.opdef import KernelCall

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -230,3 +231,17 @@ class LaneText:
     core: int
     count: int
     lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingText:
+    """Target, loss, prediction and optimizer in the C interface; `layers`: by the C name of each other state,
+    its nodes.
+    """
+
+    target: str
+    loss: str
+    prediction: str
+    optimizer: str
+    has_classes: bool
+    layers: Mapping[str, str]

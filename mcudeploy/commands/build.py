@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.trust import require_trusted
-from mcudeploy.codegen.arenas import ArenaKind, require_room, share_of, together, with_arenas
-from mcudeploy.codegen.exporters import Kind, export_files
+from mcudeploy.codegen.arenas import require_room, share_of, together, with_arenas
+from mcudeploy.codegen.exporters import export_files
 from mcudeploy.codegen.folder import (
     Content,
-    digests_of,
     require_no_links,
     require_ours,
     require_writable,
     write_folder,
 )
-from mcudeploy.codegen.library import with_sbom, write_library
+from mcudeploy.codegen.library import library_files, with_sbom
 from mcudeploy.codegen.model_names import model_name
-from mcudeploy.codegen.program import CallBounds, Program
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
 from mcudeploy.commands.commands import plan_model, verdict_on_host
@@ -29,17 +28,9 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import first_repeated
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
-from mcudeploy.extensions.audio.wake_word import WakeWord, require_free_name
-from mcudeploy.extensions.bounds.bounding import bounds_of
-from mcudeploy.extensions.bounds.bounds_report import bounds_page, bounds_report
-from mcudeploy.extensions.bounds.twin import require_twin
-from mcudeploy.extensions.dossier.dossier import SAMPLES as DOSSIER_SAMPLES
-from mcudeploy.extensions.dossier.dossier import DossierWanted, dossier_of
-from mcudeploy.extensions.dossier.dossier_page import dossier_page
-from mcudeploy.extensions.heads.heads import HeadWanted, require_head, with_head, with_head_stack
-from mcudeploy.extensions.training.training_text import StepBorders, StepNames, training_text
-from mcudeploy.ir.graph import Graph
+from mcudeploy.extension import added
 from mcudeploy.planner.parameter_layout import layout_text
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
@@ -49,142 +40,97 @@ from mcudeploy.toolchain.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, drawn_samples
 from mcudeploy.verify.verdict import Verdict, device_share
 
-_TRAINING_SAMPLES = 2
-"""Drawn samples for a training step: the second one begins with changed parameters; more could diverge."""
 
+def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
+    """Write one C library of all models into a folder, and firmware for each unless the request is bare.
 
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """How a model is built: verified on this computer, on `samples` drawn inputs (None: as many as usual);
-    `bare`: without firmware.
+    If the request says so, every program passes `require_verified` before anything is written.
+    Raises FitError if the board has no room for all models together, UsageError for files in the way, and
+    what the parts of the library raise.
     """
-
-    verify: bool
-    bare: bool
-    samples: int | None = None
-
-
-def build_models(
-    paths: Sequence[Path],
-    board: Board,
-    options: Options,
-    directory: Path,
-    *,
-    verify: bool = True,
-    force: bool = False,
-    library_only: bool = False,
-    kind: Kind | None = None,
-    sbom: bool = False,
-    arena: ArenaKind = "own",
-    wake_word: WakeWord | None = None,
-    dossier: DossierWanted | None = None,
-    bounds: bool = False,
-    head: HeadWanted | None = None,
-    step_names: StepNames | None = None,
-    progress: Progress = SILENT,
-) -> Built:
-    """Write one C library of all models into a folder, and firmware for each unless `library_only`.
-
-    `kind` is the build system of the library, without firmware; ESPHome's needs the `wake_word`. `sbom` adds
-    the bill of materials, `dossier` the papers of the library. `bounds` adds the most instructions and cycles
-    of a call to each header, and a page of them. `arena` names the owner of the arenas. `head`: a
-    classifier on the output of the only model. `step_names`: the only model is a training step, and its
-    library says what these are. With `verify`, every program passes `require_verified`, and
-    the head `require_head`, before anything is written. With `force`, files that mcudeploy did not write are
-    overwritten.
-    Raises FitError if the board has no room for all models together, and UsageError for files in the way.
-    """
-    _require_names(paths, options, wake_word)
-    if dossier is not None and options.replaceable:
-        raise UsageError("--dossier describes constants in flash that stay: leave out --replaceable")
-    if dossier is not None:
-        _require_dossier(
-            dossier, directory, (len(paths) == 1, verify, arena == "own" and kind is None), force
-        )
-    if not force:
+    board, options, directory = request.board, request.options, request.directory
+    _require_names(request.paths, options)
+    for part in request.parts:
+        part.require(request)
+    if not request.force:
         require_ours(directory, {})
     require_writable(directory)
-    bare = library_only or board.facts_only or kind is not None
-    if not bare:
+    if not request.bare:
         require_trusted(board)
-    if bounds:
-        require_twin(board)
-    samples = None if dossier is None else DOSSIER_SAMPLES
-    checks = Checks(verify, bare, samples if step_names is None else _TRAINING_SAMPLES)
-    built = [_built(path, board, options, checks, progress) for path in paths]
-    if bounds:
-        built = [_with_bounds(each, options.seed, progress) for each in built]
+    built = [built_model(path, request, progress) for path in request.paths]
     several = len(built) > 1
     name = model_name(None, directory.resolve().name) if several else built[0].made.prefix
     shares = [
         share_of(it.program, tables_bytes(it.plan, it.model.calls, it.board))
         for it in (each.made for each in built)
     ]
-    programs = with_arenas([each.program for each in built], arena, name)
+    programs = with_arenas([each.program for each in built], request.arena, name)
     if several:
-        require_room(shares, options.limited(board), arena)
-    if head is not None:
-        programs = [
-            with_head_stack(each.made, with_head(each.made, it, head))
-            for each, it in zip(built, programs, strict=True)
-        ]
-        if verify:
-            for each, it in zip(built, programs, strict=True):
-                require_head(each.made, it, options.seed, progress)
-        built = [_with_head_of(each, it) for each, it in zip(built, programs, strict=True)]
-    if step_names is not None:
-        programs = [
-            _with_training(each.made.plan.graph, it, step_names)
-            for each, it in zip(built, programs, strict=True)
-        ]
-    members = [_member(each, program, options) for program, each in zip(programs, built, strict=True)]
-    elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
-    pages = dict(_bounds_page(each) for each in built if each.bounds is not None)
-    read = [*paths, *filter(None, [options.plan_file])]
-    papers = None
-    if dossier is not None:
-        progress.stage("making the dossier")
-        papers = _papers(built[0], dossier, pages)
-        if not force:
-            require_ours(dossier.directory, papers)
+        require_room(shares, options.limited(board), request.arena)
+    built = [
+        _with_parts(replace(each, program=program), request, progress)
+        for each, program in zip(built, programs, strict=True)
+    ]
+    library = Library(name, built, [_member(each, options) for each in built], board, {})
+    for part in request.parts:
+        library = replace(library, pages={**library.pages, **part.files(library)})
+    folders = [it for part in request.parts if (it := part.folder(library, progress)) is not None]
+    if not request.force:
+        for folder in folders:
+            require_ours(folder.directory, folder.files)
+    read = [*request.paths, *filter(None, [options.plan_file])]
+    written = write_folder(directory, _files(library, request), read=read, force=request.force)
+    for folder in folders:
+        write_folder(folder.directory, folder.files, read=read, force=request.force)
+    return Built(written, built, request.arena, together(shares, request.arena), _facts(request.parts))
+
+
+def named_part(name: str) -> LibraryPart:
+    """Return the part of that name. Raises UsageError if no extension has it."""
+    known = {key: make for parts in added("parts") for key, make in parts.items()}
+    if name not in known:
+        raise UsageError(f"no extension adds {name} to libraries: there are {', '.join(known) or 'none'}")
+    made: LibraryPart = known[name]()
+    return made
+
+
+def _with_parts(built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
+    for part in request.parts:
+        built = part.completed(built, request, progress)
+    return built
+
+
+def _files(library: Library, request: BuildRequest) -> dict[str, Content]:
+    """Return the files of a library by path."""
+    members, kind = library.members, request.kind
     if kind is None:
-        files = write_library(members, name, directory, elves, pages=pages, sbom=sbom, read=read, force=force)
+        files = library_files(members, library.name)
     else:
-        content = export_files(kind, members, name, board, wake_word) | pages
-        content = with_sbom(content, members, name) if sbom else content
-        files = write_folder(directory, content, read=read, force=force)
-    if dossier is not None and papers is not None:
-        write_folder(dossier.directory, papers, read=read, force=force)
-    return Built(files, built, arena, together(shares, arena), None if dossier is None else dossier.directory)
+        exports = (part.exported(library, kind) for part in request.parts)
+        export = next((it for it in exports if it is not None), None)
+        files = dict(export or export_files(kind, members, library.name, request.board))
+    files |= library.pages
+    if not request.bare:
+        files |= {
+            f"firmware/{each.program.prefix}-{each.made.plan.board.replace(':', '-')}.elf": firmware
+            for each in library.models
+            if each.firmware is not None
+            for firmware in (each.firmware.elf.read_bytes(),)
+        }
+    return with_sbom(files, members, library.name) if request.sbom else files
 
 
-def _require_dossier(
-    wanted: DossierWanted, directory: Path, holds: tuple[bool, bool, bool], force: bool
-) -> None:
-    """Raise UsageError for a library that a dossier cannot describe, or for a folder of others."""
-    one_model, verify, plain_layout = holds
-    if not one_model:
-        raise UsageError("--dossier is about one model: build several without it")
-    if not verify:
-        raise UsageError("--dossier states what was verified: leave out --no-verify")
-    if not plain_layout:
-        raise UsageError("--dossier describes a library with its own arena: leave out --for and --arena")
-    inside, outside = (it.resolve() for it in (wanted.directory, directory))
-    if inside == outside or outside in inside.parents or inside in outside.parents:
-        raise UsageError(
-            f"--dossier {wanted.directory} and -o {directory} are in one another: name two folders"
-        )
-    if not force:
-        require_ours(wanted.directory, {})
-    require_writable(wanted.directory)
-
-
-def _papers(built: BuiltModel, wanted: DossierWanted, pages: Mapping[str, str]) -> dict[str, Content]:
-    """Return the files of a dossier by path. Raises what `dossier_of` raises."""
-    dossier = dossier_of(built, pages)
-    files = {**dossier.files, "index.html": dossier_page(dossier, wanted.command)}
-    sums = "".join(f"{digest}  {path}\n" for path, digest in digests_of(files).items())
-    return {**files, "SHA256SUMS": sums}
+def _facts(parts: Sequence[LibraryPart]) -> dict[str, Any]:
+    """Return what parts state about a library, and what its report says of those that it does not have."""
+    facts = {
+        key: value
+        for known in added("parts")
+        for kind in known.values()
+        for key, value in kind.absent.items()
+    }
+    for part in parts:
+        facts |= part.facts()
+    return facts
 
 
 def init_project(
@@ -210,8 +156,9 @@ def init_project(
         require_ours(library, {})
         require_ours(directory, {})
     require_writable(directory)
-    built = _built(path, board, options, Checks(verify=True, bare=True), progress)
-    member = _member(built, built.program, options)
+    request = BuildRequest([path], board, options, library, library_only=True)
+    built = built_model(path, request, progress)
+    member = _member(built, options)
     model = name + path.suffix.lower()
     files = starter_files(member, name, board, model, emulate=emulate)
     files[f"model/{model}"] = path.read_bytes()
@@ -221,17 +168,15 @@ def init_project(
     return Initialised(board, f"model/{model}", written, directory)
 
 
-def _member(built: BuiltModel, program: Program, options: Options) -> LibraryModel:
-    """Return a model of a library, with its program as the library has it."""
+def _member(built: BuiltModel, options: Options) -> LibraryModel:
+    """Return a model of a library."""
     made = built.made
     layout = layout_text(made.plan, made.model, options) if made.model.replaceable else None
-    return LibraryModel(program, made.plan, made.source, built.selftest, layout)
+    return LibraryModel(built.program, made.plan, made.source, built.selftest, layout)
 
 
-def _require_names(paths: Sequence[Path], options: Options, wake_word: WakeWord | None) -> None:
+def _require_names(paths: Sequence[Path], options: Options) -> None:
     """Raise UsageError for names that a library cannot have."""
-    if wake_word is not None:
-        require_free_name(model_name(options.name, paths[0].stem))
     if len(paths) == 1:
         return
     if (
@@ -252,12 +197,13 @@ def _require_names(paths: Sequence[Path], options: Options, wake_word: WakeWord 
         raise UsageError(f"two models would be called {twice} in C: rename the file of one")
 
 
-def _built(path: Path, board: Board, options: Options, checks: Checks, progress: Progress) -> BuiltModel:
-    """Build one model."""
-    verify, bare = checks.verify, checks.bare
+def built_model(path: Path, request: BuildRequest, progress: Progress) -> BuiltModel:
+    """Build one model, verified on the fewest samples that a part of the library wants."""
+    board, options, bare = request.board, request.options, request.bare
     made = plan_model(path, board, options, progress)
-    samples = drawn_samples(made.model.graph, options.seed, checks.samples)
-    verdict = require_verified(made, samples, progress) if verify else None
+    count = min((it.samples for it in request.parts if it.samples is not None), default=None)
+    samples = drawn_samples(made.model.graph, options.seed, count)
+    verdict = require_verified(made, samples, progress) if request.verify else None
     progress.stage(f"building {path.name} for {board.name}")
     firmware, unknown = _firmware_for_costs(made) if bare else (made.build(Target(board)), None)
     if firmware is not None:
@@ -268,43 +214,6 @@ def _built(path: Path, board: Board, options: Options, checks: Checks, progress:
     else:
         program = replace(made.program, stack_bytes=bound.library_bytes)
     return BuiltModel(made, program, verdict, firmware, _selftest(made, samples[0], verdict), unknown)
-
-
-def _with_head_of(built: BuiltModel, program: Program) -> BuiltModel:
-    """Return a model with the program that has a head, and the reason if that has no bound of the stack."""
-    unknown = built.stack_unknown
-    if program.stack_bytes is None and unknown is None:
-        unknown = "a function that the head calls has no bound"
-    return replace(built, program=program, stack_unknown=unknown)
-
-
-def _with_training(graph: Graph, program: Program, names: StepNames) -> Program:
-    """Return the program of a training step, which says what its target, loss and parameters are."""
-    borders = StepBorders(program.inputs, program.outputs, program.states)
-    return replace(program, training=training_text(graph, borders, names))
-
-
-def _with_bounds(built: BuiltModel, seed: int, progress: Progress) -> BuiltModel:
-    """Return a model with the bounds of its calls. Raises what `bounds_of` raises."""
-    made = built.made
-    progress.stage(f"counting the instructions of {made.model.path.name} for all inputs")
-    bounds = bounds_of(made, drawn_samples(made.model.graph, seed)[0])
-    calls = CallBounds(
-        bounds.run_instructions,
-        bounds.run_cycles,
-        bounds.step_instructions,
-        bounds.step_cycles,
-        bounds.compiler,
-        made.board.core,
-    )
-    return replace(built, program=replace(built.program, bounds=calls), bounds=bounds)
-
-
-def _bounds_page(built: BuiltModel) -> tuple[str, str]:
-    """Return name and text of the page that states the bounds of a model."""
-    assert built.bounds is not None
-    prefix = built.program.prefix
-    return f"{prefix}_bounds.md", bounds_page(prefix, bounds_report(built.bounds))
 
 
 def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import shlex
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ import numpy as np
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.codegen.model_names import model_name
 from mcudeploy.commands.window_verdict import require_full, window_outputs, window_verdict
-from mcudeploy.common.errors import BoardNotFoundError, FitError, Proposal, UsageError
+from mcudeploy.common.errors import BoardNotFoundError, FitError, UsageError
 from mcudeploy.common.files import path_name, write_file
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
@@ -31,10 +30,10 @@ from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing
 from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import Analysis
 from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
-from mcudeploy.extensions.bounds.bounding import bounds_of
-from mcudeploy.extensions.bounds.twin import require_twin
+from mcudeploy.extension import added
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.host_io import from_device
@@ -45,7 +44,6 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_or_recall, find_plans
 from mcudeploy.planner.search.kernels import alternatives
 from mcudeploy.planner.suggest import WaysOut
-from mcudeploy.planner.tape import footprint
 from mcudeploy.report import chart
 from mcudeploy.report.outputs import read_classes, require_classes
 from mcudeploy.toolchain.emulator import qemu_command
@@ -151,22 +149,8 @@ def with_ways_out(
         model = smallest_choice(model, board, options)
     proposals = WaysOut(model, board, options).proposals(list_boards())
     if options.plan_file is None:
-        proposals += _as_int8(model, board, options)
+        proposals += [it for propose in added("proposals") for it in propose(model, board, options)]
     return FitError(str(error), tuple(proposals))
-
-
-def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:
-    """Return the proposal to quantise a float model, if it would fit."""
-    from mcudeploy.extensions.quantization.outlook import as_int8  # noqa: PLC0415 (ONNX Runtime's quantiser loads slowly)
-
-    small = None if model.window is not None else as_int8(model)
-    plan = None if small is None else WaysOut(small, board, options).plan()
-    if small is None or plan is None:
-        return []
-    weights = footprint.weights_bytes(small.calls)
-    says = f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights:,} of weights"
-    command = f"mcudeploy quantize {shlex.quote(str(model.path))} --data SAMPLES -o int8.onnx"
-    return [Proposal(command, says)]
 
 
 def tell_notes(model: Model) -> None:
@@ -360,23 +344,22 @@ def run_model(
     classes: Path | None = None,
     timing: Timing = "instructions",
     micro: bool = False,
-    bounds: bool = False,
+    analyses: Sequence[Analysis] = (),
     progress: Progress = SILENT,
 ) -> VerifiedRun:
     """Build, flash, run and verify. A failed verification is no exception.
 
     `steps`: the number of runs, with the first inputs or drawn ones. `classes` contains the class names, one
-    per line. `micro`: outputs must also have the bits of TensorFlow Lite Micro. `bounds`: also count the most
-    instructions over all inputs. Raises ConfigError if the target does not support this `timing`, or no
-    emulated board has the core for `bounds`.
+    per line. `micro`: outputs must also have the bits of TensorFlow Lite Micro. `analyses` state further
+    facts about the program. Raises ConfigError if the target does not support this `timing`, or one of these.
     """
     if micro:
         require_micro(path, options)
     options = _counted(options, timing, target)
     if options.hop is not None and expected:
         raise UsageError("--expected is for whole windows: leave it out with --hop, the reference decides")
-    if bounds:
-        require_twin(target.board)
+    for analysis in analyses:
+        analysis.require(target.board)
     require_port(target)
     names = read_classes(classes) if classes is not None else ()
     if inputs or expected or names:  # wrong files are reported before the search
@@ -406,14 +389,13 @@ def run_model(
         reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
     measured = _measured(ran, timing, target, samples[0], progress)
-    facts = tally.facts()
+    given = tally.facts()
     stored = [sample.stored for sample in samples]
-    warnings = run_warnings(made.model.graph, facts, stored, results) if inputs else []
-    run = VerifiedRun(measured, verdict, names, inputs=facts, warnings=warnings)
-    if not bounds:
-        return run
-    progress.stage("counting instructions for all inputs")
-    return replace(run, bounds=bounds_of(ran.made, samples[0]))
+    warnings = run_warnings(made.model.graph, given, stored, results) if inputs else []
+    facts: dict[str, Any] = {}
+    for analysis in analyses:
+        facts |= analysis.facts(ran.made, samples[0], progress)
+    return VerifiedRun(measured, verdict, names, given, warnings, facts)
 
 
 def model_outputs(result: VerifiedRun) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.ir.plan import Split
 from mcudeploy.report import as_json
 from mcudeploy.report import html as pages
@@ -215,7 +216,7 @@ def build(
     Raises OutputsDifferError if the program is wrong.
     """
     kind = checked("kind", kind, Kind | None)
-    result = building.build_models(
+    request = BuildRequest(
         [model_file(Path(model))],
         board_of(board),
         options_of(choices),
@@ -224,8 +225,9 @@ def build(
         force=force,
         library_only=library_only,
         kind=kind,
-        bounds=bounds,
+        parts=[building.named_part("bounds")] if bounds else [],
     )
+    result = building.build_models(request)
     report = as_json(result)
     return BuildResult(tuple(result.files), report["verified"], report)
 

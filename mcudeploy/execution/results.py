@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mcudeploy.execution.deployment import Deployment
     from mcudeploy.execution.iterating import Iteration
     from mcudeploy.execution.running import Observation, Ran
-    from mcudeploy.extensions.bounds.program_bounds import ProgramBounds
     from mcudeploy.ir.plan import Plan
     from mcudeploy.planner.fit import Fit
     from mcudeploy.planner.model.model import Model
@@ -71,7 +70,7 @@ class Tuned:
 class BuiltModel:
     """A model that is ready to be written. `stack_unknown`: the reason if the stack has no bound.
 
-    `bounds`: those of instructions and cycles, if they were asked for.
+    `facts`: what parts of the library state about the model, by key of its report.
     """
 
     made: Deployment
@@ -80,20 +79,20 @@ class BuiltModel:
     firmware: Firmware | None
     selftest: SelfTest | None
     stack_unknown: str | None
-    bounds: ProgramBounds | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Built:
-    """A library that was written. `arenas`: bytes of all models together by memory; `dossier`: the folder of
-    its papers.
+    """A library that was written. `arenas`: bytes of all models together by memory; `facts`: what its parts
+    state, by key of its report.
     """
 
     files: Sequence[Path]
     models: Sequence[BuiltModel]
     arena: ArenaKind
     arenas: Mapping[str, int]
-    dossier: Path | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,14 +130,15 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerifiedRun:
-    """A run whose outputs were compared with the reference. `classes`: their names; `bounds`: if wanted.
+    """A run whose outputs were compared with the reference. `classes`: their names.
 
-    `inputs`: the values of the inputs that were given; `warnings`: faults of the data.
+    `inputs`: the values of the inputs that were given; `warnings`: faults of the data. `facts`: what analyses
+    state, by key of the report.
     """
 
     measured: Measured
     verdict: Verdict
     classes: tuple[str, ...] = ()
-    bounds: ProgramBounds | None = None
     inputs: Sequence[InputFacts] = ()
     warnings: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)

@@ -13,7 +13,17 @@ EXTENSIONS = (
         commands=("mcudeploy.extensions.audio.frontend_command:frontend",),
         options="mcudeploy.extensions.audio.frontend_command:OPTIONS",
     ),
-    Extension("bounds", section="mcudeploy.extensions.bounds.bounds_table:SECTION"),
+    Extension(
+        "bounds",
+        parts="mcudeploy.extensions.bounds.bounds_part:PARTS",
+        options="mcudeploy.extensions.bounds.bounds_options:OPTIONS",
+        section="mcudeploy.extensions.bounds.bounds_table:SECTION",
+    ),
+    Extension(
+        "dossier",
+        parts="mcudeploy.extensions.dossier.dossier_part:PARTS",
+        options="mcudeploy.extensions.dossier.dossier_options:OPTIONS",
+    ),
     Extension(
         "evaluation",
         commands=(
@@ -53,6 +63,7 @@ EXTENSIONS = (
     ),
     Extension(
         "quantization",
+        proposals="mcudeploy.extensions.quantization.outlook:proposals",
         commands=("mcudeploy.extensions.quantization.quantize_command:quantize",),
         functions=("mcudeploy.extensions.quantization.python_quantize:quantize",),
     ),

@@ -21,8 +21,6 @@ from mcudeploy.execution.results import (
     VerifiedRun,
 )
 from mcudeploy.execution.running import Ran
-from mcudeploy.extensions.bounds.bounds_report import bounds_report
-from mcudeploy.extensions.bounds.program_bounds import ProgramBounds
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, memories_of
@@ -210,12 +208,8 @@ def _(result: BuiltModel) -> JsonObject:
         "longest_step": fits.longest(made.plan, step),
         "selftest": result.selftest is not None,
         "stack_unknown": result.stack_unknown,
-        **_bounds(result.bounds),
+        **result.facts,
     }
-
-
-def _bounds(bounds: ProgramBounds | None) -> JsonObject:
-    return {} if bounds is None else {"bounds": bounds_report(bounds)}
 
 
 @report_of.register
@@ -225,7 +219,7 @@ def _(result: Built) -> JsonObject:
         "files": list(map(str, result.files)),
         "arena": result.arena,
         "library_arenas": result.arenas,
-        "dossier": None if result.dossier is None else str(result.dossier),
+        **result.facts,
     }
     return written | ({"models": models} if len(models) > 1 else models[0])
 
@@ -299,7 +293,7 @@ def _(result: VerifiedRun) -> JsonObject:
     listed = outputs(ran.made.plan.graph, judged, result.classes)
     judgement = verdict(ran.made, result.verdict)
     data = {"inputs": inputs(result.inputs), "outputs": listed, "warnings": list(result.warnings)}
-    return report_of(result.measured) | judgement | data | _bounds(result.bounds)
+    return report_of(result.measured) | judgement | data | dict(result.facts)
 
 
 def measurement(ran: Ran) -> JsonObject:

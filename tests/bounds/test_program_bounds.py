@@ -15,6 +15,7 @@ from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.execution.cycles.plugin import Counts, read_windows
 from mcudeploy.extensions.bounds import bounding
 from mcudeploy.extensions.bounds.bounding import CountedProgram, bounds_of
+from mcudeploy.extensions.bounds.bounds_part import BoundsPart
 from mcudeploy.extensions.bounds.program_bounds import Dependence
 from mcudeploy.extensions.bounds.twin import require_twin
 from mcudeploy.planner.plan_options import Options
@@ -66,7 +67,7 @@ def test_no_count_is_above_its_bound(convolutions: Path, board: str) -> None:
 
 def test_the_header_states_the_bounds(convolutions: Path, tmp_path: Path) -> None:
     board = load_board("stm32f411")  # mps2-an386 counts for it
-    report = reports.build_models([convolutions], board, QUICK, tmp_path, kind="cmake", bounds=True)
+    report = reports.build_models([convolutions], board, QUICK, tmp_path, kind="cmake", parts=[BoundsPart()])
     bounds = report["bounds"]
     header = (tmp_path / "include" / "tiny.h").read_text()
     macros = dict(re.findall(r"#define TINY_((?:RUN|STEP)_MAX_\w+) (\d+)u\n", header))
@@ -106,7 +107,9 @@ def test_boards_that_platformio_compiles_are_refused_for_their_compiler() -> Non
 
 def test_boards_without_an_emulated_twin_are_refused(convolutions: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"esp32c3 has a rv32imc: leave out --bounds, or .*mps2-an386"):
-        reports.build_models([convolutions], load_board("esp32c3"), QUICK, tmp_path / "out", bounds=True)
+        reports.build_models(
+            [convolutions], load_board("esp32c3"), QUICK, tmp_path / "out", parts=[BoundsPart()]
+        )
     assert not (tmp_path / "out").exists()
     assert require_twin(load_board("rp2040")).name == "mps2-an385"
     assert require_twin(load_board("stm32f405")).name == "stm32f405"

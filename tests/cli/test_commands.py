@@ -362,17 +362,17 @@ def test_an_overhead_says_if_the_unsplit_plan_keeps_a_flash_limit_too() -> None:
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     assert mcudeploy_command("build m.onnx --board tiny -o out --name detector").exit_code == 0
-    assert deploy.options("build_models").name == "detector"
+    assert deploy.calls["build_models"][0][0].options.name == "detector"
 
 
 def test_build_verifies_unless_told_not_to(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     text = mcudeploy_command("build m.onnx --board tiny -o out").stdout
-    assert deploy.calls["build_models"][1]["verify"] is True
+    assert deploy.calls["build_models"][0][0].verify is True
     assert "verified on this computer, for a drawn input: 2 output elements, 0 differ" in text
     deploy.answers["build_models"] = {name: it for name, it in BUILD.items() if name != "operator_checks"}
     deploy.answers["build_models"] |= {"verified": None}
     text = mcudeploy_command("build m.onnx --board tiny -o out --no-verify").stdout
-    assert deploy.calls["build_models"][1]["verify"] is False
+    assert deploy.calls["build_models"][0][0].verify is False
     assert "not verified: the program was not run (--no-verify)" in text
 
 

@@ -100,7 +100,7 @@ def test_lists_and_flags(
     assert args[1].emulate is True
     assert (named["inputs"], named["expected"]) == ([Path("x.npy")], [Path("x.npy"), Path("y.npy")])
     assert mcudeploy_command("build m.onnx --board tiny").exit_code == 0
-    assert deploy.calls["build_models"][0][3] == Path("out")
+    assert deploy.calls["build_models"][0][0].directory == Path("out")
 
 
 def test_one_string_stands_for_a_list_of_files(

@@ -14,11 +14,14 @@ from mcudeploy.cli.main import cli
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, together, with_arenas
 from mcudeploy.codegen.exporters import Kind
-from mcudeploy.codegen.library import write_library
+from mcudeploy.codegen.folder import write_folder
+from mcudeploy.codegen.library import library_files
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
+from mcudeploy.execution.parts import BuildRequest
+from mcudeploy.execution.results import BuiltModel
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.deploy.test_stateful import network, saved
@@ -184,25 +187,23 @@ def test_memories_are_given_one_by_one(models: list[Path], tmp_path: Path) -> No
     run(tmp_path / "out", (tmp_path / "out" / "examples" / "main.c").read_text())
 
 
+def _built(path: Path, options: Options) -> BuiltModel:
+    request = BuildRequest([path], BOARD, options, path.parent / "lib", library_only=True)
+    return building.built_model(path, request, SILENT)
+
+
 def test_a_stateful_model_has_an_arena_for_itself(models: list[Path], tmp_path: Path) -> None:
     """States outlive runs of the models that share an arena."""
-    found = [
-        building._built(path, BOARD, QUICK, building.Checks(verify=True, bare=True), SILENT)
-        for path in models
-    ]
+    found = [_built(path, QUICK) for path in models]
     stateful = replace(QUICK, stateful=True, name="net")
-    found.append(
-        building._built(
-            saved(network("GRU"), tmp_path), BOARD, stateful, building.Checks(verify=True, bare=True), SILENT
-        )
-    )
+    found.append(_built(saved(network("GRU"), tmp_path), stateful))
     programs = with_arenas([each.made.program for each in found], "shared", "lib")
     assert [program.arena for program in programs] == ["shared", "shared", "own"]
     members = [
         LibraryModel(program, each.made.plan, each.made.source, each.selftest)
         for program, each in zip(programs, found, strict=True)
     ]
-    write_library(members, "lib", tmp_path / "lib", [])
+    write_folder(tmp_path / "lib", library_files(members, "lib"))
     run(tmp_path / "lib", KEPT)
     with pytest.raises(UsageError, match="net keeps states between runs"):
         with_arenas(programs[1:], "shared", "lib")

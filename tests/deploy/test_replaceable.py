@@ -26,7 +26,7 @@ from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ConfigError, FitError, ModelError, ProtocolError, UsageError
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.extensions.dossier.dossier import DossierWanted
+from mcudeploy.extensions.dossier.dossier_part import DossierPart
 from mcudeploy.extensions.heads import parameter_exchange as api
 from mcudeploy.ir.parameter_blob import ParameterBlob
 from mcudeploy.ir.parameter_table import Parameter, ParameterTable
@@ -320,8 +320,8 @@ def test_names_and_kinds_of_operators_are_checked(model: Path, tmp_path: Path) -
     with pytest.raises(UsageError, match="cannot be combined with --assign"):
         plan_model(model, load_board("rp2040"), replace(BOTH, assign=("core1=conv_0",)))
     with pytest.raises(UsageError, match="leave out --replaceable"):
-        wanted = DossierWanted(tmp_path / "papers", ("mcudeploy", "build"))
-        reports.build_models([model], M4, BOTH, tmp_path / "lib", dossier=wanted)
+        wanted = DossierPart(tmp_path / "papers", ("mcudeploy", "build"))
+        reports.build_models([model], M4, BOTH, tmp_path / "lib", parts=[wanted])
     with pytest.raises(FitError, match=r"parameters need [\d,]+ bytes, sram .* [\d,]+ too many\. Name fewer"):
         wide = fully_connected(tmp_path / "wide.onnx", (1000, 300, 2), quantised=True)
         plan_model(wide, load_board("stm32f405"), replace(BOTH, replaceable=("conv_0",)))

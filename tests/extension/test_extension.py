@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 
 import onnx
@@ -17,12 +17,15 @@ import mcudeploy
 from mcudeploy import extension
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.commands.build import build_models, named_part
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 from mcudeploy.extension import Extension, added, added_by_domain, extensions
 from mcudeploy.extensions import installed
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report import as_json
 
 SHAPE = (1, 4)
 FOREIGN = ("references", "cases", "kernels", "costs", "home")
@@ -178,3 +181,39 @@ def test_a_command_that_stands_twice_is_one_error(tmp_path: Path) -> None:
     done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: an extension adds a second command fit: uninstall its package\n"
+
+
+class Notice(LibraryPart):
+    """A part with a file, a fact, and a limit of samples."""
+
+    samples = 3
+
+    def files(self, library: Library) -> Mapping[str, str]:
+        return {"NOTICE": f"{library.name} for {library.board.name}"}
+
+    def facts(self) -> Mapping[str, str]:
+        return {"notice": "NOTICE"}
+
+
+def test_a_part_adds_files_and_facts_to_a_library(tmp_path: Path) -> None:
+    model = model_of(tmp_path, helper.make_node("Add", ["x", "y"], ["z"], "add"), domain="org.example")
+    library = tmp_path / "library"
+    request = BuildRequest(
+        [model], load_board("host"), Options(time_limit=1), library, library_only=True, parts=[Notice()]
+    )
+    built = build_models(request)
+    assert (library / "NOTICE").read_text("utf-8") == "net for host"
+    assert as_json(built)["notice"] == "NOTICE" and as_json(built)["dossier"] is None
+    assert built.models[0].verdict is not None and len(built.models[0].verdict.host) == Notice.samples
+
+
+def test_without_extensions_a_plain_library_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "EXTENSIONS", ())
+    model = model_of(tmp_path, helper.make_node("Add", ["x", "y"], ["z"], "add"), domain="org.example")
+    request = BuildRequest([model], load_board("host"), Options(time_limit=1), tmp_path / "library")
+    files = as_json(build_models(request))["files"]
+    assert str(tmp_path / "library" / "include" / "net.h") in files
+    with pytest.raises(UsageError, match="no extension adds bounds to libraries: there are none"):
+        named_part("bounds")
+    with pytest.raises(UsageError, match="libraries for esphome come from an extension"):
+        build_models(replace(request, directory=tmp_path / "esphome", kind="esphome"))

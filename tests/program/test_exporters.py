@@ -26,6 +26,7 @@ from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT
+from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.planner.plan_options import Options
 
 BOARD = load_board("mps2-an386")
@@ -50,7 +51,9 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> list[LibraryModel]:
     found = []
     for path, streamed in ((int8, True), (floats, False)):
         options = Options(time_limit=1, stream_input=streamed)
-        built = building._built(path, BOARD, options, building.Checks(verify=True, bare=True), SILENT)
+        built = building.built_model(
+            path, BuildRequest([path], BOARD, options, folder, library_only=True), SILENT
+        )
         found.append(LibraryModel(built.made.program, built.made.plan, built.made.source, built.selftest))
     return found
 

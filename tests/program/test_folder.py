@@ -14,6 +14,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.folder import MANIFEST, require_ours, require_writable, write_folder
 from mcudeploy.commands import build
 from mcudeploy.common.errors import UsageError
+from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.planner.plan_options import Options
 
 FILES = {"src/a.c": "int a;\n", "include/a.h": "#pragma once\n", "firmware/a.elf": b"\x7fELF"}
@@ -67,9 +68,10 @@ def test_a_folder_that_cannot_be_made_is_known_before_a_build(
     require_writable(tmp_path / "new" / "library")
     assert not list(tmp_path.rglob("*"))
     (tmp_path / "file").write_text("")
-    monkeypatch.delattr(build, "_built")
+    monkeypatch.delattr(build, "built_model")
     with pytest.raises(NotADirectoryError, match="file/out"):
-        build.build_models([tmp_path / "m.onnx"], load_board("host"), Options(), tmp_path / "file" / "out")
+        paths = [tmp_path / "m.onnx"]
+        build.build_models(BuildRequest(paths, load_board("host"), Options(), tmp_path / "file" / "out"))
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -17,8 +17,9 @@ from fuzzing.wandering import BOARDS, wandering
 from graphs import recurrent, residual
 
 from mcudeploy.boards.board import Board, Unit, load_board
+from mcudeploy.codegen.folder import write_folder
 from mcudeploy.codegen.kernelfiles import kernel_files
-from mcudeploy.codegen.library import library_files, write_library
+from mcudeploy.codegen.library import library_files
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import LibraryModel, Source, render_firmware, render_model, render_package
 from mcudeploy.common.errors import UsageError
@@ -154,7 +155,7 @@ def test_generated_files_are_the_golden_ones(golden: str, request: pytest.Fixtur
 )
 def test_generated_c_compiles_without_a_warning(compiler: str, golden: str, tmp_path: Path) -> None:
     program, plan = PROGRAMS[golden]()
-    write_library([LibraryModel(program, plan, SOURCE)], program.prefix, tmp_path, [])
+    write_folder(tmp_path, library_files([LibraryModel(program, plan, SOURCE)], program.prefix))
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
     subprocess.run(
@@ -165,7 +166,7 @@ def test_generated_c_compiles_without_a_warning(compiler: str, golden: str, tmp_
 @pytest.mark.parametrize("functions", [(), TWO_UNITS])
 def test_library_folder_builds_with_cmake_and_runs(functions: tuple[Function, ...], tmp_path: Path) -> None:
     program, plan = planned(8, functions=functions)
-    write_library([LibraryModel(program, plan, SOURCE)], "residual", tmp_path, [])
+    write_folder(tmp_path, library_files([LibraryModel(program, plan, SOURCE)], "residual"))
     build = tmp_path / "build"
     subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
@@ -180,7 +181,7 @@ def test_libraries_with_other_types_do_not_link(offset_bits: int, tmp_path: Path
     archives = []
     for one in (program, replace(other, offset_bits=offset_bits)):
         folder = tmp_path / one.prefix
-        write_library([LibraryModel(one, plan, SOURCE)], one.prefix, folder, [])
+        write_folder(folder, library_files([LibraryModel(one, plan, SOURCE)], one.prefix))
         sources = sorted((folder / "src").glob("*.c"))
         flags = ["-std=c99", "-O2", "-I", folder / "include"]
         subprocess.run(["gcc", *flags, "-c", *sources], check=True, cwd=folder)
@@ -204,7 +205,7 @@ def test_shared_objects_with_other_types_do_not_mix_their_kernels(tmp_path: Path
     objects = []
     for one in (program, replace(other, offset_bits=32)):
         folder = tmp_path / one.prefix
-        write_library([LibraryModel(one, plan, SOURCE)], one.prefix, folder, [])
+        write_folder(folder, library_files([LibraryModel(one, plan, SOURCE)], one.prefix))
         objects.append(tmp_path / f"lib{one.prefix}.so")
         sources = sorted((folder / "src").glob("*.c"))
         flags = ["-std=c99", "-O2", "-fPIC", "-shared", "-I", folder / "include"]
@@ -263,7 +264,7 @@ def test_two_models_in_one_library_share_kernels_and_types(tmp_path: Path) -> No
         LibraryModel(first, plan, SOURCE),
         LibraryModel(second, other_plan, Source("other.onnx", "89abcdef")),
     ]
-    write_library(members, "both", tmp_path, [])
+    write_folder(tmp_path, library_files(members, "both"))
     assert "#define MCUD_OFFSET_BITS 32\n" in (tmp_path / "src" / "mcud_config.h").read_text()
     build = tmp_path / "build"
     subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
@@ -271,7 +272,7 @@ def test_two_models_in_one_library_share_kernels_and_types(tmp_path: Path) -> No
     alone = tmp_path / "alone"
     for member in members:
         name = member.program.prefix
-        write_library([member], name, alone / name, [])
+        write_folder(alone / name, library_files([member], name))
         sources = [*(alone / name / "src").glob("*.c"), alone / name / "examples" / "main.c"]
         flags = ["-std=c99", "-O2", "-ffp-contract=off", "-I", alone / name / "include"]
         subprocess.run(["gcc", *flags, *sources, "-lm", "-o", alone / "program"], check=True)

@@ -29,9 +29,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def built(model: Path, out: Path, kind: Kind | None = None, *, sbom: bool = False) -> dict[str, str]:
     options = Options(time_limit=1)
-    word = WakeWord("a word", 0.5, 2, hop=8) if kind == "esphome" else None
-    facts: dict[str, Any] = {"kind": kind, "sbom": sbom, "wake_word": word}
-    reports.build_models([model], BOARD, options, out, library_only=True, **facts)
+    parts = [WakeWord("a word", 0.5, 2, hop=8)] if kind == "esphome" else []
+    reports.build_models([model], BOARD, options, out, library_only=True, kind=kind, sbom=sbom, parts=parts)
     return {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
 
 

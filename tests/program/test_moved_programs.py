@@ -16,8 +16,9 @@ from test_golden import SOURCE, STRICT
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
+from mcudeploy.codegen.folder import write_folder
 from mcudeploy.codegen.kernelfiles import AWAIT, START, source_folders, source_index
-from mcudeploy.codegen.library import library_files, write_library
+from mcudeploy.codegen.library import library_files
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import LibraryModel, render_firmware
 from mcudeploy.common.resources import resource_dir
@@ -222,7 +223,7 @@ def test_records_are_shared_by_steps_that_the_moves_do_not_concern() -> None:
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
 def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
     plan = with_moves(planned(viewed(), GRAPHS["views"][1]), 0, alignment=HOST.offset_unit)
-    write_library([LibraryModel(program_of(plan), plan, SOURCE)], "moved", tmp_path, [])
+    write_folder(tmp_path, library_files([LibraryModel(program_of(plan), plan, SOURCE)], "moved"))
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
     assert "move_blocks.c" in {path.name for path in sources}

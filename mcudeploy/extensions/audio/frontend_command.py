@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from click import get_current_context
@@ -12,9 +12,12 @@ from click import get_current_context
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.options import Command, destination_option, files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import InputModel
+from mcudeploy.cli.parameter_types import InputFile, InputModel
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.planner.plan_options import Options
+
+if TYPE_CHECKING:
+    from mcudeploy.extensions.audio.wake_word import WakeWord
 
 
 def before_option(command: Command) -> Command:
@@ -35,6 +38,45 @@ def before_option(command: Command) -> Command:
         command(*args, **rest)
 
     return packed
+
+
+def _manifest_option(command: Command) -> Command:
+    """Add --manifest: with --for esphome a model gets ESPHome's front end, and its wake word is one of the
+    `parts`.
+    """
+
+    @click.option(
+        "--manifest",
+        metavar="FILE.json",
+        type=InputFile(),
+        help="With --for esphome: ESPHome's description of the wake word.  [default: the .json beside the "
+        "model]",
+    )
+    @functools.wraps(command)
+    def packed(*args: Any, manifest: Path | None, parts: tuple[Any, ...] = (), **rest: Any) -> None:
+        if rest["kind"] == "esphome":
+            rest["models"], word = _wake_word(rest["models"], manifest)
+            parts = (*parts, word)
+        elif manifest is not None:
+            raise UsageError("--manifest describes a wake word for --for esphome")
+        command(*args, parts=parts, **rest)
+
+    return packed
+
+
+def _wake_word(models: tuple[Path, ...], manifest: Path | None) -> tuple[tuple[Path, ...], WakeWord]:
+    """Return the model after ESPHome's front end, and the wake word that it hears."""
+    import tempfile
+
+    from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
+
+    if len(models) != 1:
+        raise UsageError(
+            f"--for esphome writes a component of one wake word, and there are {len(models)} models"
+        )
+    word = read_manifest(manifest or models[0].with_suffix(".json"))
+    folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
+    return (with_front_end(models[0], word, Path(folder)),), word
 
 
 def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
@@ -133,4 +175,7 @@ def frontend(
         context.exit(ModelError.exit_code)
 
 
-OPTIONS = dict.fromkeys(("build", "check", "measure", "plan", "run", "tune"), (before_option,))
+OPTIONS = {
+    **dict.fromkeys(("check", "measure", "plan", "run", "tune"), (before_option,)),
+    "build": (before_option, _manifest_option),
+}

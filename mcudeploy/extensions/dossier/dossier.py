@@ -22,18 +22,8 @@ from mcudeploy.planner.planfile import plan_text
 from mcudeploy.toolchain.firmware_build import compiler_version
 from mcudeploy.toolchain.tools import run_tool
 
-SAMPLES = 20
-"""Drawn inputs that a library with a dossier is verified on."""
 CHECKER = "check_plan.py"
 _CHECK_S = 600
-
-
-@dataclass(frozen=True, slots=True)
-class DossierWanted:
-    """The folder of a dossier, and the command line that it shows."""
-
-    directory: Path
-    command: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +42,7 @@ class Dossier:
     compiler: str
 
 
-def dossier_of(built: BuiltModel, pages: Mapping[str, str]) -> Dossier:
+def dossier_of(built: BuiltModel, pages: Mapping[str, Content]) -> Dossier:
     """Return the dossier of a built and verified model, whose plan has passed the second checker.
 
     `pages`: further files of the library, by name.

@@ -11,6 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.commands.build import build_models
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.heads.head_statistics import training_statistics
 from mcudeploy.extensions.heads.heads import HeadWanted, head_bytes, require_features
@@ -44,14 +45,8 @@ def build_adaptable(
         if statistics is not None:
             head = replace(head, statistics=training_statistics(part, options, statistics, progress))
         built = build_models(
-            [part],
-            board,
-            options,
-            directory,
-            force=force,
-            library_only=True,
-            head=head,
-            progress=progress,
+            BuildRequest([part], board, options, directory, force=force, library_only=True, parts=[head]),
+            progress,
         )
         text = built.models[0].program.head
         assert text is not None

@@ -19,6 +19,8 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
 from mcudeploy.device.transport import Transport, open_transport
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import BuildRequest, LibraryPart
+from mcudeploy.execution.results import BuiltModel
 from mcudeploy.extensions.heads.head_kinds import (
     EXAMPLES_PER_CLASS,
     HEADS,
@@ -49,10 +51,11 @@ _ONE_TO_ONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class HeadWanted:
-    """A head by the name of its kind. `examples`: those that it stores in total; None for 5 per class.
+class HeadWanted(LibraryPart):
+    """The head of a library by the name of its kind.
 
-    `statistics`: those of training, to which it moves the features of the device; None if it does not.
+    `examples`: those that it stores in total; None for 5 per class. `statistics`: those of training, to
+    which it moves the features of the device; None if it does not.
     """
 
     name: str
@@ -79,6 +82,18 @@ class HeadWanted:
         if not self.kind.stores:
             return 0
         return self.classes * EXAMPLES_PER_CLASS if self.examples is None else self.examples
+
+    def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
+        """Return a model with the head, verified if the library is. Raises what `with_head` raises, and
+        `require_head`.
+        """
+        made, unknown = built.made, built.stack_unknown
+        program = with_head_stack(made, with_head(made, built.program, self))
+        if request.verify:
+            require_head(made, program, request.options.seed, progress)
+        if program.stack_bytes is None and unknown is None:
+            unknown = "a function that the head calls has no bound"
+        return replace(built, program=program, stack_unknown=unknown)
 
 
 def require_features(graph: Graph) -> int:

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 
-from mcudeploy.common.errors import DeployError
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import DeployError, Proposal
 from mcudeploy.common.files import work_folder
 from mcudeploy.extensions.quantization.data import Sample
 from mcudeploy.extensions.quantization.float_model import read_float
 from mcudeploy.extensions.quantization.ort_quantizer import Calibration, insert, prepare
 from mcudeploy.ir.graph import DType
 from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.suggest import WaysOut
+from mcudeploy.planner.tape.footprint import weights_bytes
 
 _MOST_BYTES = 64 * 2**20
 """Limit of the model's size; a hint is not worth the time of larger ones."""
+
+
+def proposals(model: Model, board: Board, options: Options) -> Sequence[Proposal]:
+    """Return the proposal to quantise a float model, if it would fit."""
+    small = None if model.window is not None else as_int8(model)
+    plan = None if small is None else WaysOut(small, board, options).plan()
+    if small is None or plan is None:
+        return ()
+    says = (
+        f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights_bytes(small.calls):,} of "
+        "weights"
+    )
+    command = f"mcudeploy quantize {shlex.quote(str(model.path))} --data SAMPLES -o int8.onnx"
+    return (Proposal(command, says),)
 
 
 def as_int8(model: Model) -> Model | None:

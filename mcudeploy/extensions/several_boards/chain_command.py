@@ -61,7 +61,7 @@ def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) ->
     refused = {
         "--steps": others["steps"] is not None,
         f"--reference {others['reference']}": others["reference"] != "onnxruntime",
-        "--bounds": others["bounds"],
+        "--bounds": bool(others.get("analyses")),
         "--plan": options.plan_file is not None,
         "--stream-input": options.stream_input,
         "--stateful": options.stateful,

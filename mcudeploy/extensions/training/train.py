@@ -13,6 +13,7 @@ from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.extensions.training.forward import convolutions, parameter_name
 from mcudeploy.extensions.training.named_layers import labels_of
 from mcudeploy.extensions.training.recipe import Recipe, Update
@@ -68,16 +69,17 @@ def build_training(
     Raises what `build_models` raises.
     """
     with smallest_step(path, board, options, recipe, progress) as written:
-        options = written.options
         built = build_models(
-            [written.path],
-            board,
-            options,
-            directory,
-            force=force,
-            library_only=True,
-            step_names=_step_names(written, recipe),
-            progress=progress,
+            BuildRequest(
+                [written.path],
+                board,
+                written.options,
+                directory,
+                force=force,
+                library_only=True,
+                parts=[_step_names(written, recipe)],
+            ),
+            progress,
         )
         training = training_report(written, recipe)
         training["inference_steps"] = inference_steps(built.models[0].made.plan)

@@ -1,19 +1,24 @@
-"""Texts of the library of a training step: target, loss, and the layer of each parameter."""
+"""Texts of the library of a training step: its target, its loss, and the layer of each parameter."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from mcudeploy.codegen.ctext import comment_text
 from mcudeploy.codegen.header import BorderText, StateText
+from mcudeploy.codegen.texts import TrainingText
+from mcudeploy.common.progress import Progress
+from mcudeploy.execution.parts import BuildRequest, LibraryPart
+from mcudeploy.execution.results import BuiltModel
 from mcudeploy.ir.graph import Graph, GraphIO
 
 
 @dataclass(frozen=True, slots=True)
-class StepNames:
-    """Names in a training step: its input `target`, its output `loss`, its state `optimizer`, and the nodes
-    of the user's model.
+class StepNames(LibraryPart):
+    """Names in a training step, which its library explains: its input `target`, its output `loss`, its state
+    `optimizer`, and the nodes of the user's model.
 
     `nodes`: by parameter, or sum of its gradients, the nodes of its layer. `has_classes`: the target has a
     probability for each class.
@@ -25,19 +30,15 @@ class StepNames:
     has_classes: bool
     nodes: Mapping[str, tuple[str, ...]]
 
+    samples: ClassVar[int | None] = 2
+    """The second one begins with changed parameters; more could diverge."""
 
-@dataclass(frozen=True, slots=True)
-class TrainingText:
-    """Target, loss, prediction and optimizer in the C interface; `layers`: by the C name of each other state,
-    its nodes.
-    """
-
-    target: str
-    loss: str
-    prediction: str
-    optimizer: str
-    has_classes: bool
-    layers: Mapping[str, str]
+    def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
+        """Return the model of a training step with these texts. Raises what `training_text` raises."""
+        program = built.program
+        borders = StepBorders(program.inputs, program.outputs, program.states)
+        text = training_text(built.made.plan.graph, borders, self)
+        return replace(built, program=replace(program, training=text))
 
 
 @dataclass(frozen=True, slots=True)
