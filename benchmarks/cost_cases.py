@@ -12,7 +12,6 @@ from typing import Any, get_args
 
 import numpy as np
 from int16_cases import int16_cases
-from one_operator import one_operator
 from signal_cases import signal_cases
 from training_cases import (
     grouped_gradient_cases,
@@ -24,6 +23,7 @@ from training_cases import (
 
 from mcudeploy.extensions.learned.trees import LEAF, TreeSums
 from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.one_operator import one_operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.channel_rows import Conv2dToRows

@@ -3,12 +3,14 @@
 Counted are instructions, and modelled cycles if there is a model of the core.
 
     python benchmarks/cost_table.py [--core cortex-m4 ...] [--kernel dwconv2d_s8 ...]
+    python benchmarks/cost_table.py --extension FILE.py [--core cortex-m4 ...]
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
 
 Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
 edges. Per variant, the fit finds non-negative costs of its loops (`mcudeploy.cost.estimate.counts_of`) with
 the least sum of relative errors (a linear program). Writes mcudeploy/cost/tables/<core>.csv, with `--kernel`
-only the lines of these kernels.
+only the lines of these kernels. With `--extension` the cases and the kernels are those of a trusted file, and
+the tables go into its folder `costs`.
 `--check` prints predicted beside measured instructions.
 """
 
@@ -19,7 +21,7 @@ import csv
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -41,6 +43,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.execution.cycles.plugin import plugin_arguments, read_windows
 from mcudeploy.execution.cycles.profile import CORES, core_of, profile
+from mcudeploy.extension import added, extension_files, extensions, foreign_kernels
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts
@@ -86,7 +89,17 @@ def board_of(core: str) -> Board:
     return board.model_copy(update={"core": core, "cpu_flags": flags[core]})
 
 
-def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample]]:
+def own_cases(dtype: DType) -> Iterator[Graph]:
+    """Yield the cases of extensions whose results are of this type, or for int8 of any but float32."""
+    for cases_of in added("cases"):
+        for graph in cases_of():
+            if (graph.tensors["y"].dtype is DType.FLOAT32) == (dtype is DType.FLOAT32):
+                yield graph
+
+
+def samples(
+    board: Board, chosen: Collection[str] = (), graphs: Callable[[DType], Iterator[Graph]] = cases
+) -> dict[str, list[Sample]]:
     """Return loop counts and times of every variant in each case; only `chosen` kernels, if there are any."""
     target = Target(board, emulate=True)
     firmware = build_bench(target)
@@ -96,11 +109,11 @@ def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample
         with open_device(target, firmware, emulator_arguments=counted) as device:
             kernels = KernelTable.of(device.session, kernels_for(board.isa))
             timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
-            for graph in cases(DType.INT8):
+            for graph in graphs(DType.INT8):
                 timed += times(graph, timer, board, chosen)
             floats = RandomFloats.of(device.session)
             timer = TileTimer(device.session, kernels, flash=floats.constants)
-            for graph in cases(DType.FLOAT32):
+            for graph in graphs(DType.FLOAT32):
                 timed += times(graph, timer, board, chosen, floats)
         if counted:
             windows = calls_of_kernels(target, firmware, Path(folder) / "counts")
@@ -206,12 +219,14 @@ def fit(found: Sequence[tuple[Counts, float]]) -> dict[str, float]:
     return {name: float(f"{cost.solution_value():.4g}") for name, cost in costs.items()}
 
 
-def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
+def write_table(core: str, chosen: Collection[str], foreign: Path | None = None) -> list[tuple[object, ...]]:
     """Fit and write the table of a core, or the lines of `chosen` kernels; return rows of a report on the
     fit.
+
+    `foreign`: the folder of the tables of an extension, whose cases are measured.
     """
-    found = samples(board_of(core), chosen)
-    path = COSTS / f"{core}.csv"
+    found = samples(board_of(core), chosen, own_cases if foreign else cases)
+    path = (foreign or COSTS) / f"{core}.csv"
     wanted = set(kernels_for(board_of(core).isa)) & set(chosen or all_kernels())
     missing = wanted - {"feed"} - {variant.partition(":")[0] for variant in found}
     if missing:
@@ -219,7 +234,7 @@ def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
     units: tuple[Unit, ...] = ("instructions", "cycles") if core in CORES else ("instructions",)
     tables, report = list[dict[str, dict[str, float]]](), list[tuple[object, ...]]()
     for unit in units:
-        known = read_costs(path, unit) if chosen else {}
+        known = read_costs(path, unit) if chosen and foreign is None else {}
         table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
         for variant in sorted(found):
             measured = [(counts, spent[unit]) for counts, spent in found[variant]]
@@ -280,6 +295,7 @@ def main() -> int:
     )
     parser.add_argument("--core", action="append", choices=list(BOARDS))
     parser.add_argument("--kernel", action="append", default=[])
+    parser.add_argument("--extension", type=Path, help="measure the kernels of this file by its cases")
     parser.add_argument("--check", type=Path, nargs="+", default=[])
     parser.add_argument("--board", action="append", default=[])
     parser.add_argument("--stream-input", action="store_true", help="check split plans, fed in parts")
@@ -295,11 +311,19 @@ def main() -> int:
                 ),
             )
             return 0
-        for core in options.core or BOARDS:
-            print(f"\n## {core}\n")
-            print_table(
-                ["variant", "unit", "tiles", "median error %", "worst %"], write_table(core, options.kernel)
-            )
+        with extension_files(*filter(None, [options.extension])):
+            chosen, folder = options.kernel, None
+            if options.extension:
+                *_, extension = extensions()
+                if not (extension.cases and extension.costs):
+                    parser.error(f"{options.extension} states no cases, or no folder of costs")
+                chosen, folder = options.kernel or sorted(foreign_kernels()), Path(extension.costs)
+            for core in options.core or BOARDS:
+                print(f"\n## {core}\n")
+                print_table(
+                    ["variant", "unit", "tiles", "median error %", "worst %"],
+                    write_table(core, chosen, folder),
+                )
     except DeployError as error:
         print(error, file=sys.stderr)
         return 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from one_operator import mixed_operator
 
 from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16
 from mcudeploy.extensions.int16.int16 import (
@@ -24,6 +23,7 @@ from mcudeploy.extensions.int16.lut_int16 import LutInt16, interpolated_function
 from mcudeploy.extensions.int16.matmul_int16 import MatMulInt16
 from mcudeploy.extensions.int16.resize_int16 import ResizedInt16, ResizeInt16
 from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.one_operator import mixed_operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.pool.pool import PoolInt16
 from mcudeploy.ops.scalar.integer import IntegerBinary

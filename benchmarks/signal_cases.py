@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from one_operator import mixed_operator
 
 from mcudeploy.extensions.audio.filter_bank import (
     FilterBankLog,
@@ -26,6 +25,7 @@ from mcudeploy.extensions.audio.signal import (
     SignalWindow,
 )
 from mcudeploy.ir.graph import DType, Graph
+from mcudeploy.ir.one_operator import mixed_operator
 from mcudeploy.ops.move.cast import Cast
 
 _SHORT, _WORD, _FLOAT = DType.INT16, DType.INT32, DType.FLOAT32

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import get_args
 
 import numpy as np
-from one_operator import mixed_operator, one_operator
 
 from mcudeploy.extensions.training.training import (
     ClipGradient,
@@ -34,6 +33,7 @@ from mcudeploy.extensions.training.training_updates import (
     Conv2dWeightUpdate,
 )
 from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.one_operator import mixed_operator, one_operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.image.resize import resize_samples

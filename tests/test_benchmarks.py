@@ -28,7 +28,6 @@ PARTS = {
     "fleet_boards",
     "generated",
     "int16_cases",
-    "one_operator",
     "signal_cases",
     "training_cases",
 }

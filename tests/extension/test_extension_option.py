@@ -59,7 +59,7 @@ def test_commands_that_read_models_take_it(name: str) -> None:
 def test_doctor_lists_extensions_with_what_they_add(invoke: Invoke, spectral: Path) -> None:
     found = rows(invoke(f"doctor --board host --json {_TRUSTING}"))
     assert found["extension audio"]["found"] == "built-in: rules, lowerings, translations, commands, options"
-    additions = "lowerings, references, layouts, kernels, costs"
+    additions = "lowerings, references, layouts, cases, kernels, costs"
     assert found["extension spectral"]["found"] == f"{spectral / 'spectral.py'}: {additions}"
     assert found["extension spectral"]["ok"] and "extensions together" not in found
 

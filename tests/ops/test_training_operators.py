@@ -35,8 +35,9 @@ from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.requantize import dequantize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from one_operator import one_operator
 from training_cases import constant_gradients, training_cases
+
+from mcudeploy.ir.one_operator import one_operator
 
 Array = NDArray[np.float64]
 UPDATES = (

@@ -17,8 +17,9 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from one_operator import mixed_operator, one_operator
 from training_cases import pool_gradient_cases
+
+from mcudeploy.ir.one_operator import mixed_operator, one_operator
 
 Array = NDArray[Any]
 CASES = list(pool_gradient_cases())

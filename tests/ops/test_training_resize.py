@@ -17,8 +17,9 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.image.resize import ResizeSamples, resize_samples
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from one_operator import one_operator
 from training_cases import resize_gradient_cases
+
+from mcudeploy.ir.one_operator import one_operator
 
 CASES = list(resize_gradient_cases())
 

@@ -23,7 +23,7 @@ from mcudeploy.extensions.training.training_unary import (
 from mcudeploy.ir.graph import DType, Shape
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from one_operator import mixed_operator, one_operator
+from mcudeploy.ir.one_operator import mixed_operator, one_operator
 
 Array = NDArray[Any]
 SHAPE = (5, 3, 7)

@@ -1,4 +1,4 @@
-"""Graphs of one operator, as the costs of kernels are measured."""
+"""Graphs of one operator, such as the cases that the costs of kernels are measured with."""
 
 from __future__ import annotations
 
