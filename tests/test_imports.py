@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -67,6 +68,39 @@ NAMED_IN_TYPES = {
     ),
 }
 """Modules that import another one for its types alone, which imports them. No module joins them."""
+
+
+KNOW_FAMILIES = {"planner.model.channels", "planner.place.sharing"}
+"""Modules of the core that ask for classes: of vectors that become rows, and of copies that it adds."""
+
+
+def asked_classes(path: Path) -> set[str]:
+    """The classes that a file asks for by isinstance or a pattern."""
+    found: list[ast.AST] = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            found += ast.walk(node.args[1])
+        elif isinstance(node, ast.MatchClass):
+            found.append(node.cls)
+    return {node.id for node in found if isinstance(node, ast.Name)}
+
+
+def test_operators_answer_for_themselves() -> None:
+    declared = re.compile(r"^class (\w+)\(.*\n(?:(?!class ).*\n)*?    kind: ClassVar", re.MULTILINE)
+    families = {
+        name
+        for module, path in MODULES.items()
+        if module.startswith(("mcudeploy.ops.", "mcudeploy.extensions."))
+        for name in declared.findall(path.read_text("utf-8"))
+    }
+    assert {"Conv2d", "Reshape", "Unary"} <= families
+    above = ("mcudeploy.ops.", "mcudeploy.frontend.lower.", "mcudeploy.extensions.")
+    asking = {
+        module.removeprefix("mcudeploy.")
+        for module, path in MODULES.items()
+        if not module.startswith(above) and asked_classes(path) & families
+    }
+    assert asking == KNOW_FAMILIES
 
 
 def test_modules_have_no_cycle() -> None:

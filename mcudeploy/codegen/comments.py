@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +12,6 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Entry, Run, Transfer, Wait
-from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.matrix.recurrent import Recurrent
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
-from mcudeploy.ops.reduce.reduce import Reduce
-from mcudeploy.ops.scalar.elementwise import Binary
-from mcudeploy.ops.scalar.integer import IntegerBinary
-from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.tape.tape import Tape
 
 _CODES_PER_LINE = 6
@@ -42,45 +34,13 @@ def shape_text(tensor: Tensor) -> str:
 
 def operator_text(graph: Graph, operator: Operator) -> str:
     """An operator as a comment names it: "conv_1, depthwise 3x3, [48][48][8] -> [48][48][8]"."""
-    shapes = [shape_text(tensor) for tensor in graph.input_tensors(operator)]
+    sources = graph.input_tensors(operator)
+    label = operator.op.label(tuple(tensor.shape for tensor in sources))
+    shapes = [shape_text(tensor) for tensor in sources]
     if len(shapes) > _INPUTS_SHOWN:
         shapes = [*shapes[:_INPUTS_SHOWN], f"{len(shapes) - _INPUTS_SHOWN} more"]
     ends = [", ".join(shapes)] * bool(shapes) + [shape_text(graph.tensors[operator.output])]
-    return f"{operator.name}, {_kind(graph, operator)}, {' -> '.join(ends)}"
-
-
-def _kind(graph: Graph, operator: Operator) -> str:
-    match operator.op:
-        case Conv2d(groups=groups) as conv:
-            channels = graph.tensors[operator.inputs[0]].shape[2]
-            kind = "depthwise" if groups == channels > 1 else f"conv in {groups} groups"
-            kind = "conv" if groups == 1 else kind
-            return f"{kind} {_pair(conv.kernel_shape)}{_stride(conv.stride)}"
-        case MaxPool(kernel_shape=window, stride=stride) | AveragePool(kernel_shape=window, stride=stride):
-            return f"{_words(operator.op.kind)} {_pair(window)}{_stride(stride)}"
-        case Conv2dByRows(kernel_shape=window):
-            return f"conv {_pair(window)} by rows"
-        case Binary(function=name) | IntegerBinary(function=name) | Unary(function=name):
-            return name
-        case Reduce(function=name):
-            return f"reduce {name}"
-        case Recurrent(cell=name):
-            return name
-        case other:
-            return _words(other.kind)
-
-
-def _words(kind: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()
-
-
-def _pair(sizes: tuple[int, int]) -> str:
-    return f"{sizes[0]}x{sizes[1]}"
-
-
-def _stride(stride: tuple[int, int]) -> str:
-    rows, cols = stride
-    return "" if rows == cols == 1 else f" stride {rows if rows == cols else _pair(stride)}"
+    return f"{operator.name}, {label}, {' -> '.join(ends)}"
 
 
 def schedule_runs(tape: Tape, records: Sequence[OperatorText]) -> list[ScheduleRun]:

@@ -7,6 +7,7 @@ multiply-accumulates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -226,6 +227,24 @@ class KernelCall:
         )
 
 
+RoundingErrors = float | NDArray[np.float64]
+"""The largest effect of rounded constants on results in LSB: of all, or by channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPart:
+    """Some rows of an operator's output, and the rows of its first input, of shape `source`, that they read.
+
+    `above`, `below`: the rows of padding before and after these.
+    """
+
+    rows: Interval
+    reads: Interval
+    above: int
+    below: int
+    source: Shape
+
+
 class OperatorDef(Protocol):
     """An operator family: a frozen dataclass of attributes with these methods."""
 
@@ -238,6 +257,8 @@ class OperatorDef(Protocol):
     """The constants that are only compared, and may therefore be infinite."""
     accepts: ClassVar[frozenset[DType]]
     """The types of integers that inputs and output may have, beside int8."""
+    takes_rows: ClassVar[bool]
+    """Whether `on_rows` restricts it to some rows of its output."""
 
     @property
     def stem(self) -> str:
@@ -250,6 +271,28 @@ class OperatorDef(Protocol):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the C kernel, with its constants packed in the kernel's layout."""
+        ...
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """Return what a comment calls it, for inputs of these shapes."""
+        ...
+
+    def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
+        """Return why it cannot be restricted to some of its `rows`, for inputs of these shapes, or None."""
+        ...
+
+    def on_rows(self, part: RowsPart) -> OperatorDef:
+        """Return the operator that computes these rows of the output from these rows of the first input."""
+        ...
+
+    def rounding_error(
+        self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
+    ) -> RoundingErrors:
+        """Return the largest effect of its rounded constants on its results."""
+        ...
+
+    def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
+        """Return the number of rows that its first input indexes, None if it indexes none."""
         ...
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
@@ -282,12 +325,14 @@ class PlainOperator:
     """
 
     __slots__ = ()
+    kind: ClassVar[str]
     is_view: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
     compared: ClassVar[tuple[str, ...]] = ()
     overwritten: ClassVar[tuple[int, ...]] = ()
     """The inputs whose memory the output takes, unless shapes and types decide; see `overwrites`."""
     accepts: ClassVar[frozenset[DType]] = frozenset()
+    takes_rows: ClassVar[bool] = False
     named: ClassVar[str] = ""
     """The stem, unless attributes decide."""
 
@@ -295,6 +340,28 @@ class PlainOperator:
     def stem(self) -> str:
         """Return `named`."""
         return self.named
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """The words of the family's name."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.kind).lower()
+
+    def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
+        """Its rows are computed apart."""
+        return None
+
+    def on_rows(self, part: RowsPart) -> OperatorDef:
+        """Itself: its definition does not state rows."""
+        return self  # type: ignore[return-value]  # a family, which has loops and kernel
+
+    def rounding_error(
+        self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
+    ) -> RoundingErrors:
+        """Its constants are not rounded."""
+        return 0.0
+
+    def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
+        """It indexes none."""
+        return None
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return `overwritten`."""

@@ -12,7 +12,6 @@ only concatenated after they were rounded are ties where they were before.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,13 +22,9 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.expose import Rounded
-from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.graph import DType, Graph, Tensor
 from mcudeploy.ir.plan import Entry, Plan, Run, Step
-from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.host_io import to_device
-from mcudeploy.ops.reduce.reduce import Reduce
-from mcudeploy.ops.requantize import mean_multiplier, quantization_of
-from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.locations import BlockTable, Locations
 from mcudeploy.verify.difference import Difference, difference, least_tolerance, operator_stands
@@ -162,34 +157,13 @@ def stored_ties(
         tensor = graph.tensors[border.tensor]
         window = np.full(tensor.elements, TIE_LSB)
         if border.tensor in makers:
-            window += np.resize(_rounding(graph, makers[border.tensor]), tensor.elements)
+            maker = makers[border.tensor]
+            error = maker.op.rounding_error(maker, graph.input_tensors(maker), tensor)
+            window += np.resize(error, tensor.elements)
         with np.errstate(invalid="ignore"):  # infinity is no tie
             gap = np.abs(steps - np.floor(steps) - 0.5)
             ties[name] = (border.stored(gap) < window).reshape(tensor.shape)
     return ties
-
-
-def _rounding(graph: Graph, operator: Operator) -> Array:
-    """Largest effect of rounded constants on a result of an operator, in LSB, by channel; 0 for most."""
-    inputs, result = graph.input_tensors(operator), graph.tensors[operator.output]
-    if isinstance(operator.op, Binary):
-        if operator.op.function == "mul" and operator.op.rounding == "tflite":
-            return np.full(1, operator.op.product_unit(inputs, result))
-        return np.full(1, operator.op.sum_rounding(inputs, result))
-    if isinstance(operator.op, Reduce) and operator.op.rounding == "tflite":
-        count = math.prod(inputs[0].shape[axis] for axis in operator.op.axes)
-        scale = quantization_of(inputs[0]).scale / quantization_of(result).scale
-        return np.full(1, 2.0 ** min(mean_multiplier(scale, count)[1], 0) / 2)
-    rounding: Array | None = operator.constants.get("bias_rounding")
-    if isinstance(operator.op, Conv2d) and operator.op.rounding == "tflite":
-        rounding = np.ones(1) if rounding is None else 1.0 + rounding
-    if rounding is None:
-        return np.zeros(1)
-    source, output = (graph.tensors[name].quantization for name in (operator.inputs[0], operator.output))
-    if source is None or output is None:
-        raise ValueError(f"{operator.name} rounds its bias without being quantised")
-    units = operator.constants["weight_scale"].astype(np.float64) * source.scale / output.scale
-    return np.asarray(rounding * units, np.float64)
 
 
 def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:

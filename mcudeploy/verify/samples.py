@@ -14,7 +14,6 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO
 from mcudeploy.ops.host_io import from_device, to_device
-from mcudeploy.ops.move.gather import GatherRows
 from mcudeploy.ops.requantize import dequantize
 from mcudeploy.verify.preprocessing import AS_USUAL, OnReal, Preprocessing, Wanted, read_values
 
@@ -204,9 +203,9 @@ def _tables_rows(graph: Graph, tensor: str, through: Container[str] | None = Non
     for operator in graph.operators:
         if tensor not in operator.inputs:
             continue
-        if isinstance(operator.op, GatherRows) and tensor == operator.inputs[0]:
-            table = operator.constants.get("table")
-            found.append(graph.tensors[operator.inputs[1]].shape[0] if table is None else len(table))
+        rows = operator.op.indexed_rows(operator, graph.input_tensors(operator))
+        if rows is not None and tensor == operator.inputs[0]:
+            found.append(rows)
             continue
         passes = through is None or operator.op.kind in through
         if passes and graph.tensors[operator.output].dtype is DType.INT32:

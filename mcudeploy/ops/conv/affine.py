@@ -53,6 +53,7 @@ class Affine(ElementwiseOperator):
     """
 
     kind: ClassVar[str] = "Affine"
+    takes_rows: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     low: float = -inf

@@ -7,9 +7,9 @@ from math import inf
 from typing import ClassVar
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator, RoundingErrors
 from mcudeploy.ops.common import reduced_axis
-from mcudeploy.ops.conv.conv_constants import Results
+from mcudeploy.ops.conv.conv_constants import Results, bias_error
 from mcudeploy.ops.conv.conv_kernels import to_rows_kernel
 
 
@@ -27,6 +27,12 @@ class Conv2dToRows(PlainOperator):
     channels: int
     low: float = -inf
     high: float = inf
+
+    def rounding_error(
+        self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
+    ) -> RoundingErrors:
+        """That of the bias."""
+        return bias_error(operator, inputs[0], output)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (1, 1, C), which every row reads whole. Raises ValueError for an input of more pixels."""

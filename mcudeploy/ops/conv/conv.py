@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
-from mcudeploy.ops.conv.conv_constants import Results
+from mcudeploy.ir.opdef import (
+    Axis,
+    AxisKind,
+    Index,
+    KernelCall,
+    LoopNest,
+    PlainOperator,
+    RoundingErrors,
+    RowsPart,
+)
+from mcudeploy.ops.conv.conv_constants import Results, bias_error
 from mcudeploy.ops.conv.conv_kernels import by_rows_kernel, conv_kernel
-from mcudeploy.ops.conv.windows import Windowing
+from mcudeploy.ops.conv.windows import Windowing, window_text
 from mcudeploy.ops.requantize import Rounding
 
 
@@ -42,6 +51,7 @@ class Conv2d(PlainOperator):
     """
 
     kind: ClassVar[str] = "Conv2d"
+    takes_rows: ClassVar[bool] = True
     named: ClassVar[str] = "conv"
 
     out_channels: int
@@ -60,6 +70,21 @@ class Conv2d(PlainOperator):
         return Windowing(
             self.out_channels, self.kernel_shape, self.stride, self.dilation, self.pads, self.groups
         )
+
+    def on_rows(self, part: RowsPart) -> Conv2d:
+        """The pads of these rows."""
+        return replace(self, pads=(part.above, self.pads[1], part.below, self.pads[3]))
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """Its groups and windows."""
+        groups = "depthwise" if self.windowing.is_depthwise(inputs[0][2]) else f"conv in {self.groups} groups"
+        return f"{'conv' if self.groups == 1 else groups} {window_text(self.kernel_shape, self.stride)}"
+
+    def rounding_error(
+        self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
+    ) -> RoundingErrors:
+        """That of the bias, and of sums that are rounded twice."""
+        return bias_error(operator, inputs[0], output, sums=float(self.rounding == "tflite"))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C). Raises ValueError if groups or window do not fit it."""
@@ -136,6 +161,16 @@ class Conv2dByRows(PlainOperator):
     kernel_shape: tuple[int, int]
     low: float = -inf
     high: float = inf
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """Its windows."""
+        return f"conv {window_text(self.kernel_shape, (1, 1))} by rows"
+
+    def rounding_error(
+        self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
+    ) -> RoundingErrors:
+        """That of the bias."""
+        return bias_error(operator, inputs[0], output)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C), whose rows are the reduced axis "r". Raises ValueError for another H or W."""

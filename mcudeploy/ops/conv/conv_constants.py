@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.graph import Operator, Tensor
-from mcudeploy.ir.opdef import ConstantArray, ParamValue
+from mcudeploy.ir.opdef import ConstantArray, ParamValue, RoundingErrors
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.packing import (
     pack_blocks,
@@ -158,6 +158,21 @@ def numbers_of(
     multipliers, left = requantize.quantize_sums(operator.name, scales, _largest_sums(weights, bias))
     bias = requantize.exact_bias(weights, bias, scales, multipliers, left)
     return ConvConstants(weights, bias, multipliers), {"quant.left_shift": left, **clip}
+
+
+def bias_error(operator: Operator, source: Tensor, output: Tensor, sums: float = 0.0) -> RoundingErrors:
+    """The largest effect of a rounded bias, and of `sums` roundings of sums, on results in LSB, by channel.
+
+    Raises ValueError for a rounded bias of floats.
+    """
+    rounding: float | ConstantArray | None = operator.constants.get("bias_rounding")
+    if rounding is None and not sums:
+        return 0.0
+    if source.quantization is None or output.quantization is None:
+        raise ValueError(f"{operator.name} rounds its bias without being quantised")
+    scales = operator.constants["weight_scale"].astype(np.float64)
+    units = scales * source.quantization.scale / output.quantization.scale
+    return np.asarray((sums if rounding is None else sums + rounding) * units, np.float64)
 
 
 def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]:

@@ -60,6 +60,13 @@ def sliding(
     return within("window", {**fields, "pad_top": pads[0], "pad_left": pads[1]})
 
 
+def window_text(kernel: tuple[int, int], stride: tuple[int, int]) -> str:
+    """Windows as a comment names them: "3x3", "3x3 stride 2", "3x3 stride 2x1"."""
+    rows, cols = stride
+    by = "" if rows == cols == 1 else f" stride {rows}" if rows == cols else f" stride {rows}x{cols}"
+    return f"{kernel[0]}x{kernel[1]}{by}"
+
+
 def window_fields(conv: Windowing, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
     """The `dims` and the `window` of a convolution's parameters."""
     dims = {

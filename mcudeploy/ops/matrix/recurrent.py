@@ -94,6 +94,10 @@ class Recurrent(PlainOperator):
     functions: CellFunctions | None = None
     """Functions of the cell "rnn", and of an LSTM or GRU that is not the usual one."""
 
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """The cell."""
+        return self.cell
+
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Any result needs any input; every gate of a step multiplies the input and the state."""
         (rows, steps, depth), *states = inputs

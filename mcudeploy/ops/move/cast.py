@@ -27,6 +27,7 @@ class Cast(ElementwiseOperator):
     """
 
     kind: ClassVar[str] = "Cast"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

@@ -30,6 +30,7 @@ class Concat(PlainOperator):
     """Inputs in turn along `axis`; int8 inputs may have separate quantisations."""
 
     kind: ClassVar[str] = "Concat"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     axis: int
@@ -37,6 +38,10 @@ class Concat(PlainOperator):
     def __post_init__(self) -> None:
         if self.axis not in (0, 1, 2):
             raise ValueError(f"the axis is 0, 1 or 2, not {self.axis}")
+
+    def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
+        """Rows are joined along axis 0."""
+        return "it joins rows" if self.axis == 0 else None
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Each input is read shifted by the sizes before it, and only inside it."""

@@ -29,6 +29,7 @@ class ConcatChannels(PlainOperator):
     """
 
     kind: ClassVar[str] = "ConcatChannels"
+    takes_rows: ClassVar[bool] = True
     named: ClassVar[str] = "concat"
 
     channels: tuple[Positions, ...]

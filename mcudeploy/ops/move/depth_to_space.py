@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator, TableIndex
+from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, PlainOperator, RowsPart, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     WIDE_INTEGERS,
@@ -32,6 +32,7 @@ class DepthToSpace(PlainOperator):
     """
 
     kind: ClassVar[str] = "DepthToSpace"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     named: ClassVar[str] = "depth_to_space"
 
@@ -58,6 +59,10 @@ class DepthToSpace(PlainOperator):
         channel = (group * pixels + place[:, :, None]) * (self.channels(source) // self.groups) + own
         pixel = row[:, None] // self.block[0] * source[1] + col // self.block[1]
         return np.asarray(pixel[:, :, None] * source[2] + channel, np.int64)
+
+    def on_rows(self, part: RowsPart) -> DepthToSpace:
+        """All rows that it is given."""
+        return replace(self, size=(len(part.rows), self.size[1]), first=(0, self.first[1]))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A row, and a column, reads that of its block. Raises ValueError if the blocks lack some pixels."""

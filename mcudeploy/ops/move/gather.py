@@ -32,6 +32,10 @@ class GatherRows(PlainOperator):
 
     width: int | None = None
 
+    def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
+        """The rows of the table."""
+        return len(operator.constants["table"]) if self.width is not None else inputs[1].shape[0]
+
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A row of the output reads one index, and any row of the table."""
         rows, cols, count = inputs[0]

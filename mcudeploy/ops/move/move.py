@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import (
+    Counts,
+    CountsOf,
+    Index,
+    KernelCall,
+    LoopNest,
+    ParamValue,
+    PlainOperator,
+    RowsPart,
+)
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -34,11 +43,16 @@ class Slice(PlainOperator):
     """Elements start, start + step, ... of each dimension; steps may be negative, but not 0."""
 
     kind: ClassVar[str] = "Slice"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     start: Triple
     step: Triple
     out_shape: Shape
+
+    def on_rows(self, part: RowsPart) -> Slice:
+        """All rows that it is given."""
+        return replace(self, start=(0, *self.start[1:]), out_shape=(len(part.rows), *self.out_shape[1:]))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Output element i of a dimension reads input element start + step * i."""
@@ -83,11 +97,16 @@ class Pad(PlainOperator):
     """`before` and `after` elements of the real value `value` around each dimension; negative ones crop."""
 
     kind: ClassVar[str] = "Pad"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     before: Triple
     after: Triple
     value: float = 0.0
+
+    def on_rows(self, part: RowsPart) -> Pad:
+        """The rows of padding beside these rows."""
+        return replace(self, before=(part.above, *self.before[1:]), after=(part.below, *self.after[1:]))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Output element i of a dimension reads input element i - before if there is one."""

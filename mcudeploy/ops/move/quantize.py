@@ -25,6 +25,7 @@ class Quantize(ElementwiseOperator):
     """float32 -> int8 in the output's quantisation: rint(x / scale) + zero_point, half to even, saturated."""
 
     kind: ClassVar[str] = "Quantize"
+    takes_rows: ClassVar[bool] = True
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `quantize`."""
@@ -42,6 +43,7 @@ class Dequantize(ElementwiseOperator):
     """int8 -> float32 with the input's quantisation: scale * (q - zero_point)."""
 
     kind: ClassVar[str] = "Dequantize"
+    takes_rows: ClassVar[bool] = True
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `dequantize`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from mcudeploy.ir.opdef import (
     LoopNest,
     ParamValue,
     PlainOperator,
+    RowsPart,
     TableIndex,
 )
 from mcudeploy.ops.common import (
@@ -51,6 +52,7 @@ class Transpose(PlainOperator):
     """
 
     kind: ClassVar[str] = "Transpose"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     dims: tuple[int, ...]
@@ -62,6 +64,16 @@ class Transpose(PlainOperator):
             raise ValueError(f"{self.perm} is not a permutation of {len(self.dims)} dimensions")
         if prod(self.dims) != prod(self.out_shape):
             raise ValueError(f"{self.dims} and {self.out_shape} differ in their number of elements")
+
+    def on_rows(self, part: RowsPart) -> Transpose:
+        """The same order within these rows."""
+        rows = len(part.rows)
+        return replace(self, dims=(rows, *self.dims[1:]), out_shape=(rows, *self.out_shape[1:]))
+
+    def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
+        """Rows stay if they are the first dimension of both."""
+        stay = self.dims[0] == rows == inputs[0][0] and self.perm[0] == 0
+        return None if stay else "it moves elements from row to row"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One axis per dimension if the view's dimensions stay within the tensors' own.

@@ -7,7 +7,7 @@ from math import prod
 from typing import ClassVar
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, PlainOperator, RowsPart
 from mcudeploy.ops.common import WIDE_INTEGERS
 
 
@@ -20,10 +20,19 @@ class Reshape(PlainOperator):
     """
 
     kind: ClassVar[str] = "Reshape"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     is_view: ClassVar[bool] = True
 
     shape: Shape
+
+    def on_rows(self, part: RowsPart) -> Reshape:
+        """The same view of these rows."""
+        return Reshape((len(part.rows), *self.shape[1:]))
+
+    def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
+        """Rows stay if their number does."""
+        return "it moves elements from row to row" if inputs[0][0] != rows else None
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Require equal numbers of elements. Raises ValueError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -20,10 +20,11 @@ from mcudeploy.ir.opdef import (
     LoopNest,
     ParamValue,
     PlainOperator,
+    RowsPart,
 )
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
-from mcudeploy.ops.conv.windows import Windows, sliding
+from mcudeploy.ops.conv.windows import Windows, sliding, window_text
 from mcudeploy.ops.pool.pool_counts import int16_counts, row_counts, window_counts
 
 Ties = Literal["even", "away", "up"]
@@ -61,6 +62,12 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
     return LoopNest(axes, (read,), (Index.of(oh=1), Index.of(ow=1), Index.of(c=1)))
 
 
+def _pads_on(pool: MaxPool | AveragePool, part: RowsPart) -> tuple[int, int, int, int]:
+    """The pads of a pool of some rows of an image."""
+    below = pool.pads[2] if part.reads.hi == part.source[0] else 0
+    return part.above, pool.pads[1], below, pool.pads[3]
+
+
 def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
     dims = {
         "input_rows": source.shape[0],
@@ -80,6 +87,7 @@ class MaxPool(PlainOperator):
     """
 
     kind: ClassVar[str] = "MaxPool"
+    takes_rows: ClassVar[bool] = True
     named: ClassVar[str] = "max_pool"
 
     kernel_shape: tuple[int, int]
@@ -87,6 +95,14 @@ class MaxPool(PlainOperator):
     dilation: tuple[int, int]
     pads: tuple[int, int, int, int]
     out_size: tuple[int, int]
+
+    def on_rows(self, part: RowsPart) -> MaxPool:
+        """The pads of these rows."""
+        return replace(self, pads=_pads_on(self, part), out_size=(len(part.rows), self.out_size[1]))
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """Its windows."""
+        return f"max pool {window_text(self.kernel_shape, self.stride)}"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C). Raises ValueError if the windows do not fit it."""
@@ -164,6 +180,7 @@ class AveragePool(PlainOperator):
     """
 
     kind: ClassVar[str] = "AveragePool"
+    takes_rows: ClassVar[bool] = True
     named: ClassVar[str] = "average_pool"
 
     kernel_shape: tuple[int, int]
@@ -178,6 +195,17 @@ class AveragePool(PlainOperator):
     def __post_init__(self) -> None:
         if self.ties != "even" and self.count_include_pad:
             raise ValueError(f"ties of {self.ties} are not computed with padding that counts")
+
+    def on_rows(self, part: RowsPart) -> AveragePool:
+        """The pads of these rows, and the rows that windows of the whole image count."""
+        counted = self.taps_counted(0, part.source[0])
+        taps = min(counted), max(counted)
+        size = len(part.rows), self.out_size[1]
+        return replace(self, pads=_pads_on(self, part), out_size=size, row_taps=taps)
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """Its windows."""
+        return f"average pool {window_text(self.kernel_shape, self.stride)}"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C). Raises ValueError if the windows do not fit it."""

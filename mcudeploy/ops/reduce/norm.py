@@ -55,6 +55,7 @@ class LayerNorm(PlainOperator):
     """
 
     kind: ClassVar[str] = "LayerNorm"
+    takes_rows: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = (0,)
     """The input: an element is last read when it is written."""
 

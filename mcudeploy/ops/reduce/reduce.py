@@ -33,6 +33,7 @@ class Reduce(PlainOperator):
     """A function of all values along `axes`, which stay as dimensions of 1. int8: means only."""
 
     kind: ClassVar[str] = "Reduce"
+    takes_rows: ClassVar[bool] = True
 
     axes: tuple[int, ...]
     function: Reduction = "mean"
@@ -46,6 +47,18 @@ class Reduce(PlainOperator):
     def __post_init__(self) -> None:
         if not self.axes or list(self.axes) != sorted(set(self.axes) & {0, 1, 2}):
             raise ValueError(f"axes are an ascending choice of 0, 1, 2, not {self.axes}")
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """The function."""
+        return f"reduce {self.function}"
+
+    def rounding_error(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> float:
+        """That of the multiplier of TFLite's means."""
+        if self.rounding != "tflite":
+            return 0.0
+        count = prod(inputs[0].shape[axis] for axis in self.axes)
+        scale = quantization_of(inputs[0]).scale / quantization_of(output).scale
+        return 2.0 ** min(mean_multiplier(scale, count)[1], 0) / 2
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One axis per dimension; the reduced ones do not index the output."""

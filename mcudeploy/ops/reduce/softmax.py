@@ -35,6 +35,7 @@ class Softmax(PlainOperator):
     """
 
     kind: ClassVar[str] = "Softmax"
+    takes_rows: ClassVar[bool] = True
 
     axis: int = 2
 

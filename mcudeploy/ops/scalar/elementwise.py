@@ -102,6 +102,10 @@ class BroadcastOperator(PlainOperator):
             return self.constant_shape, activation
         return activation, self.constant_shape
 
+    def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
+        """An operand may have one row for all."""
+        return "it repeats a row" if any(shape[0] != rows for shape in inputs) else None
+
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Element (row, col, ch) reads that element of each operand, or element 0 if it broadcasts."""
         output = broadcast_shape(*self.operands(inputs))
@@ -149,6 +153,7 @@ class Binary(BroadcastOperator):
     """
 
     kind: ClassVar[str] = "Binary"
+    takes_rows: ClassVar[bool] = True
 
     function: str
     constant_operand: int | None = None
@@ -170,6 +175,16 @@ class Binary(BroadcastOperator):
             raise ValueError("a constant operand needs its position and its shape")
         if self.constant_operand not in (None, 0, 1):
             raise ValueError(f"the constant is operand 0 or 1, not {self.constant_operand}")
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """The function."""
+        return self.function
+
+    def rounding_error(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> float:
+        """That of an int8 sum, or of a product that is rounded twice."""
+        if self.function == "mul" and self.rounding == "tflite":
+            return self.product_unit(inputs, output)
+        return self.sum_rounding(inputs, output)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """add_s8 (also sub), mul_s8, div_s8, or add_f32 and so on. Raises ValueError for other functions on
@@ -352,6 +367,7 @@ class Lut(ElementwiseOperator):
     """int8 -> int8 through constants["table"], int8[256] indexed by q + 128: any chain of unary functions."""
 
     kind: ClassVar[str] = "Lut"
+    takes_rows: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

@@ -31,12 +31,17 @@ class IntegerBinary(BroadcastOperator):
     """
 
     kind: ClassVar[str] = "IntegerBinary"
+    takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     function: IntegerFunction
     constant_operand: int | None = None
     constant_shape: Shape | None = None
     offsets: tuple[int, int, int] = (0, 0, 0)
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
+        """The function."""
+        return self.function
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `integer_binary`. Raises ValueError for floats."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops.common import ElementwiseOperator, is_int8, require_same_dtype
 from mcudeploy.ops.scalar.functions import UNARY
@@ -20,6 +20,7 @@ class Unary(ElementwiseOperator):
     """A float32 function of one value, a row of UNARY. clip: to [alpha, beta]."""
 
     kind: ClassVar[str] = "Unary"
+    takes_rows: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     function: str
@@ -32,6 +33,10 @@ class Unary(ElementwiseOperator):
 
     @property
     def stem(self) -> str:
+        """The function."""
+        return self.function
+
+    def label(self, inputs: tuple[Shape, ...]) -> str:
         """The function."""
         return self.function
 

@@ -11,7 +11,6 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.move.columns import column_alignment
-from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.tiling.dataflow import Dataflow
 
 _LEAST_ITERATIONS = 400
@@ -84,7 +83,7 @@ class WorkSharing:
     def _most_cores(self, operator: Operator, rows: Interval) -> int:
         if (
             operator.op.accumulates
-            or isinstance(operator.op, StreamedInput)
+            or not operator.inputs
             or operator.name in self.over_views
         ):
             return 1

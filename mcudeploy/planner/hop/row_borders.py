@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mcudeploy.ir.graph import Graph, GraphIO, Tensor
-from mcudeploy.ops.move.view import Reshape
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +48,13 @@ def with_rows(graph: Graph) -> Graph:
     readers = [operator for operator in graph.operators if border.tensor in operator.inputs]
     view = readers[0] if len(readers) == 1 else None
     source = graph.tensors[border.tensor]
-    if view is None or not isinstance(view.op, Reshape) or source.shape[0] > 1:
+    if view is None or not view.op.is_view or source.shape[0] > 1:
         return graph
-    if view.op.shape[0] == 1 or view.output in {it.tensor for it in graph.outputs}:
+    shape = graph.tensors[view.output].shape
+    if shape[0] == 1 or view.output in {it.tensor for it in graph.outputs}:
         return graph
     tensors = {name: it for name, it in graph.tensors.items() if name != view.output}
-    tensors[source.name] = replace(source, shape=view.op.shape)
+    tensors[source.name] = replace(source, shape=shape)
     operators = (
         replace(it, inputs=tuple(source.name if name == view.output else name for name in it.inputs))
         for it in graph.operators

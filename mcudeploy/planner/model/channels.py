@@ -104,7 +104,7 @@ def _vectors(graph: Graph) -> Iterator[Vector]:
         if (
             not ends
             or makers & ends
-            or any(not isinstance(graph.operators[at].op, StreamedInput) for at in whole)
+            or any(graph.operators[at].inputs for at in whole)
         ):
             continue
         gain = _gain(graph, tensors, makers, ends, length // channels)

@@ -13,7 +13,6 @@ from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.move.depth_to_space import DepthToSpace
 from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.ops.move.transpose import Transpose
-from mcudeploy.ops.move.view import Reshape
 from mcudeploy.planner.model.channels import channels_as_rows
 
 
@@ -57,7 +56,7 @@ def copy_regrouped_rows(graph: Graph) -> Graph:
 
 
 def _copying(graph: Graph, operator: Operator) -> Operator:
-    if not isinstance(operator.op, Reshape):
+    if not operator.op.is_view:
         return operator
     source, output = graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
     few, many = sorted((source.shape[0], output.shape[0]))
