@@ -52,6 +52,7 @@ class Extension:
     `options`: by command of the core, decorators that add options to it.
     `section`: a `ReportSection` of the reports of `build` and `run`.
     `functions`: texts of functions and classes that `import mcudeploy` has by their names.
+    `methods`: by name, functions of a loaded model, which `mcudeploy.load(...)` has as methods.
     `cases`: functions without parameters that yield graphs of one operator each, to measure and test it.
     `kernels`: a folder of C files; `name.c` defines the kernel `mcud_name`, `name.h` its parameters.
     `costs`: a folder of tables `core.csv` in the form of mcudeploy/cost/tables.
@@ -73,6 +74,7 @@ class Extension:
     options: str = ""
     section: str = ""
     functions: tuple[str, ...] = ()
+    methods: str = ""
     cases: str = ""
     kernels: str = ""
     costs: str = ""

@@ -285,7 +285,11 @@ def test_wrong_arguments_are_refused_by_name(model: Path, tmp_path: Path) -> Non
             call()
 
 
-def test_help_shows_the_keywords() -> None:
+def test_help_shows_the_keywords(model: Path) -> None:
+    loaded = md.load(model)
+    assert {"plan", "train", "build_training"} <= set(dir(loaded))
+    with pytest.raises(AttributeError, match="'LoadedModel' object has no attribute 'trian'"):
+        _ = loaded.trian
     for function in (
         md.plan,
         md.check,
@@ -296,7 +300,7 @@ def test_help_shows_the_keywords() -> None:
         md.measure,
         md.train,
         md.LoadedModel.plan,
-        md.LoadedModel.train,
+        loaded.train,
     ):
         parameters = inspect.signature(function).parameters
         assert parameters["max_overhead"].default == 5.0 and "ram_limit" in parameters

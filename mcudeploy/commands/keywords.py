@@ -1,16 +1,14 @@
-"""The keyword arguments of `mcudeploy.plan`, `train` and others: the table `OPTIONS`, and `Recipe`."""
+"""The keyword arguments of `mcudeploy.plan` and others: the table `OPTIONS`."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
+from typing import Any, Literal, TypedDict, TypeVar, get_type_hints
 
 from pydantic import (
-    Field,
     FiniteFloat,
     NonNegativeFloat,
     NonNegativeInt,
@@ -23,7 +21,6 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.boards.facts import Alignment
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_constant, parse_limit, parse_shape, parse_size, parse_state
-from mcudeploy.extensions.training.recipe import LARGEST_FACTOR, MOST_SAMPLES, Loss, Recipe, Update
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Named = str | Board
@@ -69,22 +66,6 @@ class Choices(Reading, total=False):
     name: str
 
 
-class RecipeChoices(TypedDict, total=False):
-    """The choices of a training step, as `Recipe` describes them; `update` as text."""
-
-    loss: Loss
-    update: str
-    rate: Annotated[float, Field(gt=0, le=LARGEST_FACTOR)]
-    weight_decay: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)]
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    batch: Annotated[int, Field(ge=1, le=MOST_SAMPLES)]
-    clip_norm: Annotated[float, Field(gt=0)] | None
-
-
-class TrainingChoices(RecipeChoices, Choices, total=False):
-    """The choices of a training step, and of the search for its plan."""
-
-
 def options_of(choices: Choices, own: Collection[str] = ()) -> Options:
     """The options of a search. `own`: further keywords of the function, which may have been meant.
 
@@ -99,24 +80,6 @@ def options_of(choices: Choices, own: Collection[str] = ()) -> Options:
     given = {name: checked(name, value, kinds[name] | None) for name, value in choices.items()}
     values = {spec.field: _value(spec, given[spec.keyword]) for spec in OPTIONS if spec.keyword in given}
     return Options(**values, name=given.get("name"))
-
-
-def training_of(choices: TrainingChoices, own: Collection[str]) -> tuple[Recipe, Options]:
-    """The training step, and the options of a search for its plan. Raises as `options_of`."""
-    recipe = {name: choices[name] for name in RecipeChoices.__annotations__ if name in choices}  # type: ignore[literal-required]
-    kinds = get_type_hints(RecipeChoices, include_extras=True)
-    values = {name: checked(name, value, kinds[name]) for name, value in recipe.items()}
-    if "update" in values:
-        values["update"] = _update(values["update"])
-    rest: Any = {name: value for name, value in choices.items() if name not in recipe}
-    return Recipe(**values), options_of(rest, (*own, *RecipeChoices.__annotations__))
-
-
-def _update(text: str) -> Update:
-    try:
-        return Update.parse(text)
-    except UsageError as error:
-        raise UsageError(f"update={text!r}: {str(error).removeprefix(f'--update {text!r} ')}") from None
 
 
 def _value(spec: OptionSpec, value: Any) -> Any:
@@ -154,18 +117,19 @@ def _size(name: str, size: int | str) -> int:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def with_keywords(function: _Function) -> _Function:
-    """Shows the names of its choices with their defaults in the function's signature, for `help()`."""
-    defaults = {spec.keyword: getattr(Options(), spec.field) for spec in OPTIONS}
-    defaults |= {it.name: getattr(Recipe(), it.name) for it in fields(Recipe)} | {
-        "update": str(Recipe().update)
-    }
+def with_keywords(
+    function: _Function, kind: type[Mapping[str, Any]] = Choices, known: Mapping[str, Any] = {}
+) -> _Function:
+    """Show the names of its choices with their defaults in the function's signature, for `help()`.
+
+    `kind`: the type of all choices; `known`: the defaults of those that no search has.
+    """
+    defaults = {spec.keyword: getattr(Options(), spec.field) for spec in OPTIONS} | dict(known)
     signature = inspect.signature(function)
     own = [it for it in signature.parameters.values() if it.kind is not it.VAR_KEYWORD]
-    trains = signature.parameters["choices"].annotation == "Unpack[TrainingChoices]"
     shown = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
-        for name, kind in (TrainingChoices if trains else Choices).__annotations__.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=one)
+        for name, one in kind.__annotations__.items()
         if name not in signature.parameters
     ]
     function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol, Unpack, cast
+from types import MethodType
+from typing import Any, Protocol, Unpack, cast
 
 from mcudeploy.commands import python
-from mcudeploy.commands.keywords import (
-    Choices,
-    Named,
-    Reading,
-    TrainingChoices,
-    options_of,
-    with_keywords,
-)
+from mcudeploy.commands.keywords import Choices, Named, Reading, options_of, with_keywords
 from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.errors import ModelError, UsageError
-from mcudeploy.extensions.training import learning
+from mcudeploy.extension import added
 from mcudeploy.ir.graph import GraphIO
 from mcudeploy.planner.model.model import Model, read_model
 
@@ -65,42 +59,23 @@ class LoadedModel:
         """Order and place all tensors on a board. Raises FitError if there is no room."""
         return replace(python.plan(self.path, board, **self._with(choices)), source=self.folder)
 
-    @with_keywords
-    def train(
-        self,
-        data: learning.Data,
-        labels: learning.Labels = None,
-        *,
-        board: Named = "host",
-        steps: int | None = None,
-        device: str | None = None,
-        **choices: Unpack[TrainingChoices],
-    ) -> learning.TrainResult:
-        """Train the model in the board's emulator, or on the board at the port `device`, and verify every
-        step: see `mcudeploy.train`.
-        """
-        merged: TrainingChoices = {**self.choices, **choices}
-        return learning.train(
-            self.path,
-            board,
-            data=data,
-            labels=labels,
-            steps=steps,
-            emulate=device is None,
-            port=device,
-            **merged,
-        )
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """A method that an extension adds."""
+        if name.startswith("_") or name not in (methods := _methods()):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return MethodType(methods[name], self)
 
-    @with_keywords
-    def build_training(
-        self, board: Named, folder: str | Path, *, force: bool = False, **choices: Unpack[TrainingChoices]
-    ) -> python.BuildResult:
-        """Write a C library whose call is a training step of the model."""
-        merged: TrainingChoices = {**self.choices, **choices}
-        return learning.build_training(self.path, board, folder, force=force, **merged)
+    def __dir__(self) -> list[str]:
+        """List the attributes, for completion in a notebook."""
+        return sorted({*object.__dir__(self), *_methods()})
 
     def _with(self, choices: Choices) -> Choices:
         return {**self.choices, **choices}
+
+
+def _methods() -> dict[str, Callable[..., Any]]:
+    """Return what extensions add to loaded models, by name."""
+    return {name: method for methods in added("methods") for name, method in methods.items()}
 
 
 def load(model: str | Path | bytes | Serializable, **reading: Unpack[Reading]) -> LoadedModel:

@@ -78,5 +78,6 @@ EXTENSIONS = (
             f"mcudeploy.extensions.training.learning:{name}"
             for name in ("TrainResult", "build_training", "train")
         ),
+        methods="mcudeploy.extensions.training.learning:METHODS",
     ),
 )

@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mcudeploy.commands.keywords import (
-    Named,
-    TrainingChoices,
-    board_of,
-    checked,
-    training_of,
-    with_keywords,
-)
+from mcudeploy.commands.keywords import Named, board_of, checked
+from mcudeploy.commands.loaded import LoadedModel
 from mcudeploy.commands.python import BuildResult, Report
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.device.target import Target
 from mcudeploy.extensions.training.recipe import MOST_STEPS
+from mcudeploy.extensions.training.training_keywords import (
+    TrainingChoices,
+    training_of,
+    with_training_keywords,
+)
 
 Array = NDArray[Any]
 Data = str | Path | Array | Mapping[str, Array]
@@ -65,7 +64,7 @@ class TrainResult:
         write_file(Path(path), self.model)
 
 
-@with_keywords
+@with_training_keywords
 def train(
     model: str | Path,
     board: Named = "host",
@@ -117,7 +116,7 @@ def train(
     )
 
 
-@with_keywords
+@with_training_keywords
 def build_training(
     model: str | Path,
     board: Named,
@@ -134,6 +133,50 @@ def build_training(
     recipe, options = training_of(choices, ("force",))
     report = building.build_training(Path(model), board_of(board), options, Path(folder), recipe, force=force)
     return BuildResult(tuple(map(Path, report["files"])), report["verified"], report)
+
+
+@with_training_keywords
+def train_loaded(
+    model: LoadedModel,
+    data: Data,
+    labels: Labels = None,
+    *,
+    board: Named = "host",
+    steps: int | None = None,
+    device: str | None = None,
+    **choices: Unpack[TrainingChoices],
+) -> TrainResult:
+    """Train the model in the board's emulator, or on the board at the port `device`, and verify every step:
+    see `mcudeploy.train`.
+    """
+    merged: TrainingChoices = {**model.choices, **choices}
+    return train(
+        model.path,
+        board,
+        data=data,
+        labels=labels,
+        steps=steps,
+        emulate=device is None,
+        port=device,
+        **merged,
+    )
+
+
+@with_training_keywords
+def build_loaded_training(
+    model: LoadedModel,
+    board: Named,
+    folder: str | Path,
+    *,
+    force: bool = False,
+    **choices: Unpack[TrainingChoices],
+) -> BuildResult:
+    """Write a C library whose call is a training step of the model."""
+    merged: TrainingChoices = {**model.choices, **choices}
+    return build_training(model.path, board, folder, force=force, **merged)
+
+
+METHODS = {"train": train_loaded, "build_training": build_loaded_training}
 
 
 def _arrays(data: Array | Mapping[str, Array]) -> Array | Mapping[str, Array]:
