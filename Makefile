@@ -30,6 +30,10 @@ test: lint $(VENV)/.packages $(VENV)/.independent ## ruff, mypy, gcc -fanalyzer,
 quick: lint ## lint, and the tests of what changed against BASE=main: at most 5 minutes
 	$(BIN)/python .ci/quick $(or $(BASE),main)
 
+.PHONY: core
+core: $(VENV)/.ready ## tests of the core in a copy without mcudeploy/extensions
+	$(BIN)/python .ci/core
+
 .PHONY: analyse
 analyse: $(VENV)/.ready $(VENV)/.packages ## gcc -fanalyzer, cppcheck with MISRA and clang-tidy on all C: 10 minutes, for once a week
 	@.ci/packages cppcheck clang-tidy

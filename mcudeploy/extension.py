@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -148,7 +149,9 @@ def _installed() -> tuple[Extension, ...]:
 
 
 def built_in_extensions() -> tuple[Extension, ...]:
-    """Return the extensions that come with mcudeploy."""
+    """Return the extensions that come with mcudeploy: none in a copy without their folder."""
+    if find_spec(_INSTALLED.partition(".installed")[0]) is None:
+        return ()
     built_in: tuple[Extension, ...] = value_of(_INSTALLED)
     return built_in
 
