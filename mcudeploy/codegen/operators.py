@@ -12,8 +12,8 @@ import numpy as np
 
 from mcudeploy.codegen.comments import LINE_WIDTH
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
-from mcudeploy.codegen.texts import ConstantText, LaneText, OperatorText, TensorText
-from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, ParamValue, Symbol
+from mcudeploy.codegen.texts import ConstantText, LaneText, OperatorText, StageText, TensorText
+from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall, ParamValue, Symbol
 from mcudeploy.ir.parameter_table import ParameterTable
 from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
 
@@ -71,6 +71,25 @@ def params_lines(operator: str, call: KernelCall, constants: ConstantPool) -> li
     return lines
 
 
+def stage_table(operator: str) -> str:
+    """Return the C name of an operator's table of calls."""
+    return f"stages_{operator}"
+
+
+def stage_texts(operator: str, call: KernelCall, constants: ConstantPool) -> tuple[StageText, ...]:
+    """Return the calls that a kernel makes; equal parameters are stored once."""
+    table = next((value for value in call.params.values() if isinstance(value, CallTable)), None)
+    texts: list[StageText] = []
+    known: dict[tuple[str, ...], str] = {}
+    for number, stage in enumerate(table.calls if table else ()):
+        lines = params_lines(f"{operator}_{number}", stage, constants)
+        key = (stage.kernel, *lines)
+        is_new = key not in known
+        symbol = known.setdefault(key, f"p{number}_{operator}")
+        texts.append(StageText(stage.kernel, lines if is_new else [], symbol))
+    return tuple(texts)
+
+
 def _line_of(param: tuple[str, ParamValue]) -> tuple[str, str]:
     """The group of a parameter, and its name if it has a line by itself."""
     name, value = param
@@ -82,6 +101,8 @@ def _value_text(operator: str, name: str, value: ParamValue, constants: Constant
     match value:
         case None:
             return "0"
+        case CallTable():
+            return stage_table(operator)
         case Symbol():
             return value.name
         case ArrayPointer():

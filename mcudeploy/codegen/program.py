@@ -32,6 +32,7 @@ from mcudeploy.codegen.operators import (
     params_lines,
     part_text,
     pointing_lines,
+    stage_texts,
 )
 from mcudeploy.codegen.texts import (
     ArenaText,
@@ -205,6 +206,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     constants = ConstantPool(prefix, plan.parameters)
     records = [_operator_text(tape, at, calls, constants, handed) for at in range(len(tape.records))]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
+    kernels |= {stage.kernel for record in records for stage in record.stages}
     offsets = _OffsetTable(board.offset_unit)
     tensors = [
         offsets.add(
@@ -420,5 +422,6 @@ def _operator_text(
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
         block_rows=plan.rows_of(operator.name),
         unit=handed.get(operator.name, 0),
+        stages=() if record.number else stage_texts(operator.name, call, constants),
         repointed=plan.parameters.in_flash and operator.name in plan.parameters.operators,
     )

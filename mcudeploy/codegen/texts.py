@@ -159,6 +159,15 @@ class ArenaText:
 
 
 @dataclass(frozen=True, slots=True)
+class StageText:
+    """A call that another kernel makes. `params`: as in `OperatorText`."""
+
+    kernel: str
+    params: list[str]
+    params_symbol: str
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorText:
     """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
 
@@ -182,6 +191,8 @@ class OperatorText:
     rows: int
     block_rows: BlockRows
     unit: int
+    stages: tuple[StageText, ...] = ()
+    """The calls that its kernel makes."""
     repointed: bool = False
     """Whether the application changes what the arrays of `params` point at."""
 

@@ -75,12 +75,15 @@ def shape_key(call: KernelCall, shapes: Iterable[Sequence[int]]) -> str:
     """
     sizes = [[int(size) for size in shape] for shape in shapes]
     facts: list[object] = [call.kernel, call.scratch_bytes, sizes]
-    for name, value in call.params.items():
-        if isinstance(value, np.ndarray):
-            content = hashlib.sha256(value.tobytes()).hexdigest() if value.dtype.kind == "u" else ""
-            facts.append([name, value.dtype.name, list(value.shape), content])
-        else:
-            facts.append([name, float(value) if isinstance(value, int | float) else None])
+    for number, each in enumerate(call.every_call()):
+        if number:
+            facts.append(each.kernel)
+        for name, value in each.params.items():
+            if isinstance(value, np.ndarray):
+                content = hashlib.sha256(value.tobytes()).hexdigest() if value.dtype.kind == "u" else ""
+                facts.append([name, value.dtype.name, list(value.shape), content])
+            else:
+                facts.append([name, float(value) if isinstance(value, int | float) else None])
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
 

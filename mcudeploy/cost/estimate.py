@@ -22,7 +22,7 @@ from mcudeploy.cost.tiles import CallTile, CallTime, TileSource
 from mcudeploy.extension import foreign_extensions, foreign_kernels
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, StageCall
 
 _LOG = logging.getLogger(__name__)
 COSTS = Path(__file__).resolve().parent / "tables"
@@ -44,16 +44,18 @@ _NOTHING = dict.fromkeys(("calls", "rows", "pixels", "windows", "outputs", "iter
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
-def counts_of(graph: Graph, operator: Operator, loops: LoopNest, call: KernelCall, rows: Interval) -> Counts:
+def counts_of(
+    tensors: Mapping[str, Tensor], operator: Operator, loops: LoopNest, call: KernelCall, rows: Interval
+) -> Counts:
     """Return the number of passes of each loop of a call that computes iteration rows `rows`.
 
     If a kernel does not define `KernelCall.counts`, the loop nest determines them. `pixels` counts output
     pixels, `windows` the input values that they read, once per channel, `iterations` those of all loops. An
     operator that accumulates counts rows and pixels of its input, and every call accesses all its outputs.
     """
-    output = graph.tensors[operator.output]
+    output = tensors[operator.output]
     accumulates = operator.op.accumulates
-    walked = graph.tensors[operator.inputs[0]] if accumulates else output
+    walked = tensors[operator.inputs[0]] if accumulates else output
     outputs = output.elements * (1 if accumulates else len(rows) / output.shape[0])
     made = not accumulates or rows.hi == walked.shape[0]
     clipped = {"clipped": outputs} if made and _is_clipped(call, output) else {}
@@ -99,6 +101,13 @@ class CoreCosts:
             if not cost:
                 why += f", or its `kernels` have no file that defines mcud_{kernel}(const mcud_op *op, ...)"
             raise ConfigError(f"the costs of {self.core} lack {what}: {why}") from None
+
+
+    def stage_ticks(self, stage: StageCall) -> float:
+        """Return the ticks of one of the calls that a kernel makes. Raises ConfigError as `ticks` does."""
+        operator, tensors = stage.operator, stage.tensors
+        nest = operator.op.loops(tuple(tensors[name].shape for name in operator.inputs))
+        return self.ticks(stage.call.variant, counts_of(tensors, operator, nest, stage.call, stage.rows))
 
 
 def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
@@ -214,14 +223,21 @@ def estimated(costs: CoreCosts) -> TileSource:
     def source(graph: Graph, _: Iterable[CallTile]) -> CallTime:
         loops = {operator.name: graph.loops(operator) for operator in graph.operators}
         known: dict[tuple[str, str, Interval], float] = {}
+        of_stages: dict[StageCall, float] = {}
+
+        def stage_ticks(stage: StageCall) -> float:
+            if stage not in of_stages:
+                of_stages[stage] = costs.stage_ticks(stage)
+            return of_stages[stage]
 
         def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
             if not operator.inputs:
                 return 0.0  # a streamed input: the application's time
             key = operator.name, call.variant, rows
             if key not in known:
-                counts = counts_of(graph, operator, loops[operator.name], call, rows)
-                known[key] = costs.ticks(call.variant, counts)
+                counts = counts_of(graph.tensors, operator, loops[operator.name], call, rows)
+                inner = (stage.times(rows) * stage_ticks(stage) for stage in call.stages)
+                known[key] = costs.ticks(call.cost_name, counts) + sum(inner)
             return known[key]
 
         return time

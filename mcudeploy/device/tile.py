@@ -18,7 +18,7 @@ from mcudeploy.device.session import Session
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, KernelCall
+from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall
 
 _IMAGE_ALIGN = 8
 _FLASH_SKIP = 64
@@ -111,6 +111,8 @@ class _Builder:
         self._base = base
         self._pointer = {4: "I", 8: "Q"}[pointer_bytes]
         self.data = bytearray()
+        self.constants: dict[int, int] = {}
+        """The addresses of arrays, by their identity."""
 
     def add(self, part: bytes) -> int:
         """Append a part; return its address."""
@@ -143,7 +145,7 @@ def pack(
     if (base + at) % _IMAGE_ALIGN:
         raise ValueError(f"an image at address {base + at:#x} is not aligned to {_IMAGE_ALIGN} bytes")
     builder = _Builder(base + at, info.pointer_bytes)
-    params = builder.add(_params(tile.call, builder, flash))
+    params = builder.add(_params(tile.call, builder, kernels, flash))
     inputs = builder.add(builder.pointers([_tensor(tensor, builder, info) for tensor in tile.inputs]))
     output = _tensor(tile.output, builder, info)
     scratch = 0 if tile.scratch is None else _tensor(tile.scratch, builder, info)
@@ -164,14 +166,25 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
     return builder.add(head + struct.pack("<III", tensor.row_bytes, *tensor.block_rows))
 
 
-def _params(call: KernelCall, builder: _Builder, flash: FlashRegion | None) -> bytes:
+def _params(
+    call: KernelCall, builder: _Builder, kernels: KernelTable, flash: FlashRegion | None
+) -> bytes:
     addresses: list[int] = []
     scalars = bytearray()
     for name, value in call.params.items():
-        if value is None or isinstance(value, np.ndarray):
+        if value is None or isinstance(value, np.ndarray | CallTable | ArrayPointer):
             if scalars:
                 raise ValueError(f"{call.kernel}: pointer {name} follows a scalar")
-            addresses.append(0 if value is None else _constant(value, builder, flash))
+            if isinstance(value, CallTable):
+                stages = [
+                    (kernels[it.kernel], builder.add(_params(it, builder, kernels, flash))) for it in value.calls
+                ]
+                addresses.append(builder.add(builder.pointers([each for stage in stages for each in stage])))
+            elif isinstance(value, ArrayPointer):
+                begin = _constant(value.array, builder, flash)
+                addresses.append(begin + value.first * value.array.itemsize)
+            else:
+                addresses.append(0 if value is None else _constant(value, builder, flash))
         elif isinstance(value, int | np.integer):
             scalars += struct.pack("<i", value)
         else:
@@ -183,7 +196,10 @@ def _constant(array: ConstantArray, builder: _Builder, flash: FlashRegion | None
     # unsigned arrays are positions: arbitrary values would make a kernel read anywhere
     if flash is not None and array.dtype.kind in "if" and array.nbytes <= flash.size_bytes:
         return flash.base
-    return builder.add(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+    if id(array) not in builder.constants:
+        content = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+        builder.constants[id(array)] = builder.add(content)
+    return builder.constants[id(array)]
 
 
 class TileTimer:

@@ -8,7 +8,7 @@ multiply-accumulates.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isnan, prod
@@ -94,13 +94,14 @@ class LoopNest:
     """The loops of an operator with its reads and writes.
 
     `reads` has one access per activation input; positions outside a tensor are padding. If `multiplies`,
-    every iteration is one multiply-accumulate.
+    every iteration is one multiply-accumulate. `inner`: the loop nests of the operators that this one runs.
     """
 
     axes: tuple[Axis, ...]
     reads: tuple[Access, ...]
     write: Access
     multiplies: bool = False
+    inner: tuple[LoopNest, ...] = ()
 
     def axis(self, name: str) -> Axis:
         """Return the axis of this name."""
@@ -139,7 +140,8 @@ class LoopNest:
 
     def macs(self) -> int:
         """Return the multiply-accumulates of the whole operator; 0 if it only moves or compares."""
-        return prod(axis.size for axis in self.axes) if self.multiplies else 0
+        own = prod(axis.size for axis in self.axes) if self.multiplies else 0
+        return own + sum(nest.macs() for nest in self.inner)
 
 
 ConstantArray = (
@@ -167,11 +169,18 @@ class ArrayPointer:
     first: int
 
 
-ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | None
+@dataclass(frozen=True, slots=True, eq=False)
+class CallTable:
+    """An array in flash of kernel calls, each with its function and its parameters: `mcud_stage_call`."""
+
+    calls: tuple[KernelCall, ...]
+
+
+ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | CallTable | None
 """The value of a kernel parameter.
 
-It is a scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, or None for a
-null pointer.
+It is a scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, calls of
+other kernels, or None for a null pointer.
 """
 
 
@@ -179,6 +188,21 @@ Counts = dict[str, float]
 """The number of passes of each loop of a kernel, by loop name."""
 CountsOf = Callable[[Interval], Counts]
 """A function from iteration rows to the counts of one call that computes them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageCall:
+    """The calls that a kernel makes of another one, `call`: they all count as its iteration rows `rows`.
+
+    `operator`, `tensors`: what `call` computes, and its input and output. `times`: how many calls a call of
+    the outer kernel makes for some of its iteration rows.
+    """
+
+    operator: Operator
+    tensors: Mapping[str, Tensor]
+    call: KernelCall
+    rows: Interval
+    times: Callable[[Interval], float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,8 +215,8 @@ class KernelCall:
     of any number of rows. `state_bytes` is needed from the first step to the last, by operators that
     accumulate. A kernel has one of the two and finds it at op->scratch. `others` compute the same bits by
     another kernel or another `form`, with more or less scratch. `isa`: only cores with these instructions use
-    the call. Without known times, a core uses the first call among its `variants`. Raises ValueError if a
-    parameter is NaN.
+    the call. `stages`: the calls of other kernels that it makes. Without known times, a core uses the first
+    call among its `variants`. Raises ValueError if a parameter is NaN.
     """
 
     kernel: str
@@ -203,6 +227,7 @@ class KernelCall:
     isa: Isa = Isa.ANY
     counts: CountsOf | None = None
     others: tuple[KernelCall, ...] = ()
+    stages: tuple[StageCall, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value in self.params.items():
@@ -216,15 +241,38 @@ class KernelCall:
         """
         return f"{self.kernel}:{self.form}" if self.form else self.kernel
 
+    @property
+    def cost_name(self) -> str:
+        """Return the name of its costs: all forms of a kernel that calls others share its own ones."""
+        return self.kernel if self.stages else self.variant
+
+    def every_call(self) -> Iterator[KernelCall]:
+        """Yield this call and those that it makes."""
+        yield self
+        for value in self.params.values():
+            if isinstance(value, CallTable):
+                for call in value.calls:
+                    yield from call.every_call()
+
+    def arrays(self) -> Iterator[ConstantArray]:
+        """Yield the arrays in flash that this call and those that it makes read, each once."""
+        arrays: dict[int, ConstantArray] = {}
+        for call in self.every_call():
+            for value in call.params.values():
+                array = value.array if isinstance(value, ArrayPointer) else value
+                if isinstance(array, np.ndarray):
+                    arrays[id(array)] = array
+        yield from arrays.values()
+
     def variants(self, isa: Isa) -> tuple[KernelCall, ...]:
-        """Return those of this call and `others` for a core with these instructions: its own calls, then
-        those of all cores.
+        """Return those of this call and `others` for a core with these instructions.
+
+        Its own calls come first, then those of all cores, except where its own have the same name.
         """
         every = (self, *self.others)
-        return (
-            *(call for call in every if call.isa is isa is not Isa.ANY),
-            *(call for call in every if call.isa is Isa.ANY),
-        )
+        own = tuple(call for call in every if call.isa is isa is not Isa.ANY)
+        names = {call.variant for call in own}
+        return own + tuple(call for call in every if call.isa is Isa.ANY and call.variant not in names)
 
 
 RoundingErrors = float | NDArray[np.float64]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, ParamValue, Symbol
+from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall, ParamValue, Symbol
 
 HASH_BYTES = 8
 
@@ -59,12 +59,22 @@ def _scalar_text(value: ParamValue) -> str:
             return value.name
         case ArrayPointer():
             return f"{_digest(value.array)} + {value.first}"
+        case CallTable():
+            return " ".join(_call_text(call) for call in value.calls)
         case None:
             return "none"
         case float():
             return float(value).hex()
         case _:
             return str(value)
+
+
+def _call_text(call: KernelCall) -> str:
+    params = (
+        f"{name}={_digest(value) if isinstance(value, np.ndarray) else _scalar_text(value)}"
+        for name, value in call.params.items()
+    )
+    return f"{call.variant}({', '.join(params)})"
 
 
 def _tensor_text(graph: Graph, name: str) -> str:

@@ -224,12 +224,13 @@ class Estimate:
 class Rewrites:
     """The rewrites applied to a graph.
 
-    Inputs that the application streams while the model runs, and operators that read all rows once, in the
-    form that accumulates.
+    Inputs that the application streams while the model runs, operators that read all rows once, in the form
+    that accumulates, and chains of operators that are one, by the names of their stages.
     """
 
     streamed: bool = False
     accumulating: bool = False
+    fused: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class _PlanFile(FileModel):
     board: str
     streamed: bool
     accumulating: bool
+    fused: list[list[str]] = Field(default_factory=list)
     hop: _Hop | None = None
     functions: list[_Function]
     kernels: dict[str, str]
@@ -110,6 +111,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         board=plan.board,
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
+        fused=[list(names) for names in plan.form.fused],
         hop=None if hop is None else _Hop(rows=hop.new_rows, keeping=dict(hop.keeping)),
         functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
         kernels=dict(plan.kernels),
@@ -174,8 +176,7 @@ def load_form(
     Raises ConfigError for a file that is no plan, or is one of another model or board.
     """
     content = _read(path, model_sha256, board)
-    form = Rewrites(content.streamed, content.accumulating)
-    return form, _functions(content), content.kernels, max(1, len(content.lanes))
+    return _form(content), _functions(content), content.kernels, max(1, len(content.lanes))
 
 
 def load_keeping(path: Path, model_sha256: str, board: str, hop: int | None) -> Mapping[str, KeptRows] | None:
@@ -188,6 +189,10 @@ def load_keeping(path: Path, model_sha256: str, board: str, hop: int | None) -> 
         own = "without --hop: leave it out" if stored is None else f"with --hop {stored.rows}: give the same"
         raise ConfigError(f"{path} is a plan {own}, or make a new plan")
     return None if stored is None else stored.keeping
+
+
+def _form(content: _PlanFile) -> Rewrites:
+    return Rewrites(content.streamed, content.accumulating, tuple(map(tuple, content.fused)))
 
 
 def _functions(content: _PlanFile) -> tuple[Function, ...]:
@@ -249,7 +254,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         schedule=schedule,
         layout=replace(layout, status=status),
         estimate=predicted,
-        form=Rewrites(content.streamed, content.accumulating),
+        form=_form(content),
         kernels=content.kernels,
         splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart, s.staggered) for s in content.splits),
         functions=_functions(content),

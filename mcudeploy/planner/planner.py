@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_cache import PlanCache, StoredSearch
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.search.fusing import Chain, chains
 from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.planner.search.splitting import split_plans
@@ -320,23 +321,34 @@ def search_plans(
         plans = tuple(plan for plan in (stored,) if plan is not None)
         return Planned(models, plans, unsplit, Search(), costs_of, objective=unit, offers_baseline=not plans)
     unsplit = timed(unsplit, base, board, source, move_price(source))
-    cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
+    form = Rewrites(options.stream_input, accumulating=True)
+    cut = fastest_in(form)
     board = board.reserving(cut.parameters.ram_bytes)
-    guess = None if costs_of else estimated(costs)(cut.graph, ())
-    task = SearchTask.of(
-        cut,
-        board,
-        source,
-        guess,
-        order=_order_in(cut.graph, unsplit),
-        unsplit=unsplit,
-        max_overhead=options.max_overhead,
-        ram_limit=options.ram_limit,
-    )
+    order = _order_in(cut.graph, unsplit)
 
-    rounds = effort.rounds(options.time_limit)
+    def task_of(fused: tuple[Chain, ...]) -> SearchTask:
+        made = fastest_in(replace(form, fused=fused)) if fused else cut
+        return SearchTask.of(
+            made,
+            board,
+            source,
+            None if costs_of else estimated(costs)(made.graph, ()),
+            order=_order_with(made.graph, cut.graph, order) if fused else order,
+            unsplit=unsplit,
+            max_overhead=options.max_overhead,
+            ram_limit=options.ram_limit,
+        )
+
+    every = chains(cut.graph) if _may_fuse(model) else ()
     split = split_plans(
-        task, rounds, unsplit, stored or start, tries=tiles is not None, report=report, progress=progress
+        task_of(()),
+        effort.rounds(options.time_limit),
+        unsplit,
+        stored or start,
+        fused=(every, task_of) if every else None,
+        tries=tiles is not None,
+        report=report,
+        progress=progress,
     )
     interrupted, points = split.interrupted, split.points
     return Planned(
@@ -358,6 +370,18 @@ def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
                 maker = makers.get(graph.operators[maker].inputs[0])
             order.insert(0 if maker is None else order.index(maker) + 1, position)
     return tuple(order)
+
+
+def _may_fuse(model: Model) -> bool:
+    """Return whether chains may be fused: one core runs all operators, and none is replaceable."""
+    return model.cores == 1 and not model.functions and not model.replaceable
+
+
+def _order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:
+    """Return the order of a graph with fused chains: each runs when its last stage would."""
+    outputs = {operator.output: position for position, operator in enumerate(fused.operators)}
+    makers = (outputs.get(plain.operators[position].output) for position in order)
+    return tuple(position for position in makers if position is not None)
 
 
 def _nearly_fits(planned: Planned, ram_limit: int | None) -> bool:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import lru_cache
 
-from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.graph import Graph, Operator, Tensor
 from mcudeploy.ir.plan import Rewrites
+from mcudeploy.ops.fused.fused import Fused
 from mcudeploy.ops.move.depth_to_space import DepthToSpace
 from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.ops.move.transpose import Transpose
@@ -22,13 +24,44 @@ def in_form(graph: Graph, has: Rewrites, wanted: Rewrites, whole_inputs: Collect
     `whole_inputs`: as in `stream_inputs`. Inputs are streamed before operators accumulate, so that a streamed
     vector can arrive in parts.
     """
-    if has.streamed > wanted.streamed or (has.accumulating and has != wanted):
+    if has.fused or has.streamed > wanted.streamed or (has.accumulating and not wanted.accumulating):
         raise ValueError(f"a graph in the form {has} does not go back to {wanted}")
     if wanted.streamed and not has.streamed:
         graph = stream_inputs(graph, whole_inputs)
     if wanted.accumulating and not has.accumulating:
         graph = accumulate_rows(copy_regrouped_rows(channels_as_rows(graph)))
-    return graph
+    return fuse(graph, wanted.fused) if wanted.fused else graph
+
+
+def fuse(graph: Graph, chains: Collection[tuple[str, ...]]) -> Graph:
+    """Return the graph with every chain as one operator, named after its first and last stage.
+
+    Raises ValueError for a chain that the graph does not have.
+    """
+    ends = {names[-1]: names for names in chains}
+    inner = {name for names in chains for name in names[:-1]}
+    by_name = {operator.name: operator for operator in graph.operators}
+    unknown = sorted({name for names in chains for name in names} - by_name.keys())
+    if unknown:
+        raise ValueError(f"there is no operator {unknown[0]} to fuse")
+    tensors = dict(graph.tensors)
+    operators = []
+    for operator in graph.operators:
+        if operator.name in inner:
+            continue
+        if operator.name in ends:
+            stages = tuple(by_name[name] for name in ends[operator.name])
+            operator = _fused(stages, tuple(tensors.pop(stage.output) for stage in stages[:-1]))
+        operators.append(operator)
+    references = {name: io for name, io in graph.references.items() if io.tensor in tensors}
+    return replace(graph, operators=tuple(operators), tensors=tensors, references=references)
+
+
+@lru_cache(maxsize=512)  # the forms of a graph share operators
+def _fused(stages: tuple[Operator, ...], between: tuple[Tensor, ...]) -> Operator:
+    nodes = tuple(node for stage in stages for node in stage.onnx_nodes)
+    name = f"{stages[0].name}_to_{stages[-1].name}"
+    return Operator(name, Fused(stages, between), stages[0].inputs, stages[-1].output, onnx_nodes=nodes)
 
 
 def stream_inputs(graph: Graph, whole: Collection[str] = ()) -> Graph:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
-from mcudeploy.ir.graph import Graph, KeptRows
+from mcudeploy.ir.graph import Graph, KeptRows, Operator, Tensor
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.parameter_table import ParameterTable, guiding_arrays, table_bytes
@@ -284,6 +285,13 @@ def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCa
     return {name: calls[0] for name, calls in variants.items()}
 
 
+@lru_cache(maxsize=512)  # the forms of a graph share operators
+def _variants(
+    operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, isa: Isa
+) -> tuple[KernelCall, ...]:
+    return operator.op.kernel(operator, inputs, output).variants(isa)
+
+
 def kernel_variants(
     graph: Graph, isa: Isa = Isa.ANY, in_ram: Collection[str] = ()
 ) -> dict[str, tuple[KernelCall, ...]]:
@@ -298,7 +306,7 @@ def kernel_variants(
             continue
         try:
             inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-            variants = operator.op.kernel(operator, inputs, output).variants(isa)
+            variants = _variants(operator, inputs, output, isa)
             if operator.name in in_ram:
                 least = min(map(table_bytes, variants))
                 variants = tuple(call for call in variants if table_bytes(call) == least)

@@ -67,8 +67,7 @@ def constant_bytes(model: Model) -> dict[tuple[str, str], float]:
     users = Counter[tuple[str, bytes]]()
     for name, variants in model.variants.items():
         for call in variants:
-            arrays = (value for value in call.params.values() if isinstance(value, np.ndarray))
-            arrays_of[name, call.variant] = [(value.dtype.name, value.tobytes()) for value in arrays]
+            arrays_of[name, call.variant] = [(value.dtype.name, value.tobytes()) for value in call.arrays()]
         users.update({array for call in variants for array in arrays_of[name, call.variant]})
     return {key: sum(len(one[1]) / users[one] for one in arrays) for key, arrays in arrays_of.items()}
 

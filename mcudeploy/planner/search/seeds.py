@@ -19,13 +19,13 @@ from mcudeploy.planner.search.ordered_graph import Segment
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.planner.search.tile_times import VariantTimes
 
-_REACH = (1, 2, 3, 4, 6, 8, 12)
+REACH = (1, 2, 3, 4, 6, 8, 12)
 """Lengths of a segment, in borders. A place with more live bytes than the bound is not a border."""
 
 _NEAR = 2
 """This number of operators before one that does not fit may be cut although they fit: it reads their rows."""
 
-_FINE = 64
+FINE = 64
 """The bisection ends when the bound is known to one part in this number."""
 
 _SLACKS = (1.0, 0.97, 0.93, 0.85)
@@ -33,20 +33,26 @@ _SLACKS = (1.0, 0.97, 0.93, 0.85)
 
 
 @dataclass(frozen=True, slots=True)
-class _Assumption:
-    """`rows`: those of tensors between segments die separately. `kernels`: fast ones have scratch."""
+class Assumption:
+    """What a path of cuts takes for granted.
+
+    `rows`: those of tensors between segments die separately. `kernels`: fast ones have scratch."""
 
     rows: bool
     kernels: bool
 
+    def after(self, is_cut: bool) -> Assumption:
+        """Return the assumption for operators after some that are cut or not."""
+        return replace(self, rows=self.rows or is_cut)
 
-_ASSUMPTIONS = tuple(_Assumption(rows, kernels) for rows in (False, True) for kernels in (False, True))
+
+ASSUMPTIONS = tuple(Assumption(rows, kernels) for rows in (False, True) for kernels in (False, True))
 
 _Way = tuple[float, State]
 """Time so far, and the cuts."""
 
 
-class _StoppedError(Exception):
+class StoppedError(Exception):
     """The effort is spent."""
 
 
@@ -76,13 +82,38 @@ class Seeds:
         self._most = [space.most_rows[position] for position in space.order]
         self._singles: list[Segment] = [(place, (BlockRows(rows),)) for place, rows in enumerate(whole)]
         self._segment_of: dict[Cut, Segment] = {}
+        self.names = tuple(space.flow.graph.operators[at].name for at in space.order)
+        """The operators in their order."""
+        self.limit = problem.most_ticks
+
+    @property
+    def least_bytes(self) -> int:
+        """The bytes that the inputs or the outputs take."""
+        border = self._segments.border_bytes
+        return max(border[0], border[-1])
+
+    def borders(self, bound: float) -> list[int]:
+        """Return the places where a segment may begin or end under a bound."""
+        return [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
+
+    def segments(
+        self, places: range, bound: float, assumption: Assumption
+    ) -> Iterator[tuple[float, Cut | None]]:
+        """Yield the ticks of operators that fit under a bound: of one that is not cut, and of the best cut."""
+        if len(places) == 1:
+            whole = self._within(self._singles[places[0]], bound, assumption)
+            if whole is not None:
+                yield whole, None
+        cut = self._cheapest(places, bound, assumption)
+        if cut is not None:
+            yield cut
 
     def states(self) -> Iterator[State | None]:
         """Yield the fastest states under falling bounds, until none keeps the limit.
 
         A None says that the search was stopped; it may resume, and reuses the segments already simulated.
         """
-        for assumption in _ASSUMPTIONS:
+        for assumption in ASSUMPTIONS:
             fits = False
             for slack in _SLACKS if self._ram_limit else ():
                 for state in self._fastest(self._ram_limit * slack, assumption):
@@ -91,26 +122,25 @@ class Seeds:
             if not fits:
                 yield from self._falling(assumption)
 
-    def _fastest(self, bound: float, assumption: _Assumption) -> Iterator[State | None]:
+    def _fastest(self, bound: float, assumption: Assumption) -> Iterator[State | None]:
         """Yield the fastest state under a bound, if it keeps the latency limit."""
         while True:
             try:
                 state = self._least_time(bound, assumption)
-            except _StoppedError:
+            except StoppedError:
                 yield None
                 continue
             if state is not None:
                 yield state
             return
 
-    def _falling(self, assumption: _Assumption) -> Iterator[State | None]:
-        border = self._segments.border_bytes
-        low, high = max(border[0], border[-1]) - 1, self._segments.peak(())[0]
-        while high - low > max(1, high // _FINE):
+    def _falling(self, assumption: Assumption) -> Iterator[State | None]:
+        low, high = self.least_bytes - 1, self._segments.peak(())[0]
+        while high - low > max(1, high // FINE):
             bound = (low + high) // 2
             try:
                 state = self._least_time(bound, assumption)
-            except _StoppedError:
+            except StoppedError:
                 yield None
                 continue
             if state is None:
@@ -119,12 +149,12 @@ class Seeds:
                 high = bound
                 yield state
 
-    def _least_time(self, bound: float, assumption: _Assumption) -> State | None:
+    def _least_time(self, bound: float, assumption: Assumption) -> State | None:
         """Return the fastest cuts that fit into a bound; None if they exceed the latency limit.
 
         A node is a border, and whether the operator before it is cut, so that its rows die separately.
         """
-        borders = [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
+        borders = self.borders(bound)
         places = len(self._singles)
         misfits = [0]  # by place: the number of operators before it that do not fit uncut
         for single in self._singles:
@@ -135,8 +165,8 @@ class Seeds:
                 if (first, is_cut) not in ways:
                     continue
                 way = ways[first, is_cut]
-                assumed = replace(assumption, rows=assumption.rows or is_cut)
-                for further in _REACH:
+                assumed = assumption.after(is_cut)
+                for further in REACH:
                     if index + further >= len(borders):
                         break
                     after = borders[index + further]
@@ -159,7 +189,7 @@ class Seeds:
         if node not in ways or way[0] < ways[node][0]:
             ways[node] = way
 
-    def _cheapest(self, places: range, bound: float, assumption: _Assumption) -> tuple[float, Cut] | None:
+    def _cheapest(self, places: range, bound: float, assumption: Assumption) -> tuple[float, Cut] | None:
         """Return time and cut of the largest parts that fit, assuming that larger parts never need less.
 
         Staggered parts may be larger than others, and smaller parts may leave room for faster kernels.
@@ -177,13 +207,13 @@ class Seeds:
         timed = ((self._within(self._segment(cut), bound, assumption), cut) for cut in fitting)
         return min(((ticks, cut) for ticks, cut in timed if ticks is not None), default=None)
 
-    def _largest(self, cuts: Sequence[Cut], bound: float, assumption: _Assumption) -> int:
+    def _largest(self, cuts: Sequence[Cut], bound: float, assumption: Assumption) -> int:
         """Return the number of the last cut that fits, of ascending rows; -1 if none does."""
         low, high = -1, len(cuts)
         while high - low > 1:
             middle = (low + high) // 2 if low >= 0 else 0
             if self._stopped():
-                raise _StoppedError
+                raise StoppedError
             if self._peak(self._segment(cuts[middle]), assumption.rows) <= bound:
                 low = middle
             else:
@@ -200,7 +230,7 @@ class Seeds:
             self._segment_of[cut] = cut.first, tuple(rows[self._space.order[place]] for place in places)
         return self._segment_of[cut]
 
-    def _within(self, segment: Segment, bound: float, assumption: _Assumption) -> float | None:
+    def _within(self, segment: Segment, bound: float, assumption: Assumption) -> float | None:
         """Return the ticks of a segment by the fastest kernels under a bound; None if it does not fit."""
         first, sizes = segment
         order, times = self._space.order, self._variants.of_blocks

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from mcudeploy.common.effort import Effort, endless
@@ -15,8 +15,9 @@ from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import State
+from mcudeploy.planner.search.fusing import Chain, FusedCuts, FusedSeeds, families
 from mcudeploy.planner.search.ranking import front, sort_key
-from mcudeploy.planner.search.seeds import CutProblem
+from mcudeploy.planner.search.seeds import CutProblem, Seeds
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.planner.search.squeeze import squeeze
 from mcudeploy.planner.search.stages import MADE_ANYWAY, Round, first_fit, run_stages
@@ -32,6 +33,14 @@ _FIRST_SHARE = 0.75
 
 _SPARE = 0.1
 """A round without a gain is the last if it leaves more than this fraction of its spent effort."""
+
+_FUSED_SHARE, _CHAINS_SHARE, _FORMS = 0.5, 0.4, 2
+"""Shares of a round's effort: for forms with fused chains, and of that for the choice of chains; the number of
+forms that a round searches.
+"""
+
+_FORM_UNITS = 3000
+"""Effort of a form for each operator: its kernels and their times."""
 
 _PACKING_SHARE = 0.05
 """Share of the time for packing the arenas that progress shows during the search."""
@@ -50,12 +59,112 @@ class Splits:
     points: tuple[tuple[int, float], ...] = ()
 
 
+TaskOf = Callable[[tuple[Chain, ...]], SearchTask]
+"""Returns the task of the same graph with some chains fused."""
+
+
+class _FormSearch:
+    """The search for the cuts of one form of the graph, round by round, and the plans built."""
+
+    def __init__(
+        self, task: SearchTask, unsplit: Plan, made: Sequence[Plan], start: Iterable[State], report: Report
+    ) -> None:
+        self.task, self.best = task, unsplit
+        self.current = Round([], [plan for plan in made if task.keeps(plan)])
+        space = task.space
+        segments = Segments(space.flow, space.order, task.lean.work)
+        self.problem = CutProblem(space, segments, task.variants, task.most_ticks, task.sufficient_bytes)
+        self.search = BestFirst(self.problem, start=start, report=_packing(task, report))
+        self.interrupted = self.settled = False
+        self._known = set[State]()
+
+    def explore(self, effort: Effort, progress: Progress) -> None:
+        """Search for a round, and build plans from its candidates.
+
+        It is `settled` if the search has ended, and the round found no better plan and left effort.
+        """
+        part = effort.part(_SEARCH_SHARE)
+        self.search.explore(part.part(_FIRST_SHARE))
+        squeeze(self.search, part)
+        task, current = self.task, self.current
+        self.interrupted, found = self.search.interrupted, self.search.found().best
+        current.number += 1
+        current.candidates = [one for one in found if one.state not in self._known]
+        self._known.update(one.state for one in found)
+        try:
+            if self.interrupted:
+                fresh = current.candidates[:MADE_ANYWAY]
+                current.add(task, (first_fit(task, one, effort) for one in fresh))
+            else:
+                run_stages(task, current, effort, progress)
+        except KeyboardInterrupt:  # keep the plans built so far
+            self.interrupted = True
+            if not current.made:
+                current.add(task, [first_fit(task, found[0], effort)])
+        before, self.best = self.best, _best(task, current.plans, self.best)
+        is_left = effort.left > _SPARE * effort.spent
+        self.settled = self.search.ended and self.best is before and is_left
+
+
+class _FusedSearch:
+    """The search for the chains to fuse, and for the cuts of the graphs that have them as one operator."""
+
+    def __init__(self, plain: _FormSearch, every: Sequence[Chain], task_of: TaskOf) -> None:
+        self._plain, self._every, self._task_of = plain, tuple(every), task_of
+        self._states: Iterator[FusedCuts | None] | None = None
+        self._effort = Effort(0)
+        self._charged = 0
+        self._segments: tuple[Segments, ...] = ()
+        self._latest: list[FusedCuts] = []
+        self.forms: dict[tuple[Chain, ...], _FormSearch] = {}
+
+    def explore(self, effort: Effort, progress: Progress) -> None:
+        """Look for chains that lower the peak, then search the cuts of the most promising forms."""
+        self._effort = effort.part(_CHAINS_SHARE)
+        self._charged = sum(each.units for each in self._segments)
+        states = self._states = self._states or self._seeds()
+        for found in states:
+            if found is None:
+                break
+            self._latest.append(found)
+        self._latest.sort(key=lambda found: found.bound)
+        forms = list(dict.fromkeys(found.chains for found in self._latest))[:_FORMS]
+        for number, form in enumerate(forms):
+            starts = [found.splits for found in self._latest if found.chains == form]
+            if form not in self.forms:
+                effort.spend(_FORM_UNITS * len(self._plain.task.space.order))
+                task = self._task_of(form)
+                self.forms[form] = _FormSearch(task, self._plain.best, (), (), no_report)
+            search = self.forms[form]
+            search.search.add(search.task.space.state(splits) for splits in starts)
+            search.explore(effort.part(1 / (len(forms) - number)), progress)
+
+    def _seeds(self) -> Iterator[FusedCuts | None]:
+        plain = self._plain
+        problems = [plain.problem]
+        for fused in families(self._every):
+            task = self._task_of(fused)
+            segments = Segments(task.space.flow, task.space.order, task.lean.work)
+            problems.append(replace(plain.problem, space=task.space, segments=segments, variants=task.variants))
+        self._segments = tuple(problem.segments for problem in problems)
+        self._charged = sum(each.units for each in self._segments)
+        seeds = FusedSeeds([Seeds(each, self._stopped) for each in problems], self._every)
+        yield from seeds.states(plain.search.best[0].peak_bytes)
+
+    def _stopped(self) -> bool:
+        units = sum(each.units for each in self._segments)
+        self._effort.spend(units - self._charged)
+        self._charged = units
+        return self._effort.is_spent()
+
+
 def split_plans(
     task: SearchTask,
     budgets: Iterable[Effort],
     unsplit: Plan,
     stored: Plan | None = None,
     *,
+    fused: tuple[Sequence[Chain], TaskOf] | None = None,
     tries: bool = False,
     report: Report = no_report,
     progress: Progress = SILENT,
@@ -64,7 +173,7 @@ def split_plans(
 
     The search starts from a stored plan if that has the model's form. `tries`: a device runs the plans, so a
     better stored plan is the first of them, even if it misses the latency limit by the sum of its tiles.
-    `budgets`: the effort of each round.
+    `budgets`: the effort of each round. `fused`: the chains that may be fused, and the tasks with some fused.
     A round continues the previous search, and depends only on the efforts up to its own. More rounds
     therefore find every plan that fewer rounds find. A later round replaces the best plan only by one that
     costs no more memory.
@@ -74,44 +183,37 @@ def split_plans(
     if task.fits(unsplit) and not unsplit.estimate.avoidable_ticks:
         return Splits((), Search(), interrupted=False)  # no plan is faster
     made: list[Plan] = []
+    start: tuple[State, ...] = ()
     if stored is not None:
         kernels = task.model.with_kernels(stored.kernels)
         made.append(placing.timed(stored, kernels, task.board, task.tiles, task.price))
-    current, best = Round([], [plan for plan in made if task.keeps(plan)]), unsplit
-    search = _search(task, stored, report)
-    interrupted, candidates = False, set[State]()
+        start = (task.space.state(stored.splits),)
+    plain = _FormSearch(task, unsplit, made, start, report)
+    forms = _FusedSearch(plain, *fused) if fused is not None else None
     for effort in budgets:
-        part = effort.part(_SEARCH_SHARE)
-        search.explore(part.part(_FIRST_SHARE))
-        squeeze(search, part)
-        interrupted, found = search.interrupted, search.found().best
-        current.number += 1
-        current.candidates = [one for one in found if one.state not in candidates]
-        candidates.update(one.state for one in found)
-        try:
-            if interrupted:
-                fresh = current.candidates[:MADE_ANYWAY]
-                current.add(task, (first_fit(task, one, effort) for one in fresh))
-            else:
-                run_stages(task, current, effort, progress)
-        except KeyboardInterrupt:  # keep the plans built so far
-            interrupted = True
-            if not current.made:
-                current.add(task, [first_fit(task, found[0], effort)])
-        before, best = best, _best(task, current.plans, best)
-        if interrupted:
+        plain.explore(effort if forms is None else effort.part(1 - _FUSED_SHARE), progress)
+        if plain.interrupted:
             break
-        if search.ended and best is before and effort.left > _SPARE * effort.spent:
+        if forms is not None:
+            forms.explore(effort, progress)
+        elif plain.settled:
             break
-    outcome = search.found()
+    outcome = plain.search.found()
+    interrupted = plain.interrupted
     if outcome.hurried and not interrupted:
         _LOG.warning(
             "warning: the search ended early, after %s: `plan` and `tune` with a higher --time-limit may "
             "find a smaller arena",
             count_text(outcome.search.candidates, "candidate"),
         )
-    points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in current.made})
-    ranked = front((*current.plans, unsplit), task.board, task.ram_limit, best)
+    searches = [plain, *(forms.forms.values() if forms else ())]
+    built = [plan for each in searches for plan in each.current.made]
+    points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in built})
+    best = plain.best
+    for each in searches[1:]:
+        best = _best(task, [each.best], best)
+    plans = [plan for each in searches for plan in each.current.plans]
+    ranked = front((*plans, unsplit), task.board, task.ram_limit, best)
     better = tuple(takewhile(lambda plan: plan is not unsplit, ranked))
     least = sort_key(ranked[0], task.board, task.ram_limit)
     first = [
@@ -130,14 +232,6 @@ def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
     least = placing.cost_key(best, task.board)
     others = (plan for plan in plans if task.fits(plan) or placing.cost_key(plan, task.board) <= least)
     return min((best, *others), key=lambda plan: sort_key(plan, task.board, task.ram_limit))
-
-
-def _search(task: SearchTask, stored: Plan | None, report: Report) -> BestFirst:
-    space = task.space
-    segments = Segments(space.flow, space.order, task.lean.work)
-    start = () if stored is None else (space.state(stored.splits),)
-    problem = CutProblem(space, segments, task.variants, task.most_ticks, task.sufficient_bytes)
-    return BestFirst(problem, start=start, report=_packing(task, report))
 
 
 def _packing(task: SearchTask, report: Report) -> OnGain:

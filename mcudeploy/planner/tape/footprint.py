@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.engine import CPU
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import CallTable, KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import WORD_BYTES, NamedRange, Tape, handed_over, integer_bits
@@ -18,12 +18,7 @@ from mcudeploy.tiling.loads import live_in
 
 def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
     """Return the bytes of constants in flash; equal ones count once, as they are stored."""
-    arrays = {
-        (value.dtype.name, value.tobytes())
-        for call in calls.values()
-        for value in call.params.values()
-        if isinstance(value, np.ndarray)
-    }
+    arrays = {(array.dtype.name, array.tobytes()) for call in calls.values() for array in call.arrays()}
     return sum(len(data) for _, data in arrays)
 
 
@@ -74,11 +69,16 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
 
 
 def _params_size(call: KernelCall, pointer_bytes: int) -> tuple[int, int]:
-    """Return the pointers and words of a kernel's parameters."""
+    """Return the pointers and words of a kernel's parameters, and of those of the calls that it makes."""
     values = call.params.values()
     scalars = sum(isinstance(value, int | float | np.generic) for value in values)
     padding = scalars % (pointer_bytes // WORD_BYTES) if scalars < len(values) else 0
-    return len(values) - scalars, scalars + padding
+    pointers, words = len(values) - scalars, scalars + padding
+    for table in values:
+        for stage in table.calls if isinstance(table, CallTable) else ():
+            more = _params_size(stage, pointer_bytes)
+            pointers, words = pointers + 2 + more[0], words + more[1]
+    return pointers, words
 
 
 def _parts_size(tape: Tape, lanes: LaneTables, pointer_bytes: int) -> tuple[int, int, int]:

@@ -1,0 +1,47 @@
+/* Several operators in a chain: of the tensors between them only some rows exist, in scratch. The bits are those of
+ * the operators one after the other.
+ *
+ * A pass computes `batch_rows` rows of the output. Stage by stage, it computes the rows that later stages need and
+ * that earlier passes of the call have not left. With several groups of channels, a pass runs all stages for each
+ * group in turn; the last stage then adds the products of the group to sums (conv2d_s8_1x1_sums).
+ *
+ * in[0]    what the first stage reads
+ * out      what the last stage makes
+ * scratch  rings of rows, the sums, and at `work_at` the scratch of the stage that runs
+ */
+#ifndef MCUD_FUSED_ROWS_H
+#define MCUD_FUSED_ROWS_H
+
+#include "mcud.h"
+
+enum { MCUD_MOST_STAGES = 8 };
+
+typedef struct {
+    mcud_kernel *kernel;
+    const void *params;
+} mcud_stage_call;
+
+/* The rows of a stage. For its row r it reads rows [stride * r + lo, stride * r + hi) of the stage before. */
+typedef struct {
+    int32_t rows;
+    int32_t stride;
+    int32_t lo;
+    int32_t hi;
+    int32_t slots;     /* rows of its output that lie in scratch; of the last stage 0 */
+    int32_t row_bytes; /* of its output */
+    int32_t at;        /* in scratch: its output, or the sums */
+} mcud_stage;
+
+typedef struct {
+    const mcud_stage_call *calls; /* [group_count][stage_count] */
+    const uint32_t *stages;       /* mcud_stage [stage_count] */
+    int32_t stage_count;          /* 2..MCUD_MOST_STAGES */
+    int32_t group_count;
+    int32_t batch_rows;
+    int32_t summed_pixels; /* in a row of the output, if the last stage sums groups; else 0 */
+    int32_t work_at;
+} mcud_fused_rows_params;
+
+mcud_kernel mcud_fused_rows;
+
+#endif

@@ -1,0 +1,287 @@
+"""Selection of the C kernels of fused operators: whole rows, or groups of channels of a bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mcudeploy.ir.graph import DType, Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import ArrayPointer, CallTable, Counts, KernelCall, ParamValue, StageCall
+from mcudeploy.ops.common import SUM_BYTES
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.conv.conv_constants import FOUR
+from mcudeploy.ops.conv.packing import GROUP, padded
+
+if TYPE_CHECKING:
+    from mcudeploy.ops.fused.fused import Fused, RowWindow
+
+_GROUPS = (8, 16, 32)
+"""Channels of a group that are tried, where they divide those of the bottleneck."""
+_BATCHES = (1, 2, 4)
+"""Rows of the output whose sums are in scratch at a time."""
+_ALIGN = 8
+"""Bytes that parts of the scratch are aligned to."""
+_ROW_BY_ROW = ("dwconv2d_s8_rows", "dwconv2d_s8_pairs")
+"""The portable kernels that are fast on a single row, though their scratch is large."""
+_FOUR_ROWS = ("dwconv2d_s8_rows_mve", "conv2d_s8_winograd")
+"""Kernels that take several rows together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stage:
+    """A stage, or a group of its channels: what it computes, and its calls."""
+
+    operator: Operator
+    source: Tensor
+    output: Tensor
+    window: RowWindow
+
+    def call(self) -> KernelCall:
+        return self.operator.op.kernel(self.operator, (self.source,), self.output)
+
+    @property
+    def slots(self) -> int:
+        """The rows of the input that lie in scratch."""
+        return self.window.hi - self.window.lo
+
+    def group(self, count: int, source: Tensor) -> _Stage:
+        """Return the stage for its first `count` output channels."""
+        conv = self.operator.op
+        assert isinstance(conv, Conv2d)
+        op = replace(conv, out_channels=count, groups=count if conv.groups > 1 else 1)
+        constants = {name: array[:count] for name, array in self.operator.constants.items()}
+        output = replace(self.output, shape=(*self.output.shape[:2], count))
+        return _Stage(replace(self.operator, op=op, constants=constants), source, output, self.window)
+
+
+def fused_kernel(fused: Fused, source: Tensor, output: Tensor) -> KernelCall:
+    """fused_rows for whole rows, and for groups of channels if the stages are a bottleneck; see Fused.kernel."""
+    tensors = (source, *fused.between, output)
+    stages = tuple(
+        _Stage(stage, tensors[at], tensors[at + 1], window)
+        for at, (stage, window) in enumerate(zip(fused.stages, fused.windows(source.shape), strict=True))
+    )
+    calls = [*_whole_rows(stages), *(_by_groups(stages) if _is_bottleneck(stages) else ())]
+    calls.sort(key=lambda call: call.isa is not Isa.ANY)
+    first, *others = calls
+    return replace(first, others=tuple(others))
+
+
+def _is_bottleneck(stages: Sequence[_Stage]) -> bool:
+    """Whether the stages expand by 1x1, filter each channel, and project by 1x1, all in int8, rounded once."""
+    if len(stages) != 3 or not all(isinstance(stage.operator.op, Conv2d) for stage in stages):
+        return False
+    convs = [stage.operator.op for stage in stages]
+    weights = [stage.operator.constants["weights"].dtype for stage in stages]
+    expand, middle, project = convs
+    channels = stages[1].source.shape[2]
+    return (
+        stages[0].source.dtype is DType.INT8
+        and all(dtype == np.int8 for dtype in weights)
+        and all(conv.rounding == "once" for conv in convs)
+        and expand.groups == 1
+        and project.groups == 1
+        and project.kernel_shape == project.stride == (1, 1)
+        and not any(project.pads)
+        and middle.groups == middle.out_channels == channels > 1
+    )
+
+
+def _isas(stages: Sequence[KernelCall]) -> list[Isa]:
+    """The instructions that some call has variants for, those of every core first."""
+    own = {call.isa for stage in stages for call in (stage, *stage.others)}
+    return [isa for isa in Isa if isa is Isa.ANY or isa in own]
+
+
+def _row_calls(call: KernelCall, isa: Isa, lean: bool) -> KernelCall:
+    """The variant for few rows: the fastest, or, if `lean`, that with the least scratch."""
+    variants = [it for it in call.variants(isa) if it.kernel not in _FOUR_ROWS]
+    if lean:
+        return min(variants, key=lambda it: it.scratch_bytes)
+    own = (it for it in variants if it.isa is isa is not Isa.ANY)
+    return next(own, None) or next((it for it in variants if it.kernel in _ROW_BY_ROW), variants[0])
+
+
+def _whole_rows(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
+    """By all channels at a time."""
+    calls = [stage.call() for stage in stages]
+    most = stages[-1].output.shape[0]
+    for isa in _isas(calls):
+        for lean in (False, True):
+            chosen = [_row_calls(call, isa, lean) for call in calls]
+            if lean and chosen == [_row_calls(call, isa, False) for call in calls]:
+                continue
+            for batch in _BATCHES:
+                if batch <= most:
+                    form = f"{batch}rows{'lean' if lean else ''}"
+                    yield _Assembly(stages, [chosen], batch, summed=False).call(isa, form)
+
+
+def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
+    """By groups of the expanded channels, whose products are summed."""
+    expand, middle, project = stages
+    channels, most = expand.output.shape[2], project.output.shape[0]
+    whole = expand.call(), middle.call()
+    for size in _GROUPS:
+        if size >= channels or channels % size:
+            continue
+        first = expand.group(size, expand.source)
+        second = middle.group(size, first.output)
+        group, sums = (first.call(), second.call()), _sums(project, size)
+        for isa in _isas(whole):
+            for lean in (False, True):
+                chosen = [
+                    _divided(_row_calls(one, isa, lean), two.variants(isa), channels // size)
+                    for one, two in zip(whole, group, strict=True)
+                ]
+                for batch in _BATCHES if all(chosen) else ():
+                    if batch <= most:
+                        form = f"{batch}rows{size}{'lean' if lean else ''}"
+                        calls = [[*pair, sums] for pair in zip(*chosen, strict=True)]
+                        yield _Assembly((first, second, project), calls, batch, summed=True).call(isa, form)
+
+
+def _divided(whole: KernelCall, of_group: Sequence[KernelCall], count: int) -> list[KernelCall]:
+    """The calls of `count` groups of channels, which read parts of the arrays of the whole call.
+
+    None if the packed arrays of the first group are not the first part, or a scalar depends on all channels.
+    """
+    call = next((it for it in of_group if it.variant == whole.variant), None)
+    if call is None:
+        return []
+    arrays = {name: value for name, value in whole.params.items() if isinstance(value, np.ndarray)}
+    for name, value in call.params.items():
+        part = arrays.get(name)
+        if name.startswith(("quant.", "act.")) and value != whole.params[name]:
+            return []
+        if isinstance(value, np.ndarray) and (
+            part is None or part.size != count * value.size or not np.array_equal(part[: value.size], value)
+        ):
+            return []
+    return [
+        replace(
+            call,
+            params=dict(call.params)
+            | {name: ArrayPointer(array, at * (array.size // count)) for name, array in arrays.items()},
+        )
+        for at in range(count)
+    ]
+
+
+def _sums(project: _Stage, size: int) -> KernelCall:
+    """The call that adds the products of groups of `size` input channels to sums."""
+    conv, channels = project.operator.op, project.source.shape[2]
+    assert isinstance(conv, Conv2d)
+    shape = (channels // size, size)
+    weights = project.operator.constants["weights"].reshape(conv.out_channels, *shape, 1)
+    op = Conv2dByRows(conv.out_channels, shape, conv.low, conv.high)
+    operator = replace(project.operator, op=op, constants={**project.operator.constants, "weights": weights})
+    source = replace(project.source, shape=(*shape, 1))
+    by_rows = op.kernel(operator, (source,), replace(project.output, shape=(1, 1, conv.out_channels)))
+    params = dict(by_rows.params)
+    return KernelCall(
+        "conv2d_s8_1x1_sums",
+        {
+            "packed_weights": params.pop("packed_weights"),
+            "group_values": size,
+            "groups": shape[0],
+            "output_channels": conv.out_channels,
+        }
+        | {name: value for name, value in params.items() if "." in name},
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Assembly:
+    """The calls of fused_rows, by group and stage, for `batch` rows of the output at a time.
+
+    `summed`: the last stage takes one pixel of a group at a time, and adds to its sums.
+    """
+
+    stages: Sequence[_Stage]
+    calls: Sequence[Sequence[KernelCall]]
+    batch: int
+    summed: bool
+
+    def call(self, isa: Isa, form: str) -> KernelCall:
+        """Return the call, with its place for rows, sums and the scratch of the stages."""
+        facts, at = [], 0
+        for number, stage in enumerate(self.stages):
+            slots = len(self._needed(number, Interval(0, self.batch))) if number + 1 < len(self.stages) else 0
+            window, row_bytes = stage.window, stage.output.row_bytes
+            facts.append((stage.output.shape[0], window.stride, window.lo, window.hi, slots, row_bytes, at))
+            at += padded(slots * row_bytes, _ALIGN)
+        last = self.stages[-1].output
+        if self.summed:
+            facts[-1] = (*facts[-1][:-1], at)
+            at += padded(self.batch * self._pixels * SUM_BYTES * last.shape[2], _ALIGN)
+        params: dict[str, ParamValue] = {
+            "calls": CallTable(tuple(call for group in self.calls for call in group)),
+            "stages": np.array(facts, np.int32).astype(np.uint32),
+            "stage_count": len(self.stages),
+            "group_count": len(self.calls),
+            "batch_rows": self.batch,
+            "summed_pixels": self._pixels if self.summed else 0,
+            "work_at": at,
+        }
+        scratch = at + max(call.scratch_bytes for group in self.calls for call in group)
+        return KernelCall(
+            "fused_rows", params, scratch, form=form, isa=isa, counts=self._counts, stages=tuple(self._inner())
+        )
+
+    @property
+    def _pixels(self) -> int:
+        return self.stages[-2].output.shape[1]
+
+    def _needed(self, number: int, rows: Interval, *, clipped: bool = False) -> Interval:
+        """The rows of a stage that `rows` of the output need."""
+        for later in reversed(self.stages[number + 1 :]):
+            total = later.source.shape[0] if clipped else 1 << 30
+            lo = later.window.stride * rows.lo + later.window.lo
+            hi = later.window.stride * (rows.hi - 1) + later.window.hi
+            rows = Interval(max(lo, 0), min(hi, total)) if clipped else Interval(lo, hi)
+        return rows
+
+    def _inner(self) -> Iterator[StageCall]:
+        for number, stage in enumerate(self.stages):
+            tensors = {stage.operator.inputs[0]: stage.source, stage.operator.output: stage.output}
+            last = number == len(self.stages) - 1
+            size = self.batch if last or self._needed(number, Interval(0, 1)) == Interval(0, 1) else 1
+            size = min(size, stage.output.shape[0])
+            middle = (stage.output.shape[0] - size) // 2
+            for each in self.calls:
+                if not (last and self.summed):
+                    rows = Interval(middle, middle + size)
+                    yield StageCall(stage.operator, tensors, each[number], rows, self._times(number, size))
+
+    def _times(self, number: int, size: int) -> Callable[[Interval], float]:
+        def times(rows: Interval) -> float:
+            if not self.summed:
+                return len(self._needed(number, rows, clipped=True)) / size
+            starts = range(rows.lo, rows.hi, self.batch)
+            batches = (Interval(lo, min(lo + self.batch, rows.hi)) for lo in starts)
+            return sum(len(self._needed(number, each, clipped=True)) for each in batches) / size
+
+        return times
+
+    def _counts(self, rows: Interval) -> Counts:
+        passes = -(-len(rows) // self.batch) * len(self.calls)
+        counts: Counts = {"calls": 1, "stages": passes * len(self.stages)}
+        if self.summed:
+            pixels, channels = len(rows) * self._pixels, self.stages[-1].output.shape[2]
+            size = self.stages[-2].output.shape[2]
+            fours, ones = divmod(channels, FOUR)
+            every = pixels * len(self.calls)
+            counts |= {
+                "summed": passes,
+                "fours": every * fours,
+                "groups": every * fours * size / GROUP,
+                "ones": every * ones * (size + GROUP),
+                "results": pixels * channels,
+            }
+        return counts

@@ -1,0 +1,178 @@
+"""Chains of operators that may run as one, and the choice among them: a shortest path over the borders.
+
+A fused chain computes rows again instead of keeping them, so it takes less memory and more time than a cut
+through its stages. For a bound on memory, the least time is a shortest path as in seeds.py, whose segments are
+those of the graph without fused chains, and those of the graph with all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.plan import Split
+from mcudeploy.ops.fused.fused import row_window
+from mcudeploy.planner.search.cuts import Cut
+from mcudeploy.planner.search.seeds import ASSUMPTIONS, FINE, REACH, Assumption, Seeds, StoppedError
+
+Chain = tuple[str, ...]
+"""Names of operators, each of which alone reads the output of the one before."""
+
+_MOST_STAGES = 3
+_GROWTH = 1.3
+"""Ratio of two bounds until one keeps the latency limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedCuts:
+    """The chains to fuse, and the cuts of the graph that has them as one operator each.
+
+    `bound`: the bytes that they may take.
+    """
+
+    bound: float
+    chains: tuple[Chain, ...]
+    splits: tuple[Split, ...]
+
+
+def chains(graph: Graph) -> tuple[Chain, ...]:
+    """Return chains that do not overlap, those with the widest rows between their stages first.
+
+    A chain is worth fusing if a row between two stages is wider than those of its input and output.
+    """
+    readers, wanted = graph.readers(), {border.tensor for border in graph.outputs}
+    operators = graph.operators
+
+    def following(position: int) -> int | None:
+        output = operators[position].output
+        at = readers[output]
+        return at[0] if len(at) == 1 and output not in wanted and _is_stage(graph, operators[at[0]]) else None
+
+    found: list[tuple[int, int, tuple[int, ...]]] = []
+    for position, operator in enumerate(operators):
+        if not _is_stage(graph, operator):
+            continue
+        run = [position]
+        while len(run) < _MOST_STAGES and (after := following(run[-1])) is not None:
+            run.append(after)
+            ends = operator.inputs[0], operators[run[-1]].output
+            widest_end = max(graph.tensors[name].row_bytes for name in ends)
+            between = max(graph.tensors[operators[at].output].row_bytes for at in run[:-1])
+            if between > widest_end:
+                found.append((-between, widest_end, tuple(run)))
+    found.sort(key=lambda one: (*one[:2], -len(one[2]), one[2]))
+    used: set[int] = set()
+    result = []
+    for *_, run in found:
+        if used.isdisjoint(run):
+            used.update(run)
+            result.append(tuple(operators[at].name for at in run))
+    return tuple(result)
+
+
+def _is_stage(graph: Graph, operator: Operator) -> bool:
+    """Whether an operator computes rows of its output from a window of rows of its only input."""
+    if len(operator.inputs) != 1 or operator.op.is_view or operator.op.accumulates:
+        return False
+    source, output = graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
+    window = row_window(graph.loops(operator))
+    return output.shape[0] > 1 and window is not None and window.hi - window.lo < source.shape[0]
+
+
+class FusedSeeds:
+    """The cuts with the least time under falling bounds, with some of the chains fused.
+
+    `forms`: the seeds of the graph without fused chains, then those of graphs with some of `every` fused.
+    """
+
+    def __init__(self, forms: Sequence[Seeds], every: Sequence[Chain]) -> None:
+        self._forms = tuple(forms)
+        plain, *fused = forms
+        self._chains = {f"{chain[0]}_to_{chain[-1]}": chain for chain in every}
+        self._places = [range(len(plain.names) + 1), *(_places(plain.names, it.names, self._chains) for it in fused)]
+        self._fused = [list(accumulate((name in self._chains for name in it.names), initial=0)) for it in forms]
+        self._limit = plain.limit
+
+    def states(self, high: float) -> Iterator[FusedCuts | None]:
+        """Yield cuts under bounds below `high` bytes, down to the least that keeps the latency limit.
+
+        Low bounds are tried first: few segments fit, so they take the least effort. A None says that the
+        search was stopped; it may resume.
+        """
+        for assumption in ASSUMPTIONS:
+            low, top, known = float(self._forms[0].least_bytes - 1), high, False
+            while top - low > max(1, top // FINE):
+                bound = (low + top) // 2 if known else min(_GROWTH * low + 1, top - 1)
+                try:
+                    found = self._least_time(bound, assumption)
+                except StoppedError:
+                    yield None
+                    continue
+                if found is None:
+                    low = bound
+                else:
+                    top, known = bound, True
+                    yield found
+
+    def _least_time(self, bound: float, assumption: Assumption) -> FusedCuts | None:
+        plain = self._forms[0]
+        borders = plain.borders(bound)
+        ways: dict[tuple[int, bool], tuple[float, tuple[tuple[int, int, Cut | None], ...]]] = {(0, True): (0.0, ())}
+        for index, first in enumerate(borders):
+            for is_cut in (False, True):
+                if (first, is_cut) not in ways:
+                    continue
+                time, path = ways[first, is_cut]
+                for further in REACH:
+                    if index + further >= len(borders):
+                        break
+                    after = borders[index + further]
+                    for number, (form, places) in enumerate(zip(self._forms, self._places, strict=True)):
+                        begin, end = places[first], places[after]
+                        if begin < 0 or end < 0 or begin == end:
+                            continue
+                        if number and self._fused[number][begin] == self._fused[number][end]:
+                            continue  # nothing fused there
+                        for ticks, cut in form.segments(range(begin, end), bound, assumption.after(is_cut)):
+                            node = after, cut is not None
+                            if node not in ways or time + ticks < ways[node][0]:
+                                ways[node] = time + ticks, (*path, (number, begin, cut))
+        last = len(plain.names)
+        ends = [ways[last, cut] for cut in (False, True) if (last, cut) in ways]
+        best = min(ends, key=lambda way: way[0], default=None)
+        return None if best is None or best[0] > self._limit else self._cuts(bound, best[1])
+
+    def _cuts(self, bound: float, path: Sequence[tuple[int, int, Cut | None]]) -> FusedCuts:
+        fused: list[Chain] = []
+        splits: list[Split] = []
+        for number, begin, cut in path:
+            names = self._forms[number].names
+            inside = names[begin : begin + 1] if cut is None else names[cut.first : cut.last + 1]
+            if number:
+                fused += [self._chains[name] for name in inside if name in self._chains]
+            if cut is not None:
+                splits.append(Split(tuple(inside), "row", cut.rows, cut.apart, cut.staggered))
+        return FusedCuts(bound, tuple(fused), tuple(splits))
+
+
+def families(every: Sequence[Chain]) -> Iterator[tuple[Chain, ...]]:
+    """Yield sets of chains: all of them, then the widest alone, twice as many, and so on."""
+    yield tuple(every)
+    count = 1
+    while count < len(every):
+        yield tuple(every[:count])
+        count *= 2
+
+
+def _places(plain: Sequence[str], fused: Sequence[str], stages: Mapping[str, Chain]) -> list[int]:
+    """Return, by border of the plain order, the border of the fused order; -1 within a chain."""
+    at = {name: place for place, name in enumerate(plain)}
+    spans = [[at[stage] for stage in stages.get(name, (name,))] for name in fused]
+    places = []
+    for border in range(len(plain) + 1):
+        before = [max(span) < border for span in spans]
+        straddles = any(min(span) < border <= max(span) for span in spans)
+        places.append(-1 if straddles or before != sorted(before, reverse=True) else sum(before))
+    return places
