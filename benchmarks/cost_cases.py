@@ -265,7 +265,9 @@ def _bottleneck(shape: Shape, expanded: int, projected: int, stride: int) -> Gra
     )
     stages, made, source = list[Operator](), list[Tensor](), shape
     for conv, names in zip(convs, ("xe", "ed", "dy"), strict=True):
-        graph = weighted(conv, source, (conv.out_channels, *conv.kernel_shape, source[2] // conv.groups), DType.INT8)
+        graph = weighted(
+            conv, source, (conv.out_channels, *conv.kernel_shape, source[2] // conv.groups), DType.INT8
+        )
         (operator,) = graph.operators
         stages.append(replace(operator, name=f"to_{names[1]}", inputs=(names[0],), output=names[1]))
         made.append(replace(graph.tensors["y"], name=names[1]))

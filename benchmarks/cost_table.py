@@ -74,7 +74,8 @@ CHECKED = (
 """The columns of `check`."""
 
 Sample = tuple[Counts, dict[Unit, float], dict[Unit, float]]
-"""Iterations of a tile's loops, its time in each unit, and the part of it in kernels that it calls, estimated."""
+"""Iterations of a tile's loops, its time in each unit, and the estimated part of it in kernels that it calls.
+"""
 
 
 def board_of(core: str) -> Board:
@@ -242,7 +243,9 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
         known = read_costs(path, unit) if chosen and foreign is None else {}
         table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
         for variant in sorted(found):
-            measured = [(counts, spent[unit], inner.get(unit, 0.0)) for counts, spent, inner in found[variant]]
+            measured = [
+                (counts, spent[unit], inner.get(unit, 0.0)) for counts, spent, inner in found[variant]
+            ]
             try:
                 table[variant] = cost = fit(measured)
             except RuntimeError as error:

@@ -102,7 +102,6 @@ class CoreCosts:
                 why += f", or its `kernels` have no file that defines mcud_{kernel}(const mcud_op *op, ...)"
             raise ConfigError(f"the costs of {self.core} lack {what}: {why}") from None
 
-
     def stage_ticks(self, stage: StageCall) -> float:
         """Return the ticks of one of the calls that a kernel makes. Raises ConfigError as `ticks` does."""
         operator, tensors = stage.operator, stage.tensors

@@ -166,9 +166,7 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
     return builder.add(head + struct.pack("<III", tensor.row_bytes, *tensor.block_rows))
 
 
-def _params(
-    call: KernelCall, builder: _Builder, kernels: KernelTable, flash: FlashRegion | None
-) -> bytes:
+def _params(call: KernelCall, builder: _Builder, kernels: KernelTable, flash: FlashRegion | None) -> bytes:
     addresses: list[int] = []
     scalars = bytearray()
     for name, value in call.params.items():
@@ -177,7 +175,8 @@ def _params(
                 raise ValueError(f"{call.kernel}: pointer {name} follows a scalar")
             if isinstance(value, CallTable):
                 stages = [
-                    (kernels[it.kernel], builder.add(_params(it, builder, kernels, flash))) for it in value.calls
+                    (kernels[it.kernel], builder.add(_params(it, builder, kernels, flash)))
+                    for it in value.calls
                 ]
                 addresses.append(builder.add(builder.pointers([each for stage in stages for each in stage])))
             elif isinstance(value, ArrayPointer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -321,31 +321,17 @@ def search_plans(
         plans = tuple(plan for plan in (stored,) if plan is not None)
         return Planned(models, plans, unsplit, Search(), costs_of, objective=unit, offers_baseline=not plans)
     unsplit = timed(unsplit, base, board, source, move_price(source))
-    form = Rewrites(options.stream_input, accumulating=True)
-    cut = fastest_in(form)
+    cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
     board = board.reserving(cut.parameters.ram_bytes)
-    order = _order_in(cut.graph, unsplit)
-
-    def task_of(fused: tuple[Chain, ...]) -> SearchTask:
-        made = fastest_in(replace(form, fused=fused)) if fused else cut
-        return SearchTask.of(
-            made,
-            board,
-            source,
-            None if costs_of else estimated(costs)(made.graph, ()),
-            order=_order_with(made.graph, cut.graph, order) if fused else order,
-            unsplit=unsplit,
-            max_overhead=options.max_overhead,
-            ram_limit=options.ram_limit,
-        )
-
+    guess = None if costs_of else estimated(costs)
+    tasks = _FormTasks(cut, fastest_in, board, source, guess, unsplit, options)
     every = chains(cut.graph) if _may_fuse(model) else ()
     split = split_plans(
-        task_of(()),
+        tasks.of(()),
         effort.rounds(options.time_limit),
         unsplit,
         stored or start,
-        fused=(every, task_of) if every else None,
+        fused=(every, tasks.of) if every else None,
         tries=tiles is not None,
         report=report,
         progress=progress,
@@ -370,6 +356,39 @@ def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
                 maker = makers.get(graph.operators[maker].inputs[0])
             order.insert(0 if maker is None else order.index(maker) + 1, position)
     return tuple(order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FormTasks:
+    """The tasks of a model, in the form that is cut, with some chains fused.
+
+    `guess`: estimated times, if `source` measures.
+    """
+
+    cut: Model
+    fastest_in: Callable[[Rewrites], Model]
+    board: Board
+    source: TileSource
+    guess: TileSource | None
+    unsplit: Plan
+    options: Options
+
+    def of(self, fused: tuple[Chain, ...]) -> SearchTask:
+        """Return the task with these chains fused."""
+        made, order = self.cut, _order_in(self.cut.graph, self.unsplit)
+        if fused:
+            made = self.fastest_in(replace(self.cut.form, fused=fused))
+            order = _order_with(made.graph, self.cut.graph, order)
+        return SearchTask.of(
+            made,
+            self.board,
+            self.source,
+            None if self.guess is None else self.guess(made.graph, ()),
+            order=order,
+            unsplit=self.unsplit,
+            max_overhead=self.options.max_overhead,
+            ram_limit=self.options.ram_limit,
+        )
 
 
 def _may_fuse(model: Model) -> bool:

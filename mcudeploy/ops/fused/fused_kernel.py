@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _GROUPS = (8, 16, 32)
 """Channels of a group that are tried, where they divide those of the bottleneck."""
+_BOTTLENECK = 3
+"""Stages of a bottleneck."""
 _BATCHES = (1, 2, 4)
 """Rows of the output whose sums are in scratch at a time."""
 _ALIGN = 8
@@ -60,23 +62,22 @@ class _Stage:
 
 
 def fused_kernel(fused: Fused, source: Tensor, output: Tensor) -> KernelCall:
-    """fused_rows for whole rows, and for groups of channels if the stages are a bottleneck; see Fused.kernel."""
+    """fused_rows for all channels, and for groups of channels of a bottleneck; see Fused.kernel."""
     tensors = (source, *fused.between, output)
     stages = tuple(
         _Stage(stage, tensors[at], tensors[at + 1], window)
         for at, (stage, window) in enumerate(zip(fused.stages, fused.windows(source.shape), strict=True))
     )
-    calls = [*_whole_rows(stages), *(_by_groups(stages) if _is_bottleneck(stages) else ())]
+    calls: list[KernelCall] = [*_whole_rows(stages), *(_by_groups(stages) if _is_bottleneck(stages) else ())]
     calls.sort(key=lambda call: call.isa is not Isa.ANY)
-    first, *others = calls
-    return replace(first, others=tuple(others))
+    return replace(calls[0], others=tuple(calls[1:]))
 
 
 def _is_bottleneck(stages: Sequence[_Stage]) -> bool:
-    """Whether the stages expand by 1x1, filter each channel, and project by 1x1, all in int8, rounded once."""
-    if len(stages) != 3 or not all(isinstance(stage.operator.op, Conv2d) for stage in stages):
+    """Whether int8 stages, rounded once, expand, filter each channel, and project by 1x1."""
+    convs = [stage.operator.op for stage in stages if isinstance(stage.operator.op, Conv2d)]
+    if not len(convs) == len(stages) == _BOTTLENECK:
         return False
-    convs = [stage.operator.op for stage in stages]
     weights = [stage.operator.constants["weights"].dtype for stage in stages]
     expand, middle, project = convs
     channels = stages[1].source.shape[2]
@@ -231,7 +232,13 @@ class _Assembly:
         }
         scratch = at + max(call.scratch_bytes for group in self.calls for call in group)
         return KernelCall(
-            "fused_rows", params, scratch, form=form, isa=isa, counts=self._counts, stages=tuple(self._inner())
+            "fused_rows",
+            params,
+            scratch,
+            form=form,
+            isa=isa,
+            counts=self._counts,
+            stages=tuple(self._inner()),
         )
 
     @property

@@ -51,8 +51,10 @@ def fuse(graph: Graph, chains: Collection[tuple[str, ...]]) -> Graph:
             continue
         if operator.name in ends:
             stages = tuple(by_name[name] for name in ends[operator.name])
-            operator = _fused(stages, tuple(tensors.pop(stage.output) for stage in stages[:-1]))
-        operators.append(operator)
+            between = tuple(tensors.pop(stage.output) for stage in stages[:-1])
+            operators.append(_fused(stages, between))
+        else:
+            operators.append(operator)
     references = {name: io for name, io in graph.references.items() if io.tensor in tensors}
     return replace(graph, operators=tuple(operators), tensors=tensors, references=references)
 

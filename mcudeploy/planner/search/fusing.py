@@ -1,13 +1,13 @@
 """Chains of operators that may run as one, and the choice among them: a shortest path over the borders.
 
-A fused chain computes rows again instead of keeping them, so it takes less memory and more time than a cut
-through its stages. For a bound on memory, the least time is a shortest path as in seeds.py, whose segments are
-those of the graph without fused chains, and those of the graph with all of them.
+A fused chain computes rows again instead of keeping them, so it takes less memory and more time than a
+cut through its stages. For a bound on memory, the least time is a shortest path as in seeds.py, whose
+segments are those of the graph without fused chains, and those of graphs with some of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -21,6 +21,10 @@ Chain = tuple[str, ...]
 """Names of operators, each of which alone reads the output of the one before."""
 
 _MOST_STAGES = 3
+_BOUND_UNITS, _SEGMENT_UNITS = 1000, 60
+"""Effort of a bound, and of the choice of a segment's rows without its simulation."""
+_LEAST_PART = 8
+"""The first bound, as a part of the peak without fused chains."""
 _GROWTH = 1.3
 """Ratio of two bounds until one keeps the latency limit."""
 
@@ -65,10 +69,10 @@ def chains(graph: Graph) -> tuple[Chain, ...]:
     found.sort(key=lambda one: (*one[:2], -len(one[2]), one[2]))
     used: set[int] = set()
     result = []
-    for *_, run in found:
-        if used.isdisjoint(run):
-            used.update(run)
-            result.append(tuple(operators[at].name for at in run))
+    for *_, positions in found:
+        if used.isdisjoint(positions):
+            used.update(positions)
+            result.append(tuple(operators[at].name for at in positions))
     return tuple(result)
 
 
@@ -85,14 +89,23 @@ class FusedSeeds:
     """The cuts with the least time under falling bounds, with some of the chains fused.
 
     `forms`: the seeds of the graph without fused chains, then those of graphs with some of `every` fused.
+    `spend` receives the effort.
     """
 
-    def __init__(self, forms: Sequence[Seeds], every: Sequence[Chain]) -> None:
+    def __init__(
+        self, forms: Sequence[Seeds], every: Sequence[Chain], spend: Callable[[float], None]
+    ) -> None:
+        self._spend = spend
         self._forms = tuple(forms)
         plain, *fused = forms
         self._chains = {f"{chain[0]}_to_{chain[-1]}": chain for chain in every}
-        self._places = [range(len(plain.names) + 1), *(_places(plain.names, it.names, self._chains) for it in fused)]
-        self._fused = [list(accumulate((name in self._chains for name in it.names), initial=0)) for it in forms]
+        self._places = [
+            range(len(plain.names) + 1),
+            *(_places(plain.names, it.names, self._chains) for it in fused),
+        ]
+        self._fused = [
+            list(accumulate((name in self._chains for name in it.names), initial=0)) for it in forms
+        ]
         self._limit = plain.limit
 
     def states(self, high: float) -> Iterator[FusedCuts | None]:
@@ -102,7 +115,7 @@ class FusedSeeds:
         search was stopped; it may resume.
         """
         for assumption in ASSUMPTIONS:
-            low, top, known = float(self._forms[0].least_bytes - 1), high, False
+            low, top, known = max(float(self._forms[0].least_bytes - 1), high // _LEAST_PART), high, False
             while top - low > max(1, top // FINE):
                 bound = (low + top) // 2 if known else min(_GROWTH * low + 1, top - 1)
                 try:
@@ -119,7 +132,10 @@ class FusedSeeds:
     def _least_time(self, bound: float, assumption: Assumption) -> FusedCuts | None:
         plain = self._forms[0]
         borders = plain.borders(bound)
-        ways: dict[tuple[int, bool], tuple[float, tuple[tuple[int, int, Cut | None], ...]]] = {(0, True): (0.0, ())}
+        self._spend(_BOUND_UNITS)
+        ways: dict[tuple[int, bool], tuple[float, tuple[tuple[int, int, Cut | None], ...]]] = {
+            (0, True): (0.0, ())
+        }
         for index, first in enumerate(borders):
             for is_cut in (False, True):
                 if (first, is_cut) not in ways:
@@ -135,6 +151,7 @@ class FusedSeeds:
                             continue
                         if number and self._fused[number][begin] == self._fused[number][end]:
                             continue  # nothing fused there
+                        self._spend(_SEGMENT_UNITS)
                         for ticks, cut in form.segments(range(begin, end), bound, assumption.after(is_cut)):
                             node = after, cut is not None
                             if node not in ways or time + ticks < ways[node][0]:

@@ -12,8 +12,6 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-import numpy as np
-
 from mcudeploy.cost.tiles import CallTile, CallTime, KnownTime
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall

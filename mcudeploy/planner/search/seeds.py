@@ -36,7 +36,8 @@ _SLACKS = (1.0, 0.97, 0.93, 0.85)
 class Assumption:
     """What a path of cuts takes for granted.
 
-    `rows`: those of tensors between segments die separately. `kernels`: fast ones have scratch."""
+    `rows`: those of tensors between segments die separately. `kernels`: fast ones have scratch.
+    """
 
     rows: bool
     kernels: bool
@@ -99,7 +100,7 @@ class Seeds:
     def segments(
         self, places: range, bound: float, assumption: Assumption
     ) -> Iterator[tuple[float, Cut | None]]:
-        """Yield the ticks of operators that fit under a bound: of one that is not cut, and of the best cut."""
+        """Yield the ticks of operators under a bound: of one that is not cut, and of the best cut."""
         if len(places) == 1:
             whole = self._within(self._singles[places[0]], bound, assumption)
             if whole is not None:

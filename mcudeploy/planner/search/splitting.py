@@ -35,12 +35,13 @@ _SPARE = 0.1
 """A round without a gain is the last if it leaves more than this fraction of its spent effort."""
 
 _FUSED_SHARE, _CHAINS_SHARE, _FORMS = 0.5, 0.4, 2
-"""Shares of a round's effort: for forms with fused chains, and of that for the choice of chains; the number of
-forms that a round searches.
+"""Shares of a round's effort: for forms with fused chains, and of that for the choice of chains.
+
+Then the number of forms that a round searches.
 """
 
-_FORM_UNITS = 3000
-"""Effort of a form for each operator: its kernels and their times."""
+_FORM_UNITS = 10_000
+"""Effort of a form for each fused chain: its kernels and their times."""
 
 _PACKING_SHARE = 0.05
 """Share of the time for packing the arenas that progress shows during the search."""
@@ -132,7 +133,7 @@ class _FusedSearch:
         for number, form in enumerate(forms):
             starts = [found.splits for found in self._latest if found.chains == form]
             if form not in self.forms:
-                effort.spend(_FORM_UNITS * len(self._plain.task.space.order))
+                effort.spend(_FORM_UNITS * len(form))
                 task = self._task_of(form)
                 self.forms[form] = _FormSearch(task, self._plain.best, (), (), no_report)
             search = self.forms[form]
@@ -144,12 +145,18 @@ class _FusedSearch:
         problems = [plain.problem]
         for fused in families(self._every):
             task = self._task_of(fused)
+            self._spend(_FORM_UNITS * len(fused))
             segments = Segments(task.space.flow, task.space.order, task.lean.work)
-            problems.append(replace(plain.problem, space=task.space, segments=segments, variants=task.variants))
+            problems.append(
+                replace(plain.problem, space=task.space, segments=segments, variants=task.variants)
+            )
         self._segments = tuple(problem.segments for problem in problems)
         self._charged = sum(each.units for each in self._segments)
-        seeds = FusedSeeds([Seeds(each, self._stopped) for each in problems], self._every)
+        seeds = FusedSeeds([Seeds(each, self._stopped) for each in problems], self._every, self._spend)
         yield from seeds.states(plain.search.best[0].peak_bytes)
+
+    def _spend(self, units: float) -> None:
+        self._effort.spend(units)
 
     def _stopped(self) -> bool:
         units = sum(each.units for each in self._segments)
