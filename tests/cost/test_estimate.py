@@ -27,7 +27,7 @@ def test_every_board_has_costs_of_every_kernel(board: str) -> None:
     found = load_board(board)
     table = load_costs(found.core).kernels
     kernels = {variant.partition(":")[0] for variant in table}
-    needed = set(kernels_for(found.isa)) - {"feed"}
+    needed = set(kernels_for(found.isa)) - {"feed", "conv2d_s8_1x1_sums"}  # the latter is part of fused_rows
     assert needed <= kernels
 
 

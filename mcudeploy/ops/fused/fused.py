@@ -11,51 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
-from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.fused.fused_kernel import fused_kernel
+from mcudeploy.ops.fused.row_window import RowWindow, row_window
 
-
-@dataclass(frozen=True, slots=True)
-class RowWindow:
-    """The rows of its input that an operator reads for its row r: [stride * r + lo, stride * r + hi)."""
-
-    stride: int
-    lo: int
-    hi: int
-
-    def after(self, inner: RowWindow) -> RowWindow:
-        """Return the rows that the chain of `inner` and this operator reads of the input of `inner`."""
-        return RowWindow(
-            self.stride * inner.stride,
-            self.lo * inner.stride + inner.lo,
-            (self.hi - 1) * inner.stride + inner.hi,
-        )
-
-    def rows(self, read: Interval, total: int) -> Interval:
-        """Return the rows, of `total`, that the rows `read` of the output need."""
-        return Interval(self.stride * read.lo + self.lo, self.stride * (read.hi - 1) + self.hi).clip(0, total)
-
-
-def row_window(nest: LoopNest) -> RowWindow | None:
-    """Return the window along the rows of an operator with one input.
-
-    None if its rows have no window of fixed size, or if it needs all rows of its input at once.
-    """
-    if len(nest.reads) != 1:
-        return None
-    write, read = nest.write[0], nest.reads[0][0]
-    if not isinstance(write, Index) or not isinstance(read, Index) or write.offset:
-        return None
-    steps = dict(read.steps)
-    axes = {axis.name: axis for axis in nest.axes}
-    if [step for _, step in write.steps] != [1]:
-        return None
-    ((along, _),) = write.steps
-    if steps.get(along, 0) < 1:
-        return None
-    first = read.reach(axes, {along: Interval(0, 1)})
-    return RowWindow(steps[along], first.lo, first.hi)
+MOST_STAGES = 8
+"""As in fused_rows.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +69,8 @@ class Fused(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """fused_rows, by groups of several sizes. Raises ValueError as the kernels of the stages do."""
-        return fused_kernel(self, inputs[0], output)
+        tensors = (inputs[0], *self.between, output)
+        return fused_kernel(self.stages, tensors, self.windows(inputs[0].shape))
 
     def quantization(self, output: Tensor) -> Quantization | None:
         """Return that of the last stage."""

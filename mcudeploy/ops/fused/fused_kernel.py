@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.conv.conv_constants import FOUR
 from mcudeploy.ops.conv.packing import GROUP, padded
-
-if TYPE_CHECKING:
-    from mcudeploy.ops.fused.fused import Fused, RowWindow
+from mcudeploy.ops.fused.row_window import RowWindow
 
 _GROUPS = (8, 16, 32)
 """Channels of a group that are tried, where they divide those of the bottleneck."""
@@ -61,13 +58,11 @@ class _Stage:
         return _Stage(replace(self.operator, op=op, constants=constants), source, output, self.window)
 
 
-def fused_kernel(fused: Fused, source: Tensor, output: Tensor) -> KernelCall:
+def fused_kernel(
+    operators: Sequence[Operator], tensors: Sequence[Tensor], windows: Sequence[RowWindow]
+) -> KernelCall:
     """fused_rows for all channels, and for groups of channels of a bottleneck; see Fused.kernel."""
-    tensors = (source, *fused.between, output)
-    stages = tuple(
-        _Stage(stage, tensors[at], tensors[at + 1], window)
-        for at, (stage, window) in enumerate(zip(fused.stages, fused.windows(source.shape), strict=True))
-    )
+    stages = tuple(map(_Stage, operators, tensors, tensors[1:], windows))
     calls: list[KernelCall] = [*_whole_rows(stages), *(_by_groups(stages) if _is_bottleneck(stages) else ())]
     calls.sort(key=lambda call: call.isa is not Isa.ANY)
     return replace(calls[0], others=tuple(calls[1:]))

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from mcudeploy.ir.graph import Graph, Operator, Tensor
 from mcudeploy.ir.plan import Rewrites
-from mcudeploy.ops.fused.fused import Fused
+from mcudeploy.ops.fused.fused import MOST_STAGES, Fused
 from mcudeploy.ops.move.depth_to_space import DepthToSpace
 from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.ops.move.transpose import Transpose
@@ -24,7 +25,8 @@ def in_form(graph: Graph, has: Rewrites, wanted: Rewrites, whole_inputs: Collect
     `whole_inputs`: as in `stream_inputs`. Inputs are streamed before operators accumulate, so that a streamed
     vector can arrive in parts.
     """
-    if has.fused or has.streamed > wanted.streamed or (has.accumulating and not wanted.accumulating):
+    goes_back = has.streamed > wanted.streamed or (has.accumulating and replace(wanted, fused=()) != has)
+    if has.fused or goes_back:
         raise ValueError(f"a graph in the form {has} does not go back to {wanted}")
     if wanted.streamed and not has.streamed:
         graph = stream_inputs(graph, whole_inputs)
@@ -41,9 +43,10 @@ def fuse(graph: Graph, chains: Collection[tuple[str, ...]]) -> Graph:
     ends = {names[-1]: names for names in chains}
     inner = {name for names in chains for name in names[:-1]}
     by_name = {operator.name: operator for operator in graph.operators}
-    unknown = sorted({name for names in chains for name in names} - by_name.keys())
-    if unknown:
-        raise ValueError(f"there is no operator {unknown[0]} to fuse")
+    for names in chains:
+        _require_chain(graph, names)
+    if len(inner) + len(ends) < sum(map(len, chains)):
+        raise ValueError("an operator is in two chains to fuse")
     tensors = dict(graph.tensors)
     operators = []
     for operator in graph.operators:
@@ -57,6 +60,22 @@ def fuse(graph: Graph, chains: Collection[tuple[str, ...]]) -> Graph:
             operators.append(operator)
     references = {name: io for name, io in graph.references.items() if io.tensor in tensors}
     return replace(graph, operators=tuple(operators), tensors=tensors, references=references)
+
+
+def _require_chain(graph: Graph, names: tuple[str, ...]) -> None:
+    """Raise ValueError unless each operator is the only reader of the output of the one before."""
+    by_name = {operator.name: operator for operator in graph.operators}
+    unknown = next((name for name in names if name not in by_name), None)
+    if unknown is not None:
+        raise ValueError(f"there is no operator {unknown} to fuse")
+    readers, wanted = graph.readers(), {border.tensor for border in graph.outputs}
+    for name, following in pairwise(names):
+        output, reader = by_name[name].output, by_name[following]
+        alone = [graph.operators[at] for at in readers[output]] == [reader] and output not in wanted
+        if reader.inputs != (output,) or not alone:
+            raise ValueError(f"{name} and {following} are not a chain to fuse")
+    if not 1 < len(names) <= MOST_STAGES:
+        raise ValueError(f"{len(names)} operators are not a chain to fuse")
 
 
 @lru_cache(maxsize=512)  # the forms of a graph share operators

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Split
-from mcudeploy.ops.fused.fused import row_window
+from mcudeploy.ops.fused.row_window import row_window
 from mcudeploy.planner.search.cuts import Cut
 from mcudeploy.planner.search.seeds import ASSUMPTIONS, FINE, REACH, Assumption, Seeds, StoppedError
 
