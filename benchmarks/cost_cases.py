@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
+from fused_cases import fused_cases, weighted
 from int16_cases import int16_cases
 from signal_cases import signal_cases
 from training_cases import (
@@ -22,13 +23,12 @@ from training_cases import (
 )
 
 from mcudeploy.extensions.learned.trees import LEAF, TreeSums
-from mcudeploy.ir.graph import DType, Graph, Operator, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.one_operator import one_operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.fused.fused import Fused
 from mcudeploy.ops.image.grid_sample import GridSample
 from mcudeploy.ops.image.resample import Filter, Resample, resize_taps
 from mcudeploy.ops.image.resize import Resize, ResizedAxis, resize_samples
@@ -102,21 +102,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     if dtype is DType.INT8:
         yield from signal_cases()
         yield from int16_cases()
-        yield from _fused()
-
-
-def weighted(op: Any, shape: Shape, weights: tuple[int, ...], dtype: DType) -> Graph:
-    """Return a convolution with random weights of this shape."""
-    rng = np.random.default_rng(0)
-    count, quantized = weights[0], dtype is DType.INT8
-    values = rng.integers(-127, 128, weights) if quantized else rng.normal(0, 1, weights)
-    constants: dict[str, ConstantArray] = {
-        "weights": values.astype(dtype),
-        "bias": np.zeros(count, "int32" if quantized else dtype),
-    }
-    if quantized:
-        constants["weight_scale"] = rng.uniform(0.001, 0.002, count).astype(np.float32)
-    return one_operator(op, (shape,), dtype, constants)
+        yield from fused_cases()
 
 
 def _linear(dtype: DType) -> Iterator[Graph]:
@@ -242,37 +228,6 @@ def _parts_of_channels() -> Iterator[Graph]:
 
 
 _Add = Callable[[Any, Shape, tuple[int, ...]], None]
-
-
-def _fused() -> Iterator[Graph]:
-    """Bottlenecks of few columns, so that the calls of stages do not hide the rest."""
-    for shape, expanded, projected, stride in (
-        ((8, 6, 8), 16, 8, 1),
-        ((12, 4, 8), 32, 12, 2),
-        ((10, 9, 4), 48, 9, 1),
-        ((9, 3, 16), 64, 24, 1),
-        ((16, 12, 8), 48, 16, 2),
-        ((7, 7, 12), 32, 7, 1),
-    ):
-        yield _bottleneck(shape, expanded, projected, stride)
-
-
-def _bottleneck(shape: Shape, expanded: int, projected: int, stride: int) -> Graph:
-    convs = (
-        Conv2d(expanded),
-        Conv2d(expanded, (3, 3), (stride, stride), pads=(1, 1, 1, 1), groups=expanded),
-        Conv2d(projected),
-    )
-    stages, made, source = list[Operator](), list[Tensor](), shape
-    for conv, names in zip(convs, ("xe", "ed", "dy"), strict=True):
-        graph = weighted(
-            conv, source, (conv.out_channels, *conv.kernel_shape, source[2] // conv.groups), DType.INT8
-        )
-        (operator,) = graph.operators
-        stages.append(replace(operator, name=f"to_{names[1]}", inputs=(names[0],), output=names[1]))
-        made.append(replace(graph.tensors["y"], name=names[1]))
-        source = made[-1].shape
-    return one_operator(Fused(tuple(stages), tuple(made[:-1])), (shape,), DType.INT8)
 
 
 def _narrow(add: _Add) -> None:

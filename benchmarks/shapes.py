@@ -133,7 +133,8 @@ def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, l
                 for call in usual.variants(board.isa):
                     for rows in steps(graph):
                         ticks = timer.time(graph, operator, call, rows).ticks
-                        estimate = costs.ticks(call.variant, counts_of(graph, operator, loops, call, rows))
+                        counts = counts_of(graph.tensors, operator, loops, call, rows)
+                        estimate = costs.ticks(call.variant, counts)
                         runs[-1].append((rows, call.variant, estimate, board.instructions(ticks)))
         cycles = calls_of_kernels(target, firmware, out)
         for calls in runs:

@@ -24,6 +24,7 @@ PATIENCE_S = 300.0
 
 PARTS = {
     "cost_cases",
+    "fused_cases",
     "coverage_text",
     "fleet_boards",
     "generated",

@@ -20,7 +20,7 @@ BUDGETS = {
     "boards": 1050,
     "checker": 870,
     "cli": 2350,
-    "codegen": 1630,
+    "codegen": 1650,  # the calls that a kernel makes
     "commands": 1020,
     "common": 810,
     "cost": 610,
@@ -39,10 +39,10 @@ BUDGETS = {
     "extensions/several_boards": 1730,
     "extensions/training": 3740,
     "frontend": 13160,
-    "ir": 850,
+    "ir": 880,  # calls of stages
     "mcudeploy": 410,
-    "ops": 4980,
-    "planner": 10330,
+    "ops": 5220,  # fused operators
+    "planner": 10540,  # the choice of fused chains
     "report": 1790,
     "tiling": 580,
     "toolchain": 2300,

@@ -140,7 +140,8 @@ def test_kernels_that_do_not_count_their_loops_cost_by_the_loop_nest() -> None:
     graph = graph_of(Conv2d(16, (3, 3), pads=(1, 1, 1, 1)), (8, 6, 4))
     (operator,) = graph.operators
     windows = {"pixels": 12, "windows": 12 * 36, "outputs": 12 * 16, "iterations": 12 * 36 * 16}
-    counts = counts_of(graph, operator, graph.loops(operator), KernelCall("conv2d_s8"), Interval(2, 4))
+    loops = graph.loops(operator)
+    counts = counts_of(graph.tensors, operator, loops, KernelCall("conv2d_s8"), Interval(2, 4))
     assert counts == {"calls": 1, "rows": 2} | windows
 
 
@@ -149,8 +150,8 @@ def test_results_are_clipped_once_by_an_operator_that_accumulates() -> None:
     (operator,) = graph.operators
     call = KernelCall("some_s8", {"act.min": 0, "act.max": 127})
     loops = graph.loops(operator)
-    assert "clipped" not in counts_of(graph, operator, loops, call, Interval(2, 4))
-    assert counts_of(graph, operator, loops, call, Interval(6, 8))["clipped"] == 4
+    assert "clipped" not in counts_of(graph.tensors, operator, loops, call, Interval(2, 4))
+    assert counts_of(graph.tensors, operator, loops, call, Interval(6, 8))["clipped"] == 4
 
 
 def test_a_kernel_that_the_table_lacks_is_named() -> None:

@@ -122,7 +122,7 @@ def test_its_cases_are_graphs_that_its_kernel_computes(spectral: Path) -> None:
             output = graph.tensors[operator.output]
             call = operator.op.kernel(operator, graph.input_tensors(operator), output)
             rows = Interval(0, output.shape[0])
-            counts = counts_of(graph, operator, graph.loops(operator), call, rows)
+            counts = counts_of(graph.tensors, operator, graph.loops(operator), call, rows)
             assert costs.ticks(call.variant, counts) > 22 * output.elements
     assert len(graphs) > 1
 

@@ -18,7 +18,15 @@ from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, FirmwareSource, kernel_so
 from mcudeploy.extensions.learned.trees import LEAF, TreeSums
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
+from mcudeploy.ir.opdef import (
+    ArrayPointer,
+    CallTable,
+    ConstantArray,
+    KernelCall,
+    OperatorDef,
+    ParamValue,
+    Symbol,
+)
 from mcudeploy.ir.parameter_table import guiding_arrays
 from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.channel_rows import Conv2dToRows
@@ -57,6 +65,7 @@ from mcudeploy.ops.scalar.integer import IntegerBinary
 from mcudeploy.ops.scalar.unary import Unary
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from fused_cases import fused_cases
 from int16_cases import int16_cases
 from signal_cases import signal_cases
 from training_cases import (
@@ -116,7 +125,7 @@ def _fields(text: str, struct: str, kernel: str) -> Iterator[Field]:
             continue
         match = re.fullmatch(r"(const\s+)?(\w+)\s*(\*?)\s*(\w+)", line)
         assert match is not None, f"{kernel}.h: cannot read {line!r}"
-        is_function = match[2].startswith("mcud_")
+        is_function = match[2].startswith("mcud_") and match[2] != "mcud_stage_call"
         assert bool(match[1]) == (bool(match[3]) and not is_function), (
             f"{kernel}.h: pointers to data, and only they, are to const: {line!r}"
         )
@@ -236,9 +245,7 @@ def sample_calls() -> list[KernelCall]:
         _call(Affine(), (IMAGE,), DType.INT8, dict.fromkeys(("factor", "offset"), np.ones(4, np.float32)))
     )
     calls.append(_call(Lut(), (IMAGE,), DType.INT8, {"table": np.zeros(256, np.int8)}))
-    calls += [
-        _call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in UNARY
-    ]
+    calls += [_call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in UNARY]
     vectors = dict.fromkeys(("scale", "bias"), np.ones(4, np.float32))
     calls += [_call(LayerNorm(1e-5), (IMAGE,), dtype, vectors) for dtype in (DType.FLOAT32, DType.INT8)]
     for cell, gates in GATES.items():
@@ -298,12 +305,18 @@ def sample_calls() -> list[KernelCall]:
     calls += [_call(op, (IMAGE,), DType.INT8) for op in (Copy(), Clean(), Invalidate())]
     sets = grouped_gradient_cases, pool_gradient_cases, resize_gradient_cases, unary_gradient_cases
     gradients = [graph for cases in sets for graph in cases()]
-    graphs = (*signal_cases(), *int16_cases(), *training_cases(), *gradients)
+    graphs = (*signal_cases(), *int16_cases(), *training_cases(), *gradients, next(fused_cases()))
     calls += map(_call_of, graphs)
-    return calls + [other for call in calls for other in call.others]
+    every = calls + [other for call in calls for other in call.others]
+    stages = {stage.kernel: stage for call in every if call.stages for stage in call.every_call()}
+    return every + list(stages.values())
 
 
 def _fits(value: ParamValue, field: Field) -> bool:
+    if isinstance(value, ArrayPointer):
+        value = value.array
+    if field.type == "mcud_stage_call":
+        return field.is_pointer and isinstance(value, CallTable)
     if field.type.startswith("mcud_"):
         return field.is_pointer and isinstance(value, Symbol)
     if field.is_pointer:
@@ -347,7 +360,15 @@ def test_kernels_that_are_guided_by_constants() -> None:
     resizes = ["resize_nearest", *linear, "resample_f32", "resize_f32_gradient", "roi_align_f32"]
     divisors = ["softmax_s16", "softmax_s8", "softmax_s8_rows"]
     spectra = [f"{inverse}rfft_{each}" for inverse in ("", "i") for each in ("f32", "s16", "s32")]
-    assert guided == {*moves, *resizes, *divisors, *spectra, "filter_bank_root", "tree_sums_f32"}
+    assert guided == {
+        *moves,
+        *resizes,
+        *divisors,
+        *spectra,
+        "filter_bank_root",
+        "fused_rows",
+        "tree_sums_f32",
+    }
 
 
 def test_every_kernel_has_a_sample_call() -> None:
@@ -367,7 +388,9 @@ def test_no_two_families_have_one_kind() -> None:
         family
         for module in modules
         for family in vars(module).values()
-        if is_dataclass(family) and isinstance(getattr(family, "kind", None), str)
+        if isinstance(family, type)
+        and is_dataclass(family)
+        and isinstance(getattr(family, "kind", None), str)
     }
     kinds = [family.kind for family in families]
     assert len(kinds) == len(set(kinds)) > 60
