@@ -15,4 +15,5 @@ PLACES = (image, timer)
 
 def few_kernels(isa: Isa) -> tuple[str, ...]:
     """Kernels of int8 convolutions."""
-    return tuple(it for it in kernels_for(isa) if it.startswith(("add_s8", "conv2d_s8", "copy", "feed", "fused_rows")))
+    wanted = ("add_s8", "conv2d_s8", "copy", "feed", "fused_rows")
+    return tuple(it for it in kernels_for(isa) if it.startswith(wanted))

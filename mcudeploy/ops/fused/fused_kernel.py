@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -250,26 +251,29 @@ class _Assembly:
         return rows
 
     def _inner(self) -> Iterator[StageCall]:
-        for number, stage in enumerate(self.stages):
-            tensors = {stage.operator.inputs[0]: stage.source, stage.operator.output: stage.output}
+        """Return the calls of the first group, which stand for those of all."""
+        for number, (stage, call) in enumerate(zip(self.stages, self.calls[0], strict=True)):
             last = number == len(self.stages) - 1
+            if last and self.summed:
+                return
+            tensors = {stage.operator.inputs[0]: stage.source, stage.operator.output: stage.output}
             size = self.batch if last or self._needed(number, Interval(0, 1)) == Interval(0, 1) else 1
             size = min(size, stage.output.shape[0])
             middle = (stage.output.shape[0] - size) // 2
-            for each in self.calls:
-                if not (last and self.summed):
-                    rows = Interval(middle, middle + size)
-                    yield StageCall(stage.operator, tensors, each[number], rows, self._times(number, size))
+            rows = Interval(middle, middle + size)
+            yield StageCall(stage.operator, tensors, call, rows, self._times(number, size))
 
     def _times(self, number: int, size: int) -> Callable[[Interval], float]:
+        groups = len(self.calls)
+
         def times(rows: Interval) -> float:
             if not self.summed:
                 return len(self._needed(number, rows, clipped=True)) / size
             starts = range(rows.lo, rows.hi, self.batch)
             batches = (Interval(lo, min(lo + self.batch, rows.hi)) for lo in starts)
-            return sum(len(self._needed(number, each, clipped=True)) for each in batches) / size
+            return groups * sum(len(self._needed(number, each, clipped=True)) for each in batches) / size
 
-        return times
+        return lru_cache(maxsize=None)(times)
 
     def _counts(self, rows: Interval) -> Counts:
         passes = -(-len(rows) // self.batch) * len(self.calls)

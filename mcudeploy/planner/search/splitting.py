@@ -34,10 +34,16 @@ _FIRST_SHARE = 0.75
 _SPARE = 0.1
 """A round without a gain is the last if it leaves more than this fraction of its spent effort."""
 
-_FUSED_SHARE, _CHAINS_SHARE, _FORMS = 0.5, 0.4, 2
-"""Shares of a round's effort: for forms with fused chains, and of that for the choice of chains.
+_PLAIN_SHARE, _MORE_SHARE, _CHAINS_SHARE = 0.3, 0.5, 0.3
+"""Share of a round's effort for the graph without fused chains, if a plan with some is the best so far.
 
-Then the number of forms that a round searches.
+Else that graph has all of it, and the others have this share as much in addition. The last share, of theirs,
+is for the choice of chains.
+"""
+
+_FORMS, _WORTH = 2, 0.97
+"""The number of forms with fused chains that a round searches, and the peak, as a part of that without, below
+which a form is worth it.
 """
 
 _FORM_UNITS = 10_000
@@ -129,7 +135,13 @@ class _FusedSearch:
                 break
             self._latest.append(found)
         self._latest.sort(key=lambda found: found.bound)
-        forms = list(dict.fromkeys(found.chains for found in self._latest))[:_FORMS]
+        lowest = self._plain.search.best[0].peak_bytes
+        better = (found.chains for found in self._latest if found.bound < _WORTH * lowest)
+        untried = [form for form in dict.fromkeys(filter(None, better)) if form not in self.forms]
+        tried = sorted(
+            self.forms, key=lambda form: placing.cost_key(self.forms[form].best, self._plain.task.board)
+        )
+        forms = [*tried[:1], *untried, *tried[1:]][:_FORMS]
         for number, form in enumerate(forms):
             starts = [found.splits for found in self._latest if found.chains == form]
             if form not in self.forms:
@@ -139,6 +151,11 @@ class _FusedSearch:
             search = self.forms[form]
             search.search.add(search.task.space.state(splits) for splits in starts)
             search.explore(effort.part(1 / (len(forms) - number)), progress)
+
+    def leads(self) -> bool:
+        """Return whether a plan with fused chains is the best so far."""
+        task, best = self._plain.task, self._plain.best
+        return any(_best(task, [each.best], best) is not best for each in self.forms.values())
 
     def _seeds(self) -> Iterator[FusedCuts | None]:
         plain = self._plain
@@ -198,13 +215,12 @@ def split_plans(
     plain = _FormSearch(task, unsplit, made, start, report)
     forms = _FusedSearch(plain, *fused) if fused is not None else None
     for effort in budgets:
-        plain.explore(effort if forms is None else effort.part(1 - _FUSED_SHARE), progress)
-        if plain.interrupted:
+        leads = forms is not None and forms.leads()
+        plain.explore(effort.part(_PLAIN_SHARE) if leads else effort, progress)
+        if plain.interrupted or (plain.settled and forms is None):
             break
         if forms is not None:
-            forms.explore(effort, progress)
-        elif plain.settled:
-            break
+            forms.explore(effort if leads else effort.again().part(_MORE_SHARE), progress)
     outcome = plain.search.found()
     interrupted = plain.interrupted
     if outcome.hurried and not interrupted:
