@@ -1,4 +1,4 @@
-"""Fused operators have the bits of their stages, one after the other: for all cuts, kernels and groups."""
+"""Fused operators have the bits of their stages in sequence: for all cuts, kernels and groups."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MOST_STAGES = 8
 class Fused(PlainOperator):
     """The operators `stages`, each of which reads the output of the one before.
 
-    x -> y as the stages compute them one after the other, with the same bits. `between`: the outputs of all
+    x -> y as the stages compute them in sequence, with the same bits. `between`: the outputs of all
     stages but the last. The constants are those of the stages.
     """
 

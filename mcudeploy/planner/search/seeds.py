@@ -34,7 +34,7 @@ _SLACKS = (1.0, 0.97, 0.93, 0.85)
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What a path of cuts takes for granted.
+    """The assumptions of a path of cuts.
 
     `rows`: those of tensors between segments die separately. `kernels`: fast ones have scratch.
     """
