@@ -364,6 +364,9 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
             for s in report["splits"]
         )
         facts.append(("split", "; ".join(cuts)))
+    if report.get("fused"):
+        chains = (f"{plain(names[0])} to {plain(names[-1])}" for names in report["fused"])
+        facts.append(("fused", "; ".join(chains)))
     facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report)]
     facts.append(("steps", steps_text(report)))
     facts += [("left out", _left_out(report)), ("estimates", _stand_in(report.get("estimates")))]

@@ -95,6 +95,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
             }
             for split in found.splits
         ],
+        "fused": [list(names) for names in found.form.fused],
         "streamed": found.form.streamed,
         "sharing": _sharing(made),
         "parallel": moving.parallel(found, measured),

@@ -27,6 +27,7 @@ _NODE = re.compile(
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
 _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
+_FUSED = "fused_rows"
 _LANE = "mcud_core_run"
 INTERRUPT_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
 """Functions of the firmware that only an interrupt calls."""
@@ -194,6 +195,8 @@ class Depths:
             return {title for title in self._compiled if _CORES.fullmatch(title)}
         if caller == "mcud_unit_run":  # it passes on kernels, and is never passed on itself
             return kernels - {f"mcud_{ON_UNIT}"}
+        if self._compiled[caller].source.stem == _FUSED:  # it calls kernels, and is never called by itself
+            return kernels - {f"mcud_{ON_UNIT}", f"mcud_{_FUSED}"}
         if caller == "mcud_feed":
             return {title for title in self._compiled if title.endswith(":feed_rows")}
         if caller == "rp2_start_boot_loader":  # the boot ROM restarts the chip
