@@ -29,6 +29,7 @@ BUDGETS = {
     "extensions": 90,
     "extensions/audio": 1870,
     "extensions/bounds": 1400,
+    "extensions/curve": 100,
     "extensions/dossier": 340,
     "extensions/evaluation": 1370,
     "extensions/graphs": 660,

@@ -71,7 +71,6 @@ def check(
 
 @click.command()
 @model_argument
-@added_options("plan")
 @boards_option
 @planning_options()
 @plan_file_options
@@ -80,6 +79,7 @@ def check(
     "--explain", is_flag=True, help="Show which operators can be cut together, and what ends each cut."
 )
 @output_options
+@added_options("plan")
 def plan(
     *,
     model: Path,

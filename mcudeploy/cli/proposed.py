@@ -36,12 +36,13 @@ def with_commands(
         if not proposal.option.startswith("-"):
             return replace(proposal, command=proposal.option)
         given = " ".join((*own, proposal.option)) if "--board " not in proposal.option else proposal.option
-        return replace(proposal, command=_line(arguments, commands, given))
+        return replace(proposal, command=command_line(arguments, commands, given))
 
     return FitError(error.reason, tuple(map(commanded, error.proposals)))
 
 
-def _line(arguments: Sequence[str], commands: Mapping[str, click.Command], proposed: str) -> str:
+def command_line(arguments: Sequence[str], commands: Mapping[str, click.Command], proposed: str) -> str:
+    """Return a command line with the options of a text instead of, or beside, those that it has."""
     names, command = _command(arguments, commands)
     words = list(_words(arguments[len(names) :], command))
     added = list(_words(shlex.split(proposed), commands["build"]))

@@ -24,6 +24,7 @@ EXTENSIONS = (
         parts="mcudeploy.extensions.dossier.dossier_part:PARTS",
         options="mcudeploy.extensions.dossier.dossier_options:OPTIONS",
     ),
+    Extension("curve", options="mcudeploy.extensions.curve.curve_option:OPTIONS"),
     Extension(
         "evaluation",
         commands=(

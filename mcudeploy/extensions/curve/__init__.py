@@ -1,0 +1,1 @@
+"""The least arena for each latency overhead."""

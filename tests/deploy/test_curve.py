@@ -1,0 +1,45 @@
+"""`plan --curve`: a plan for each of several latency limits."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.cli.main import cli
+from mcudeploy.common.errors import FitError
+from mcudeploy.extensions.curve.overheads import curve_points
+from mcudeploy.planner.plan_options import Options
+
+
+def test_every_point_is_smaller_and_slower_than_the_one_before(model: Path) -> None:
+    options = Options(time_limit=0.5, stream_input=True)
+    points = curve_points(model, load_board("mps2-an386"), options, (0.0, 30.0, 100.0))
+    arenas = [point.made.plan.layout.arena_bytes for point in points if point.made is not None]
+    assert len(arenas) >= 2 and arenas == sorted(set(arenas), reverse=True)
+
+
+def test_a_model_that_fits_at_no_limit_is_an_error(model: Path) -> None:
+    board, options = load_board("mps2-an386"), Options(time_limit=0.2, ram_limit=16)
+    with pytest.raises(FitError):
+        curve_points(model, board, options, (0.0, 10.0))
+
+
+def test_its_commands_plan_the_points(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["plan", str(model), "--board", "mps2-an386", "--time-limit", "0.2", "--curve", "--json"]
+    monkeypatch.setattr("sys.argv", ["mcudeploy", *words])
+    result = CliRunner().invoke(cli, words)
+    (first, *_) = json.loads(result.stdout)["curve"]
+    command = shlex.split(first["command"])
+    assert command[:2] == ["mcudeploy", "plan"] and command[-2:] == ["--max-overhead", "0"]
+    assert "--curve" not in command and first["arena_bytes"] > 0
+
+
+def test_it_is_for_one_board_and_no_file(model: Path) -> None:
+    for more in ("--explain", "-o plan.json"):
+        result = CliRunner().invoke(cli, shlex.split(f"plan {model} --board mps2-an386 --curve {more}"))
+        assert result.exit_code != 0 and "--curve" in str(result.exception) + result.output
