@@ -85,7 +85,7 @@ def stage_texts(operator: str, call: KernelCall, constants: ConstantPool) -> tup
         lines = params_lines(f"{operator}_{number}", stage, constants)
         key = (stage.kernel, *lines)
         is_new = key not in known
-        symbol = known.setdefault(key, f"p{number}_{operator}")
+        symbol = known.setdefault(key, f"p{number}_{operator}" if lines else "")
         texts.append(StageText(stage.kernel, lines if is_new else [], symbol))
     return tuple(texts)
 

@@ -196,7 +196,9 @@ class Program:
     def is_infinite(self) -> bool:
         """Whether a parameter is infinite: the macro is in math.h."""
         records = (*self.operators, *self.part_operators)
-        return any("INFINITY" in text for record in records for text in record.params)
+        stages = (stage for record in records for stage in record.stages)
+        texts = (*(it.params for it in records), *(it.params for it in stages))
+        return any("INFINITY" in line for lines in texts for line in lines)
 
 
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:

@@ -15,6 +15,7 @@ import numpy as np
 
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.codegen.model_names import model_name
+from mcudeploy.commands.fused_verdict import fused_verdict
 from mcudeploy.commands.window_verdict import require_full, window_outputs, window_verdict
 from mcudeploy.common.errors import BoardNotFoundError, FitError, UsageError
 from mcudeploy.common.files import path_name, write_file
@@ -194,15 +195,20 @@ def verdict_on_host(
     progress.stage("checking every operator against the reference")
     if model.window is not None:
         return window_verdict(made, model.window, samples, progress)
-    host = Target(load_board("host"))
-    with open_device(host, made.build(host), made.patience_s) as machine:
-        choices = model.choices
-        verdict = judge(machine, made.plan, model.path, samples, progress, choices=choices, after=after)
+    verdict = _judged(made, samples, progress, after)
     if not is_tflite(model.path):
         return verdict
     progress.stage("running LiteRT")
     graph = made.plan.graph
     return verdict.with_litert(compare_with_litert(model, graph, samples, verdict.host))
+
+
+def _judged(made: Deployment, samples: list[Sample], progress: Progress, after: Verdict | None) -> Verdict:
+    if made.plan.form.fused:
+        return fused_verdict(made, samples, progress, after=after)
+    host, model = Target(load_board("host")), made.model
+    with open_device(host, made.build(host), made.patience_s) as machine:
+        return judge(machine, made.plan, model.path, samples, progress, choices=model.choices, after=after)
 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> Flashed:

@@ -325,7 +325,7 @@ def search_plans(
     board = board.reserving(cut.parameters.ram_bytes)
     guess = None if costs_of else estimated(costs)
     tasks = _FormTasks(cut, fastest_in, board, source, guess, unsplit, options)
-    every = chains(cut.graph) if _may_fuse(model) else ()
+    every = chains(cut.graph) if model.may_fuse else ()
     split = split_plans(
         tasks.of(()),
         effort.rounds(options.time_limit),
@@ -389,11 +389,6 @@ class _FormTasks:
             max_overhead=self.options.max_overhead,
             ram_limit=self.options.ram_limit,
         )
-
-
-def _may_fuse(model: Model) -> bool:
-    """Return whether chains may be fused: one core runs all operators, and none is replaceable."""
-    return model.cores == 1 and not model.functions and not model.replaceable
 
 
 def _order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:

@@ -225,6 +225,19 @@ def judge(
     )
 
 
+def outputs_of_runs(
+    machine: Machine, plan: Plan, samples: Sequence[Sample], after: Verdict | None
+) -> list[Outputs]:
+    """Return the outputs of the samples in turn on the host build, with states as in `judge`."""
+    storage, results = Storage.of(plan), list[Outputs]()
+    kept: Outputs = {} if after is None else _states_left(plan.graph, after.host[-1])[0]
+    for sample in samples:
+        run_once(machine, storage, {**sample.stored, **kept})
+        results.append(_outputs(machine, storage))
+        kept = _states_left(plan.graph, results[-1])[0]
+    return results
+
+
 def _states_left(graph: Graph, outputs: Outputs) -> tuple[Outputs, dict[str, Array]]:
     """The states that a run left: in stored form by tensor name, and in the model's form by ONNX name."""
     stored = {it.tensor: outputs[it.after.tensor] for it in graph.states}

@@ -153,3 +153,45 @@ def skipping(path: Path, size: int = 16, seed: int = 3) -> Path:
     graph = helper.make_graph(nodes, "skipping", [image], [output], constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
     return path
+
+
+def bottlenecks(path: Path, count: int = 2, size: int = 16, between: str = "", seed: int = 4) -> Path:
+    """Image int8 [1,4,s,s] -> `count` times: expanded to 48 channels, filtered by 3x3, projected to 6, QDQ,
+    at `path`. Its sums have ties. `between`: a tensor that is an output as well, such as "q_0".
+    """
+    rng = np.random.default_rng(seed)
+    nodes: list[onnx.NodeProto] = []
+    constants: list[onnx.TensorProto] = []
+
+    def constant(value: np.ndarray | np.generic) -> str:
+        constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(constants)}"))
+        return constants[-1].name
+
+    step, zero = constant(np.float32(0.05)), constant(np.int8(-3))
+    nodes.append(helper.make_node("DequantizeLinear", ["image", step, zero], ["real"]))
+    current, seen, shapes = "real", 4, {"image": [1, 4, size, size]}
+    for at, (made, kernel, groups) in enumerate(((48, 1, 1), (48, 3, 48), (6, 1, 1)) * count):
+        scale, zeros = np.full(made, 0.004, np.float32), np.zeros(made, np.int8)
+        weights = rng.integers(-127, 128, (made, seen // groups, kernel, kernel)).astype(np.int8)
+        bias = rng.integers(-500, 500, made).astype(np.int32)
+        for what, value, its_scale, its_zero in (
+            ("w", weights, scale, zeros),
+            ("b", bias, scale * np.float32(0.05), zeros.astype(np.int32)),
+        ):
+            inputs = [constant(value), constant(its_scale), constant(its_zero)]
+            nodes.append(helper.make_node("DequantizeLinear", inputs, [f"{what}_{at}"], axis=0))
+        pads, name = [kernel // 2] * 4, f"conv_{at}"
+        inputs = [current, f"w_{at}", f"b_{at}"]
+        nodes.append(helper.make_node("Conv", inputs, [name], name, pads=pads, group=groups))
+        nodes.append(helper.make_node("QuantizeLinear", [name, step, zero], [f"q_{at}"], f"q_{at}"))
+        nodes.append(helper.make_node("DequantizeLinear", [f"q_{at}", step, zero], [f"real_{at}"]))
+        shapes[f"q_{at}"] = [1, made, size, size]
+        current, seen = f"real_{at}", made
+    nodes.pop()
+    image, *outputs = (
+        helper.make_tensor_value_info(name, TensorProto.INT8, shapes[name])
+        for name in filter(None, ("image", f"q_{3 * count - 1}", between))
+    )
+    graph = helper.make_graph(nodes, "bottlenecks", [image], outputs, constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from mcudeploy.codegen.operators import ConstantPool
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.opdef import ArrayPointer
+from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall
 from mcudeploy.toolchain.disassembly import read_symbols
 
 
@@ -36,12 +37,11 @@ def traced_constants(made: Deployment, elf: Path | None) -> list[TracedConstant]
     content: dict[str, bytes] = {}
     for operator in made.plan.graph.operators:
         call = made.model.calls.get(operator.name)
-        for name, value in () if call is None else call.params.items():
-            array = value.array if isinstance(value, ArrayPointer) else value
-            if isinstance(array, np.ndarray):
-                symbol = pool.name_of(operator.name, name, array)
-                readers.setdefault(symbol, []).append(f"{operator.name}.{name}")
-                content[symbol] = array.tobytes()
+        for owner, name, array in () if call is None else _arrays(operator.name, call):
+            symbol, reader = pool.name_of(owner, name, array), f"{operator.name}.{name}"
+            if reader not in readers.setdefault(symbol, []):
+                readers[symbol].append(reader)
+            content[symbol] = array.tobytes()
     stated = {it.name for it in made.program.constants}
     if stated != set(content):
         raise ValueError(f"constants without an operator: {', '.join(sorted(stated ^ set(content)))}")
@@ -55,3 +55,14 @@ def traced_constants(made: Deployment, elf: Path | None) -> list[TracedConstant]
         )
         for symbol, data in content.items()
     ]
+
+
+def _arrays(owner: str, call: KernelCall) -> Iterator[tuple[str, str, ConstantArray]]:
+    """Yield the arrays of a call, then those of the calls that it makes, as the program names them."""
+    for name, value in call.params.items():
+        array = value.array if isinstance(value, ArrayPointer) else value
+        if isinstance(array, np.ndarray):
+            yield owner, name, array
+    for value in call.params.values():
+        for number, stage in enumerate(value.calls) if isinstance(value, CallTable) else ():
+            yield from _arrays(f"{owner}_{number}", stage)

@@ -7,16 +7,28 @@ expanded channels at a time: the projection then adds its products to 32-bit sum
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, PlainOperator
 from mcudeploy.ops.fused.fused_kernel import fused_kernel
 from mcudeploy.ops.fused.row_window import RowWindow, row_window
 
 MOST_STAGES = 8
 """As in fused_rows.h."""
+
+
+def is_stage(graph: Graph, operator: Operator) -> bool:
+    """Whether an operator computes rows of its output from a window of rows of its only input."""
+    has_rows = len(operator.inputs) == 1 and not operator.op.is_view and not operator.op.accumulates
+    return has_rows and row_window(graph.loops(operator)) is not None
+
+
+def fused_name(stages: Sequence[str]) -> str:
+    """Return the name of the operator that fuses stages of these names."""
+    return f"{stages[0]}_to_{stages[-1]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ These are streamed inputs, vectors as rows, copies in place of some views, and o
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 from mcudeploy.ir.graph import Graph, Operator, Tensor
 from mcudeploy.ir.plan import Rewrites
-from mcudeploy.ops.fused.fused import MOST_STAGES, Fused
+from mcudeploy.ops.fused.fused import MOST_STAGES, Fused, fused_name, is_stage
 from mcudeploy.ops.move.depth_to_space import DepthToSpace
 from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.ops.move.transpose import Transpose
@@ -40,13 +40,10 @@ def fuse(graph: Graph, chains: Collection[tuple[str, ...]]) -> Graph:
 
     Raises ValueError for a chain that the graph does not have.
     """
+    by_name = {operator.name: operator for operator in graph.operators}
+    _require_chains(graph, by_name, chains)
     ends = {names[-1]: names for names in chains}
     inner = {name for names in chains for name in names[:-1]}
-    by_name = {operator.name: operator for operator in graph.operators}
-    for names in chains:
-        _require_chain(graph, names)
-    if len(inner) + len(ends) < sum(map(len, chains)):
-        raise ValueError("an operator is in two chains to fuse")
     tensors = dict(graph.tensors)
     operators = []
     for operator in graph.operators:
@@ -62,26 +59,35 @@ def fuse(graph: Graph, chains: Collection[tuple[str, ...]]) -> Graph:
     return replace(graph, operators=tuple(operators), tensors=tensors, references=references)
 
 
-def _require_chain(graph: Graph, names: tuple[str, ...]) -> None:
-    """Raise ValueError unless each operator is the only reader of the output of the one before."""
-    by_name = {operator.name: operator for operator in graph.operators}
-    unknown = next((name for name in names if name not in by_name), None)
-    if unknown is not None:
-        raise ValueError(f"there is no operator {unknown} to fuse")
+def _require_chains(
+    graph: Graph, by_name: Mapping[str, Operator], chains: Collection[tuple[str, ...]]
+) -> None:
+    """Raise ValueError unless every chain has stages, each the only reader of the one before, of no other."""
     readers, wanted = graph.readers(), {border.tensor for border in graph.outputs}
-    for name, following in pairwise(names):
-        output, reader = by_name[name].output, by_name[following]
-        alone = [graph.operators[at] for at in readers[output]] == [reader] and output not in wanted
-        if reader.inputs != (output,) or not alone:
-            raise ValueError(f"{name} and {following} are not a chain to fuse")
-    if not 1 < len(names) <= MOST_STAGES:
-        raise ValueError(f"{len(names)} operators are not a chain to fuse")
+    used, taken = set[str](), set(by_name)
+    for names in chains:
+        if not 1 < len(names) <= MOST_STAGES:
+            raise ValueError(f"a chain to fuse has 2 to {MOST_STAGES} operators, not {len(names)}")
+        unfit = next((it for it in names if it not in by_name or not is_stage(graph, by_name[it])), None)
+        if unfit is not None:
+            raise ValueError(f"there is no operator {unfit} to fuse")
+        for name, following in pairwise(names):
+            output, reader = by_name[name].output, by_name[following]
+            alone = [graph.operators[at] for at in readers[output]] == [reader] and output not in wanted
+            if reader.inputs != (output,) or not alone:
+                raise ValueError(f"{name} and {following} are not a chain to fuse")
+        if not used.isdisjoint(names):
+            raise ValueError("an operator is in two chains to fuse")
+        used.update(names)
+        if fused_name(names) in taken:
+            raise ValueError(f"an operator has the name of a chain to fuse, {fused_name(names)}")
+        taken.add(fused_name(names))
 
 
 @lru_cache(maxsize=512)  # the forms of a graph share operators
 def _fused(stages: tuple[Operator, ...], between: tuple[Tensor, ...]) -> Operator:
     nodes = tuple(node for stage in stages for node in stage.onnx_nodes)
-    name = f"{stages[0].name}_to_{stages[-1].name}"
+    name = fused_name([stage.name for stage in stages])
     return Operator(name, Fused(stages, between), stages[0].inputs, stages[-1].output, onnx_nodes=nodes)
 
 

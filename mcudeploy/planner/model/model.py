@@ -107,8 +107,15 @@ class Model:
         """Multiply-accumulates of one inference."""
         return sum(self.graph.loops(operator).macs() for operator in self.graph.operators)
 
+    @property
+    def may_fuse(self) -> bool:
+        """Whether chains may be fused: one core runs all operators, and none is replaceable."""
+        return self.cores == 1 and not self.functions and not self.replaceable
+
     def in_form(self, form: Rewrites) -> Model:
-        """Return the same model, rewritten."""
+        """Return the same model, rewritten. Raises ValueError for chains that cannot be fused."""
+        if form.fused and not self.may_fuse:
+            raise ValueError("several cores, other units and replaceable parameters exclude fused chains")
         graph = in_form(self.graph, self.form, form, self.whole_inputs)
         return self._of(graph, form, self.assignment)
 

@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Split
+from mcudeploy.ops.fused.fused import fused_name, is_stage
 from mcudeploy.ops.fused.row_window import row_window
 from mcudeploy.planner.search.cuts import Cut
 from mcudeploy.planner.search.seeds import ASSUMPTIONS, FINE, REACH, Assumption, Seeds, StoppedError
@@ -67,18 +68,20 @@ def chains(graph: Graph) -> tuple[Chain, ...]:
             if between > widest_end:
                 found.append((-between, widest_end, tuple(run)))
     found.sort(key=lambda one: (*one[:2], -len(one[2]), one[2]))
-    used: set[int] = set()
+    used, names = set[int](), {operator.name for operator in operators}
     result = []
     for *_, positions in found:
-        if used.isdisjoint(positions):
+        chain = tuple(operators[at].name for at in positions)
+        if used.isdisjoint(positions) and fused_name(chain) not in names:
             used.update(positions)
-            result.append(tuple(operators[at].name for at in positions))
+            names.add(fused_name(chain))
+            result.append(chain)
     return tuple(result)
 
 
 def _is_stage(graph: Graph, operator: Operator) -> bool:
-    """Whether an operator computes rows of its output from a window of rows of its only input."""
-    if len(operator.inputs) != 1 or operator.op.is_view or operator.op.accumulates:
+    """Whether some of an operator's rows need only a part of its input."""
+    if not is_stage(graph, operator):
         return False
     source, output = graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
     window = row_window(graph.loops(operator))
@@ -98,7 +101,7 @@ class FusedSeeds:
         self._spend = spend
         self._forms = tuple(forms)
         plain, *fused = forms
-        self._chains = {f"{chain[0]}_to_{chain[-1]}": chain for chain in every}
+        self._chains = {fused_name(chain): chain for chain in every}
         self._places = [
             range(len(plain.names) + 1),
             *(_places(plain.names, it.names, self._chains) for it in fused),
