@@ -19,12 +19,12 @@ EXTENSIONS = (
         options="mcudeploy.extensions.bounds.bounds_options:OPTIONS",
         section="mcudeploy.extensions.bounds.bounds_table:SECTION",
     ),
+    Extension("curve", options="mcudeploy.extensions.curve.curve_option:OPTIONS"),
     Extension(
         "dossier",
         parts="mcudeploy.extensions.dossier.dossier_part:PARTS",
         options="mcudeploy.extensions.dossier.dossier_options:OPTIONS",
     ),
-    Extension("curve", options="mcudeploy.extensions.curve.curve_option:OPTIONS"),
     Extension(
         "evaluation",
         commands=(
