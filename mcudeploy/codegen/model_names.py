@@ -36,14 +36,14 @@ def c_identifier(text: str) -> str:
 def model_name(given: str | None, stem: str) -> str:
     """Return the C name of a model and its files: the user's name, or one derived from the file's name.
 
-    Raises UsageError if the user's name is no identifier or is taken; a file's name then gets a prefix.
+    Raises UsageError if the user's name is not an identifier, or is taken; a file's name then gets a prefix.
     """
     if given is None:
         made = c_identifier(stem)
         return f"model_{made}" if _taken(made) else made
     if not _NAME.fullmatch(given):
         raise UsageError(
-            f"--name {given!r} is no name in C: a letter from A to Z, then letters, digits, _ and -"
+            f"--name {given!r} is not a name in C: a letter from A to Z, then letters, digits, _ and -"
         )
     made = c_identifier(given)
     if made != given.lower().replace("-", "_"):

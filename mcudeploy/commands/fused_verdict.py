@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.progress import Progress
-from mcudeploy.common.text import count_text, printable
+from mcudeploy.common.text import printable
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.verify.samples import Sample
-from mcudeploy.verify.verdict import Verdict, judge, outputs_of_runs
+from mcudeploy.verify.verdict import Verdict, judge, outputs_of_runs, unequal_elements
 
 
 def fused_verdict(
@@ -34,9 +34,7 @@ def fused_verdict(
     reasons = []
     for number, (fused, plain) in enumerate(zip(runs, verdict.host, strict=True), verdict.first):
         for border in unsplit.plan.graph.outputs:
-            one, other = fused[border.tensor], plain[border.tensor]
-            if one.tobytes() != other.tobytes():
-                differ = f"{int((one != other).sum())} of {count_text(one.size, 'element')}"
+            if differ := unequal_elements(fused[border.tensor], plain[border.tensor]):
                 reasons.append(
                     f"sample {number}: {printable(border.name)!r} computed by fused chains differs from that "
                     f"of the unsplit plan in {differ}: this is a defect of mcudeploy"

@@ -24,7 +24,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import Sample, sample_of
-from mcudeploy.verify.verdict import Outputs, Verdict, judge
+from mcudeploy.verify.verdict import Outputs, Verdict, judge, unequal_elements
 
 
 def require_full(graph: Graph, samples: Sequence[Sample]) -> None:
@@ -66,9 +66,7 @@ def window_verdict(
     results = window_outputs(runs[-len(windows) :], deployment.plan.graph, window.graph)
     for number, (by_rows, of_window) in enumerate(zip(results, verdict.host, strict=True)):
         for border in window.graph.outputs:
-            one, other = by_rows[border.tensor], of_window[border.tensor]
-            if one.tobytes() != other.tobytes():
-                differ = f"{int((one != other).sum())} of {count_text(one.size, 'element')}"
+            if differ := unequal_elements(by_rows[border.tensor], of_window[border.tensor]):
                 reasons.append(
                     f"window {number}: {printable(border.name)!r} computed by rows differs from that of the "
                     f"whole window in {differ}: this is a defect of mcudeploy"

@@ -225,6 +225,13 @@ def judge(
     )
 
 
+def unequal_elements(one: Array, other: Array) -> str:
+    """Return how many elements of two programs' results differ, as text; "" if all bits are equal."""
+    if one.tobytes() == other.tobytes():
+        return ""
+    return f"{int((one != other).sum())} of {count_text(one.size, 'element')}"
+
+
 def outputs_of_runs(
     machine: Machine, plan: Plan, samples: Sequence[Sample], after: Verdict | None
 ) -> list[Outputs]:

@@ -25,6 +25,7 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
+from mcudeploy.planner.search.fusing import FusedSeeds
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.verify.samples import load_samples
@@ -58,6 +59,24 @@ def test_a_fused_plan_is_smaller_and_stays_the_same_in_a_file(stored: Stored) ->
         made.plan.layout.blocks,
         made.plan.kernels,
     )
+
+
+def test_a_search_goes_on_from_a_fused_plan(stored: Stored) -> None:
+    model, file, made = stored
+    options = replace(OPTIONS, plan_file=file, resume=True, time_limit=0.01)
+    assert api.plan_model(model, HOST, options).plan.layout.arena_bytes <= made.plan.layout.arena_bytes
+
+
+def test_ctrl_c_while_chains_are_chosen_keeps_the_plans(
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FusedSeeds, "states", interrupted)
+    model = load_model(stored[0], isa=HOST.isa)
+    planned = find_plans(model, HOST, OPTIONS)
+    assert planned.interrupted and planned.choices
 
 
 def test_ties_between_stages_are_no_errors(stored: Stored) -> None:

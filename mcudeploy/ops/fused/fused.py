@@ -17,7 +17,7 @@ from mcudeploy.ops.fused.fused_kernel import fused_kernel
 from mcudeploy.ops.fused.row_window import RowWindow, row_window
 
 MOST_STAGES = 8
-"""As in fused_rows.h."""
+"""The most stages of a chain: MCUD_MOST_STAGES of fused_rows.h."""
 
 
 def is_stage(graph: Graph, operator: Operator) -> bool:

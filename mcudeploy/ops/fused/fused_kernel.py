@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -23,13 +23,13 @@ _GROUPS = (8, 16, 32)
 _BOTTLENECK = 3
 """Stages of a bottleneck."""
 _BATCHES = (1, 2, 4)
-"""Rows of the output whose sums are in scratch at a time."""
+"""Rows of the output that a pass computes."""
 _ALIGN = 8
 """Bytes that parts of the scratch are aligned to."""
 _ROW_BY_ROW = ("dwconv2d_s8_rows", "dwconv2d_s8_pairs")
 """The portable kernels that are fast on a single row, though their scratch is large."""
-_FOUR_ROWS = ("dwconv2d_s8_rows_mve", "conv2d_s8_winograd")
-"""Kernels that take several rows together."""
+_FOUR_ROWS = "dwconv2d_s8_rows_mve"
+"""The kernel that takes four rows together, and is slow on fewer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,11 +43,6 @@ class _Stage:
 
     def call(self) -> KernelCall:
         return self.operator.op.kernel(self.operator, (self.source,), self.output)
-
-    @property
-    def slots(self) -> int:
-        """The rows of the input that lie in scratch."""
-        return self.window.hi - self.window.lo
 
     def group(self, count: int, source: Tensor) -> _Stage:
         """Return the stage for its first `count` output channels."""
@@ -97,7 +92,7 @@ def _isas(stages: Sequence[KernelCall]) -> list[Isa]:
 
 def _row_calls(call: KernelCall, isa: Isa, lean: bool) -> KernelCall:
     """The variant for few rows: the fastest, or, if `lean`, that with the least scratch."""
-    variants = [it for it in call.variants(isa) if it.kernel not in _FOUR_ROWS]
+    variants = [it for it in call.variants(isa) if it.kernel != _FOUR_ROWS]
     if lean:
         return min(variants, key=lambda it: it.scratch_bytes)
     own = (it for it in variants if it.isa is isa is not Isa.ANY)
@@ -146,7 +141,8 @@ def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
 def _divided(whole: KernelCall, of_group: Sequence[KernelCall], count: int) -> list[KernelCall]:
     """The calls of `count` groups of channels, which read parts of the arrays of the whole call.
 
-    None if the packed arrays of the first group are not the first part, or a scalar depends on all channels.
+    There are none if the arrays of the first group are not their first part, or if a scalar depends on all
+    channels.
     """
     call = next((it for it in of_group if it.variant == whole.variant), None)
     if call is None:
@@ -273,7 +269,7 @@ class _Assembly:
             batches = (Interval(lo, min(lo + self.batch, rows.hi)) for lo in starts)
             return groups * sum(len(self._needed(number, each, clipped=True)) for each in batches) / size
 
-        return lru_cache(maxsize=None)(times)
+        return cache(times)
 
     def _counts(self, rows: Interval) -> Counts:
         passes = -(-len(rows) // self.batch) * len(self.calls)

@@ -148,21 +148,28 @@ class FusedSeeds:
                     if index + further >= len(borders):
                         break
                     after = borders[index + further]
-                    for number, (form, places) in enumerate(zip(self._forms, self._places, strict=True)):
-                        begin, end = places[first], places[after]
-                        if begin < 0 or end < 0 or begin == end:
-                            continue
-                        if number and self._fused[number][begin] == self._fused[number][end]:
-                            continue  # nothing fused there
-                        self._spend(_SEGMENT_UNITS)
-                        for ticks, cut in form.segments(range(begin, end), bound, assumption.after(is_cut)):
+                    for number, places in self._between(first, after):
+                        segments = self._forms[number].segments(places, bound, assumption.after(is_cut))
+                        for ticks, cut in segments:
                             node = after, cut is not None
                             if node not in ways or time + ticks < ways[node][0]:
-                                ways[node] = time + ticks, (*path, (number, begin, cut))
+                                ways[node] = time + ticks, (*path, (number, places.start, cut))
         last = len(plain.names)
         ends = [ways[last, cut] for cut in (False, True) if (last, cut) in ways]
         best = min(ends, key=lambda way: way[0], default=None)
         return None if best is None or best[0] > self._limit else self._cuts(bound, best[1])
+
+    def _between(self, first: int, after: int) -> Iterator[tuple[int, range]]:
+        """Yield each form that has both borders, with its places between them, if it has a fused chain there.
+
+        The first form has no chains, and is always among them.
+        """
+        for number, places in enumerate(self._places):
+            begin, end = places[first], places[after]
+            has_borders = 0 <= begin < end
+            if has_borders and (not number or self._fused[number][begin] < self._fused[number][end]):
+                self._spend(_SEGMENT_UNITS)
+                yield number, range(begin, end)
 
     def _cuts(self, bound: float, path: Sequence[tuple[int, int, Cut | None]]) -> FusedCuts:
         fused: list[Chain] = []

@@ -11,7 +11,7 @@ from itertools import takewhile
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
-from mcudeploy.ir.plan import Plan, Search
+from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import State
@@ -123,10 +123,29 @@ class _FusedSearch:
         self._charged = 0
         self._segments: tuple[Segments, ...] = ()
         self._latest: list[FusedCuts] = []
+        self.interrupted = False
         self.forms: dict[tuple[Chain, ...], _FormSearch] = {}
 
     def explore(self, effort: Effort, progress: Progress) -> None:
-        """Look for chains that lower the peak, then search the cuts of the most promising forms."""
+        """Look for chains that lower the peak, then search the cuts of the most promising forms.
+
+        Ctrl-C ends it, and the plans built so far stay.
+        """
+        try:
+            self._explore(effort, progress)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self.interrupted |= any(each.interrupted for each in self.forms.values())
+
+    def resume(self, stored: Plan) -> Plan:
+        """Add the form of a stored plan, to search from its cuts; return the plan with its times."""
+        fused = stored.form.fused
+        task = self._task_of(fused)
+        plan, state = _resumed(task, stored)
+        self.forms[fused] = _FormSearch(task, self._plain.best, [plan], [state], no_report)
+        return plan
+
+    def _explore(self, effort: Effort, progress: Progress) -> None:
         self._effort = effort.part(_CHAINS_SHARE)
         self._charged = sum(each.units for each in self._segments)
         states = self._states = self._states or self._seeds()
@@ -151,6 +170,8 @@ class _FusedSearch:
             search = self.forms[form]
             search.search.add(search.task.space.state(splits) for splits in starts)
             search.explore(effort.part(1 / (len(forms) - number)), progress)
+            if search.interrupted:
+                return
 
     def leads(self) -> bool:
         """Return whether a plan with fused chains is the best so far."""
@@ -195,25 +216,30 @@ def split_plans(
 ) -> Splits:
     """Search in rounds and build plans from the candidates of each.
 
-    The search starts from a stored plan if that has the model's form. `tries`: a device runs the plans, so a
-    better stored plan is the first of them, even if it misses the latency limit by the sum of its tiles.
+    The search starts from a stored plan if that has the model's form, with or without fused chains. `tries`:
+    a device runs the plans, so a better stored plan is the first of them, even if it misses the latency limit
+    by the sum of its tiles.
     `budgets`: the effort of each round. `fused`: the chains that may be fused, and the tasks with some fused.
     A round continues the previous search, and depends only on the efforts up to its own. More rounds
     therefore find every plan that fewer rounds find. A later round replaces the best plan only by one that
     costs no more memory.
     """
-    if stored is not None and stored.form != task.model.form:
+    form = task.model.form
+    if stored is not None and (
+        stored.form != form and (fused is None or not _adds_chains(stored.form, form))
+    ):
         stored = None  # it has no cuts, or its form has other operators
     if task.fits(unsplit) and not unsplit.estimate.avoidable_ticks:
         return Splits((), Search(), interrupted=False)  # no plan is faster
     made: list[Plan] = []
     start: tuple[State, ...] = ()
-    if stored is not None:
-        kernels = task.model.with_kernels(stored.kernels)
-        made.append(placing.timed(stored, kernels, task.board, task.tiles, task.price))
-        start = (task.space.state(stored.splits),)
+    if stored is not None and stored.form == form:
+        plan, state = _resumed(task, stored)
+        made, start = [plan], (state,)
     plain = _FormSearch(task, unsplit, made, start, report)
     forms = _FusedSearch(plain, *fused) if fused is not None else None
+    if forms is not None and stored is not None and stored.form != form:
+        made.append(forms.resume(stored))
     for effort in budgets:
         leads = forms is not None and forms.leads()
         plain.explore(effort.part(_PLAIN_SHARE) if leads else effort, progress)
@@ -221,8 +247,10 @@ def split_plans(
             break
         if forms is not None:
             forms.explore(effort if leads else effort.again().part(_MORE_SHARE), progress)
+            if forms.interrupted:
+                break
     outcome = plain.search.found()
-    interrupted = plain.interrupted
+    interrupted = plain.interrupted or (forms is not None and forms.interrupted)
     if outcome.hurried and not interrupted:
         _LOG.warning(
             "warning: the search ended early, after %s: `plan` and `tune` with a higher --time-limit may "
@@ -245,6 +273,18 @@ def split_plans(
         if tries and not task.keeps(plan) and sort_key(plan, task.board, task.ram_limit) < least
     ]
     return Splits((*first, *better), outcome.search, interrupted, points)
+
+
+def _adds_chains(form: Rewrites, plain: Rewrites) -> bool:
+    """Return whether a form differs from another only in its fused chains."""
+    return bool(form.fused) and replace(form, fused=()) == plain
+
+
+def _resumed(task: SearchTask, stored: Plan) -> tuple[Plan, State]:
+    """Return a stored plan of a task's form with its times, and its cuts."""
+    kernels = task.model.with_kernels(stored.kernels)
+    plan = placing.timed(stored, kernels, task.board, task.tiles, task.price)
+    return plan, task.space.state(stored.splits)
 
 
 def _best(task: SearchTask, plans: Sequence[Plan], best: Plan) -> Plan:
