@@ -33,7 +33,7 @@ void mcud_conv2d_s8_1x1_sums(const mcud_op *op, int32_t first_row, int32_t end_r
     const int32_t values = params->group_values;
     const int is_last = end_row == params->groups;
     int32_t *const sums = mcud_row(op->scratch, 0);
-    int8_t *const out = is_last ? mcud_row(op->out, 0) : NULL;
+    int8_t *const out = mcud_row(op->out, 0);
     const int8_t *const pixels = mcud_row(op->in[0], 0);
     const int32_t *record = params->packed_weights;
     int32_t k = 0;
@@ -58,7 +58,7 @@ void mcud_conv2d_s8_1x1_sums(const mcud_op *op, int32_t first_row, int32_t end_r
         record = multipliers + 4;
     }
     for (; k < channels; k++) {
-        add_one(op, first_row, record, sums + k, is_last ? out + k : NULL);
+        add_one(op, first_row, record, sums + k, out + k);
         record += 1 + params->groups * (values / 4) + 1;
     }
     if (is_last) {
