@@ -43,7 +43,7 @@ def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True, scope="session")
 def _shared_objects(folder_of_the_run: Path) -> Iterator[None]:
-    """Programs for the host compile a source once in the whole run, on all workers."""
+    """Programs compile a source once in the whole run, on all workers."""
     folder = folder_of_the_run / "objects"
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:

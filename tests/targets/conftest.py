@@ -1,4 +1,4 @@
-"""Builds the small program for any board, into a cache of the test run's own."""
+"""Builds the small program for any board by PlatformIO, into a cache of the test run's own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.toolchain import Firmware, build_firmware
+from mcudeploy.toolchain import Firmware, build_firmware, firmware_build
 
 from .board_line import FILES
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _platformio_itself(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Builds and starts are tested on programs of PlatformIO, without the objects that the run shares."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.name in {"test_build.py", "test_boot.py"}:
+            patch.setattr(firmware_build, "run_logged", firmware_build.run_logged.run)
+        yield
 
 
 @pytest.fixture(scope="module")

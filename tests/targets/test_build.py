@@ -19,7 +19,9 @@ from mcudeploy.common.errors import BuildError, FitError, UsageError
 from mcudeploy.common.resources import cache_fault, resource_dir
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain import firmware_build as build
+from mcudeploy.toolchain.firmware import CALLS_NAME
 from mcudeploy.toolchain.project import assemble, environments
+from tests.shared_objects import SharedObjects
 
 from .board_line import BOOT, CONFIG, FILES
 
@@ -63,6 +65,21 @@ def test_same_inputs_are_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch
     assert again == first
     assert first.elf.is_relative_to(cache)
     assert 0 < first.hash < 2**32
+
+
+def test_the_other_tests_build_the_same_programs(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests of a run share objects, and link them with the flags of PlatformIO."""
+    programs = []
+    for run in (build.run_logged, SharedObjects(tmp_path, build.run_logged)):
+        monkeypatch.setattr(build, "run_logged", run)
+        firmware = build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
+        command = ["arm-none-eabi-objcopy", "-O", "binary", firmware.elf, "/dev/stdout"]
+        calls = (firmware.elf.parent / CALLS_NAME).read_text("utf-8")
+        programs.append((subprocess.run(command, capture_output=True, check=True).stdout, calls))
+        monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
+    assert programs[0] == programs[1] and len(programs[0][0]) > 1000
 
 
 def test_hash_tells_boards_forms_and_sources_apart() -> None:
