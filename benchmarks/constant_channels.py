@@ -22,6 +22,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import RunRequest
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
@@ -53,7 +54,7 @@ def outputs(path: Path, options: Options, count: int) -> list[bytes]:
 
 def figures(path: Path, target: Target, options: Options) -> dict[str, Any]:
     """Return a verified run on the board, with modelled cycles."""
-    report = as_json(run_model(path, target, options, inputs=[], expected=[], timing="cycles-model"))
+    report = as_json(run_model(path, target, options, RunRequest(timing="cycles-model")))
     if not report["verified"]:
         raise SystemExit(f"{path}: not verified")
     return report

@@ -50,7 +50,7 @@ def row(model: Path, target: Target, options: Options, overhead: float) -> tuple
 
 
 def _run(model: Path, target: Target, options: Options) -> dict[str, Any]:
-    report = as_json(run_model(model, target, options, inputs=[], expected=[]))
+    report = as_json(run_model(model, target, options))
     if not report["verified"]:
         raise DeployError("not verified")
     return report

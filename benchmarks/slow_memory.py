@@ -33,11 +33,9 @@ def row(model: Path, limits: str, board: Board, options: Options) -> tuple[str, 
     named = tuple(map(parse_limit, limits.split(",")))
     target = Target(board, emulate=True)
     try:
-        unsplit = as_json(run_model(model, target, replace(options, split=False), inputs=[], expected=[]))
+        unsplit = as_json(run_model(model, target, replace(options, split=False)))
         begin = time.process_time()
-        report = as_json(
-            run_model(model, target, replace(options, memory_limits=named), inputs=[], expected=[])
-        )
+        report = as_json(run_model(model, target, replace(options, memory_limits=named)))
     except DeployError as error:
         return (model.parent.name, limits, *[""] * 6, f"FAILED: {error}")
     if not report["verified"]:

@@ -66,7 +66,7 @@ SUMMARY = (
 def ran(model: Path, options: Options) -> dict[str, Any]:
     """The report of a verified run. Raises SystemExit if an output is wrong."""
     target = Target(load_board(BOARD), emulate=True)
-    report = as_json(run_model(model, target, options, inputs=[], expected=[]))
+    report = as_json(run_model(model, target, options))
     if not report["verified"]:
         raise SystemExit(f"{model} with {options} is not verified: {report['reason']}")
     return report

@@ -20,6 +20,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError, FitError, ModelError
 from mcudeploy.device.target import Target
+from mcudeploy.execution.parts import RunRequest
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
@@ -47,8 +48,7 @@ def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
             folder / "model.onnx",
             Target(board, emulate=True),
             replace(options, name=f"m_{folder.name}"),
-            inputs=inputs,
-            expected=expected,
+            RunRequest(inputs, expected),
         )
     except (FitError, ModelError) as error:
         return (folder.name, board.name, *[""] * (len(COLUMNS) - 3), " ".join(str(error).split())[:300])

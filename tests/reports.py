@@ -9,8 +9,9 @@ from typing import Any
 from mcudeploy.boards.board import Board
 from mcudeploy.commands import build, checking, commands, tune
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.execution.parts import BuildRequest
+from mcudeploy.execution.parts import BuildRequest, RunRequest
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
@@ -21,12 +22,18 @@ def _reporting(command: Callable[..., Any]) -> Callable[..., Report]:
     return lambda *args, **named: as_json(command(*args, **named))
 
 
-run_model = _reporting(commands.run_model)
 measure_model = _reporting(commands.measure_model)
 flash_board = _reporting(commands.flash_board)
 check_model = _reporting(checking.check_model)
 fit_model = _reporting(checking.fit_model)
 init_project = _reporting(build.init_project)
+
+
+def run_model(
+    path: Path, target: Target, options: Options, progress: Progress = SILENT, **asked: Any
+) -> Report:
+    """The report of a run; `asked`: fields of `RunRequest`."""
+    return as_json(commands.run_model(path, target, options, RunRequest(**asked), progress))
 
 
 def build_models(

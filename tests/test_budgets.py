@@ -1,4 +1,5 @@
-"""Each package has a budget of code lines: no blank lines, comments, docstrings or imports.
+"""Each package has a budget of code lines: no blank lines, comments, docstrings or imports; each function has
+one of parameters.
 
 A raise is the changed number and a comment with the reason; a package that shrinks takes its budget along.
 """
@@ -96,6 +97,25 @@ def test_a_package_keeps_its_budget(name: str) -> None:
     assert lines <= budget, f"{name} has {lines} lines of code: shorten it, or raise its budget with a reason"
     most = lines + lines * _SLACK_PERCENT // 100 + _SLACK_LINES
     assert budget <= most, f"{name} has {lines} lines of code only: lower its budget"
+
+
+MOST_PARAMETERS = 8
+"""The most that a function may have; values that travel together are a dataclass, as `RunRequest`."""
+LISTS_OPTIONS = {"evaluate": 15, "quantize": 10}
+"""Functions of `import mcudeploy` whose keywords are the options of the command, for `help()`."""
+
+
+def test_functions_have_few_parameters() -> None:
+    """Beside `self`, *args and **options. Commands count as well: `packed_as` joins their options."""
+    many = {}
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.Lambda):
+                parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                count = sum(it.arg not in ("self", "cls") for it in parameters)
+                if count > MOST_PARAMETERS:
+                    many[getattr(node, "name", "lambda")] = count
+    assert many == LISTS_OPTIONS
 
 
 def test_code_alone_counts() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +74,6 @@ def build(
     models: tuple[Path, ...],
     board: Board,
     directory: Path,
-    name: str | None,
     options: Options,
     output: Output,
     **rest: Any,
@@ -84,7 +82,7 @@ def build(
     from mcudeploy.commands import build as building
     from mcudeploy.execution.parts import BuildRequest
 
-    request = BuildRequest(models, board, replace(options, name=name), directory, **rest)
+    request = BuildRequest(models, board, options, directory, **rest)
     with output.progress() as progress:
         built = building.build_models(request, progress)
     output.result(built, tables.build)
@@ -108,7 +106,6 @@ def init(
     directory: Path,
     model: Path,
     board: Board,
-    name: str | None,
     emulate: bool,
     force: bool,
     options: Options,
@@ -118,7 +115,6 @@ def init(
     from mcudeploy.commands import build as building
 
     with output.progress() as progress:
-        options = replace(options, name=name)
         project = building.init_project(
             model, board, options, directory, emulate=emulate, force=force, progress=progress
         )

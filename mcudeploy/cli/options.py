@@ -15,7 +15,7 @@ from mcudeploy.cli.output import Output, tell_commands
 from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import first_repeated
-from mcudeploy.extension import added, extension_files
+from mcudeploy.extension import added, extension_files, value_of
 from mcudeploy.planner.plan_options import OPTIONS, Options, OptionSpec
 
 Command = Callable[..., None]
@@ -31,6 +31,26 @@ def added_options(name: str) -> Callable[[Command], Command]:
             for option in reversed(options.get(name, ())):
                 command = option(command)
         return command
+
+    return decorated
+
+
+def packed_as(name: str, kind: str, /, *fields: str, **renamed: str) -> Callable[[Command], Command]:
+    """Pack values of options into one, the parameter `name` of the command, which stands right below.
+
+    `kind`: `module:NAME` of its class, imported when the command runs. `fields`: the fields that options are
+    named after; `renamed`: other fields, with the names of their options. A field keeps its default if no
+    option has its value.
+    """
+    options = {**{field: field for field in fields}, **renamed}
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def packed(*args: Any, **values: Any) -> None:
+            known = {field: values.pop(option) for field, option in options.items() if option in values}
+            command(*args, **{name: value_of(kind)(**known)}, **values)
+
+        return packed
 
     return decorated
 
@@ -68,7 +88,10 @@ def model_argument(command: Command) -> Command:
 
 
 def planning_options(*names: str) -> Callable[[Command], Command]:
-    """Add the options that set these fields of `Options`, all if none is named, packed as `options`."""
+    """Add the options that set these fields of `Options`, all if none is named, packed as `options`.
+
+    --name of `library_options`, which stand above, is one of its fields.
+    """
     specs = [spec for spec in OPTIONS if not names or spec.field in names]
 
     def decorated(command: Command) -> Command:
@@ -78,7 +101,7 @@ def planning_options(*names: str) -> Callable[[Command], Command]:
             for spec in specs:
                 if spec.field in ("memory_limits", "shapes", "constants", "states"):
                     _require_once(spec.flag, [name for name, _ in given[spec.field]])
-            options = Options(**given)
+            options = Options(**given, name=values.pop("name", None))
             if options.placement == "tags" and (options.split or options.plan_file is not None):
                 raise UsageError(
                     "--placement tags places whole tensors: add --no-split, and leave out --plan"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
+from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import device_options, optional_device_options
@@ -15,6 +16,7 @@ from mcudeploy.cli.options import (
     files_option,
     model_argument,
     output_options,
+    packed_as,
     planning_options,
     timing_option,
 )
@@ -25,13 +27,10 @@ from mcudeploy.cli.sample_options import sample_options
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mcudeploy.device.target import Target
     from mcudeploy.execution.counted import Timing
-    from mcudeploy.execution.parts import Analysis
+    from mcudeploy.execution.parts import RunRequest
     from mcudeploy.planner.plan_options import Options
-    from mcudeploy.verify.preprocessing import Preprocessing
 
 
 @click.command()
@@ -48,6 +47,16 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     with output.progress() as progress:
         measured = api.measure_model(model, target, options, timing=timing, progress=progress)
     output.result(measured, tables.measure)
+
+
+_LABELS = "mcudeploy.labels"
+"""Key of --labels in the context, for --classes."""
+
+
+def _keep_labels(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        deprecated("run --labels", "run --classes")
+        context.meta[_LABELS] = path
 
 
 @click.command()
@@ -67,9 +76,12 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     "--classes",
     metavar="FILE",
     type=InputFile(),
+    callback=lambda context, _, path: path or context.meta.get(_LABELS),
     help="Text file with the names of the classes of the output, one a line, shown beside it.",
 )
-@click.option("--labels", type=InputFile(), hidden=True)
+@click.option(
+    "--labels", type=InputFile(), hidden=True, is_eager=True, expose_value=False, callback=_keep_labels
+)
 @click.option(
     "--save-outputs",
     "saved",
@@ -94,54 +106,33 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 @files_option
 @page_options
 @output_options
-@click.pass_context
+@packed_as(
+    "request",
+    "mcudeploy.execution.parts:RunRequest",
+    *("inputs", "expected", "reading", "steps", "classes", "reference", "timing", "analyses"),
+)
 def run(
-    context: click.Context,
     *,
     model: Path,
     target: Target | None,
-    inputs: tuple[Path, ...],
-    expected: tuple[Path, ...],
-    reading: Preprocessing,
-    steps: int | None,
-    classes: Path | None,
-    labels: Path | None,
-    saved: Path | None,
-    reference: str,
-    timing: Timing,
     guards: bool,
+    request: RunRequest,
     options: Options,
+    saved: Path | None,
     pages: Pages,
     output: Output,
-    analyses: Sequence[Analysis] = (),
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
-    if labels is not None:
-        deprecated("run --labels", "run --classes")
-        classes = classes or labels
     if target is None:
         raise UsageError("name a board with --board")
     from mcudeploy.commands import commands as api
 
     with output.progress() as progress:
-        result = api.run_model(
-            model,
-            replace(target, guards=guards),
-            options,
-            inputs=list(inputs),
-            expected=list(expected),
-            reading=reading,
-            steps=steps,
-            classes=classes,
-            timing=timing,
-            micro=reference == "tflm",
-            analyses=analyses,
-            progress=progress,
-        )
+        result = api.run_model(model, replace(target, guards=guards), options, request, progress)
     if saved is not None:
         api.save_outputs(result, saved)
     if pages.asked:
         pages.write(model, [pages.ran(result)])
     report = output.result(result, tables.run, tables.verdict)
     if not report["verified"]:
-        context.exit(OutputsDifferError.exit_code)
+        get_current_context().exit(OutputsDifferError.exit_code)

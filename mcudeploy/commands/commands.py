@@ -31,7 +31,7 @@ from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing
 from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.execution.parts import Analysis
+from mcudeploy.execution.parts import ONE_DRAWN_RUN, RunRequest
 from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.extension import added
@@ -54,8 +54,7 @@ from mcudeploy.toolchain.ports import attached_by, find_port
 from mcudeploy.verify.data_faults import InputTally, run_warnings
 from mcudeploy.verify.litert import compare_with_litert
 from mcudeploy.verify.micro import micro_reasons, require_micro
-from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
-from mcudeploy.verify.samples import Sample, ValueSource, drawn_samples, load_samples
+from mcudeploy.verify.samples import Sample, drawn_samples, load_samples
 from mcudeploy.verify.verdict import Outputs, Verdict, judge
 
 _LOG = logging.getLogger(__name__)
@@ -342,47 +341,40 @@ def run_model(
     path: Path,
     target: Target,
     options: Options,
-    *,
-    inputs: Sequence[ValueSource],
-    expected: Sequence[ValueSource],
-    reading: Preprocessing = AS_USUAL,
-    steps: int | None = None,
-    classes: Path | None = None,
-    timing: Timing = "instructions",
-    micro: bool = False,
-    analyses: Sequence[Analysis] = (),
+    request: RunRequest = ONE_DRAWN_RUN,
     progress: Progress = SILENT,
 ) -> VerifiedRun:
     """Build, flash, run and verify. A failed verification is no exception.
 
-    `steps`: the number of runs, with the first inputs or drawn ones. `classes` contains the class names, one
-    per line. `micro`: outputs must also have the bits of TensorFlow Lite Micro. `analyses` state further
-    facts about the program. Raises ConfigError if the target does not support this `timing`, or one of these.
+    Raises ConfigError if the target does not support the timing or an analysis of the request.
     """
-    if micro:
+    if request.reference == "tflm":
         require_micro(path, options)
-    options = _counted(options, timing, target)
+    options = _counted(options, request.timing, target)
+    inputs, expected = request.inputs, request.expected
     if options.hop is not None and expected:
         raise UsageError("--expected is for whole windows: leave it out with --hop, the reference decides")
-    for analysis in analyses:
+    for analysis in request.analyses:
         analysis.require(target.board)
     require_port(target)
-    names = read_classes(classes) if classes is not None else ()
+    names = read_classes(request.classes) if request.classes is not None else ()
     if inputs or expected or names:  # wrong files are reported before the search
         graph = read_model(path, options).graph
-        samples = load_samples(graph, inputs, expected, options.seed, replace(reading, on_note=_note))
+        noting = replace(request.reading, on_note=_note)
+        samples = load_samples(graph, inputs, expected, options.seed, noting)
         require_full(graph, samples)
         if names:
             require_classes(graph, names)
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
-    timing = _timing(timing, target, made)
+    timing = _timing(request.timing, target, made)
     tally = InputTally(made.model.graph)
-    if steps is not None and not inputs:
-        samples = drawn_samples(made.model.graph, options.seed, steps)
+    if request.steps is not None and not inputs:
+        samples = drawn_samples(made.model.graph, options.seed, request.steps)
     else:
-        counted = replace(reading, on_real=tally.add)
-        samples = _first(load_samples(made.model.graph, inputs, expected, options.seed, counted), steps)
+        counted = replace(request.reading, on_real=tally.add)
+        samples = load_samples(made.model.graph, inputs, expected, options.seed, counted)
+        samples = _first(samples, request.steps)
     ran = _run_within_limit(made, target, samples, options, progress)
     verdict = verdict_on_host(ran.made, samples, progress)
     results: Sequence[Outputs] = ran.observed.outputs
@@ -390,7 +382,7 @@ def run_model(
         full = results[-len(verdict.host) :]
         results = window_outputs(full, ran.made.plan.graph, verdict.plan.graph)
     verdict = verdict.with_device(results)
-    if micro:
+    if request.reference == "tflm":
         progress.stage("running TensorFlow Lite Micro")
         reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
@@ -399,7 +391,7 @@ def run_model(
     stored = [sample.stored for sample in samples]
     warnings = run_warnings(made.model.graph, given, stored, results) if inputs else []
     facts: dict[str, Any] = {}
-    for analysis in analyses:
+    for analysis in request.analyses:
         facts |= analysis.facts(ran.made, samples[0], progress)
     return VerifiedRun(measured, verdict, names, given, warnings, facts)
 

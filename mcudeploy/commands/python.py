@@ -26,7 +26,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.execution.parts import BuildRequest
+from mcudeploy.execution.parts import BuildRequest, RunRequest
 from mcudeploy.ir.plan import Split
 from mcudeploy.report import as_json
 from mcudeploy.report import html as pages
@@ -251,8 +251,7 @@ def run(
         model_file(Path(model)),
         Target(board_of(board), port, emulate),
         options_of(choices),
-        inputs=[_source(value, f"inputs[{number}]") for number, value in enumerate(inputs)],
-        expected=[],
+        RunRequest([_source(value, f"inputs[{number}]") for number, value in enumerate(inputs)]),
     )
     report = as_json(result)
     return RunResult(

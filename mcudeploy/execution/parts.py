@@ -1,11 +1,11 @@
-"""Libraries that `build` writes: what is asked for, and the parts that features add; analyses of `run`."""
+"""Requests of `build` and `run`, and what features add to both: parts of libraries, analyses of programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.arenas import ArenaKind
@@ -13,10 +13,12 @@ from mcudeploy.codegen.exporters import Kind
 from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.common.progress import Progress
+from mcudeploy.execution.counted import Timing
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import BuiltModel
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.verify.samples import Sample
+from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
+from mcudeploy.verify.samples import Sample, ValueSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +46,30 @@ class BuildRequest:
     def bare(self) -> bool:
         """Whether the library comes without firmware."""
         return self.library_only or self.board.facts_only or self.kind is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunRequest:
+    """The samples of a run, and what is asked about it.
+
+    `inputs` and `expected`: one for each input or output and sample; drawn and computed without any.
+    `steps`: the number of runs, with the first inputs or drawn ones. `classes`: a file with the class names,
+    one a line. `reference`: with tflm, outputs must also have the bits of TensorFlow Lite Micro. `analyses`
+    state further facts about the program.
+    """
+
+    inputs: Sequence[ValueSource] = ()
+    expected: Sequence[ValueSource] = ()
+    reading: Preprocessing = AS_USUAL
+    steps: int | None = None
+    classes: Path | None = None
+    reference: Literal["onnxruntime", "tflm"] = "onnxruntime"
+    timing: Timing = "instructions"
+    analyses: Sequence[Analysis] = ()
+
+
+ONE_DRAWN_RUN = RunRequest()
+"""One run with drawn inputs, or some in sequence of a model with states."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -142,9 +142,9 @@ def test_run_names_the_classes_of_the_largest_outputs(mcudeploy_command: Invoke,
     assert "output y int8 [1,2]" in text
     assert re.search(r"1\s+a person\s+105\s+0.91\s+0\s+\[red\]none\[/\]\s+-105\s+0.09\s", text)
     assert "output map int8 [1,2,2]: 4 values from -105 to 105\n" in text
-    asked = deploy.calls["run_model"][1]
-    assert asked["classes"] == Path("y.npy")
-    assert asked["reading"] == Preprocessing((-1.0, 1.0), (0.5,), (1.0, 2.0, 3.0))
+    request = deploy.calls["run_model"][0][3]
+    assert request.classes == Path("y.npy")
+    assert request.reading == Preprocessing((-1.0, 1.0), (0.5,), (1.0, 2.0, 3.0))
 
 
 @pytest.mark.parametrize(
@@ -399,15 +399,16 @@ def test_check_says_of_each_way_whether_it_fits(mcudeploy_command: Invoke, deplo
 def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     line = "run m.onnx --board tiny --port /dev/ttyUSB1 --input x.npy --input y.npy --expected y.npy"
     assert mcudeploy_command(line).exit_code == 0
-    args, named = deploy.calls["run_model"]
-    assert (args[1].board.name, args[1].port, args[1].emulate) == ("tiny", "/dev/ttyUSB1", False)
-    assert (named["inputs"], named["expected"]) == ([Path("x.npy"), Path("y.npy")], [Path("y.npy")])
+    _, target, _, request, _ = deploy.calls["run_model"][0]
+    assert (target.board.name, target.port, target.emulate) == ("tiny", "/dev/ttyUSB1", False)
+    assert (request.inputs, request.expected) == ((Path("x.npy"), Path("y.npy")), (Path("y.npy"),))
 
 
 def test_modelled_cycles_are_asked_for_and_shown(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     for command in ("run", "measure"):
         assert mcudeploy_command(f"{command} m.onnx --board tiny").exit_code == 0
-        assert deploy.calls[f"{command}_model"][1]["timing"] == "instructions"
+    assert deploy.calls["run_model"][0][3].timing == "instructions"
+    assert deploy.calls["measure_model"][1]["timing"] == "instructions"
     spent = {"load": (2000, 4500), "branch": (500, 1500)}
     deploy.answers["measure_model"] = MEASURE | {
         "latency": {"value": 6000, "unit": "cycles (model)"},

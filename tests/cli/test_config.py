@@ -96,9 +96,9 @@ def test_lists_and_flags(
     result = mcudeploy_command("run m.onnx --board tiny")
     assert result.exit_code == 0
     assert result.stdout.startswith("{")
-    args, named = deploy.calls["run_model"]
-    assert args[1].emulate is True
-    assert (named["inputs"], named["expected"]) == ([Path("x.npy")], [Path("x.npy"), Path("y.npy")])
+    _, target, _, request, _ = deploy.calls["run_model"][0]
+    assert target.emulate is True
+    assert (request.inputs, request.expected) == ((Path("x.npy"),), (Path("x.npy"), Path("y.npy")))
     assert mcudeploy_command("build m.onnx --board tiny").exit_code == 0
     assert deploy.calls["build_models"][0][0].directory == Path("out")
 
@@ -108,7 +108,7 @@ def test_one_string_stands_for_a_list_of_files(
 ) -> None:
     (folder / "mcudeploy.toml").write_text('input = "x.npy"\n')
     assert mcudeploy_command("run m.onnx --board tiny").exit_code == 0
-    assert deploy.calls["run_model"][1]["inputs"] == [Path("x.npy")]
+    assert deploy.calls["run_model"][0][3].inputs == (Path("x.npy"),)
 
 
 def test_json_from_the_file_holds_for_errors_too(folder: Path, mcudeploy_command: Invoke) -> None:

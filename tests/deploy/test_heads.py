@@ -23,7 +23,7 @@ from mcudeploy.device.transport import open_transport
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.heads import head_kinds, head_statistics
-from mcudeploy.extensions.heads.adapt import build_adaptable
+from mcudeploy.extensions.heads.adapt import AdaptRequest, build_adaptable
 from mcudeploy.extensions.heads.adapt_command import build_head
 from mcudeploy.extensions.heads.head_kinds import HEADS, HeadSize, Prototypes, Ridge
 from mcudeploy.extensions.heads.heads import HeadWanted, head_fault, require_head, with_head
@@ -267,7 +267,7 @@ def test_the_functions_of_a_library(
 ) -> None:
     """A table is whole blocks of 32 bytes. The arena of this model has no room for the scratch of `ridge`."""
     out = tmp_path / "lib"
-    report = build_adaptable(dense, M4, QUICK, out, features=features, head=head)
+    report = build_adaptable(dense, M4, QUICK, AdaptRequest(out, features, head))
     facts = {"kind": head.name, "classes": 5, "features": 8, "bytes": size + scratch}
     assert report["head"] == facts | {"examples": head.capacity or None, "statistics": False}
     assert report["verified"]
@@ -342,8 +342,8 @@ def test_a_head_of_few_features_and_their_statistics(tmp_path: Path) -> None:
 
     def build(name: str) -> dict[str, Any]:
         data = DataRequest(tmp_path / name)
-        features = {"features": "stored_0", "head": PROTOTYPES}
-        return build_adaptable(narrow, M4, QUICK, tmp_path / "lib", statistics=data, **features)
+        request = AdaptRequest(tmp_path / "lib", "stored_0", PROTOTYPES, statistics=data)
+        return build_adaptable(narrow, M4, QUICK, request)
 
     with pytest.raises(UsageError, match="has 15 samples; --statistics needs at least 16"):
         build("few.npy")
@@ -362,7 +362,7 @@ def test_models_and_names_that_heads_do_not_take(
     dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def build(path: Path, features: str = "conv_1", options: Options = QUICK) -> None:
-        build_adaptable(path, M4, options, tmp_path / "lib", features=features, head=RIDGE)
+        build_adaptable(path, M4, options, AdaptRequest(tmp_path / "lib", features, RIDGE))
 
     with pytest.raises(UsageError, match=r"has no such operator or tensor; its last tensors are .*stored_1"):
         build(dense, "conv_9")

@@ -15,6 +15,7 @@ from training_models import Array, Descent, Float64Step, Network, random_network
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target
+from mcudeploy.execution.parts import RunRequest
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.ops.host_io import from_device
@@ -36,7 +37,7 @@ def ran(
     names = [it.name for it in step.proto.graph.input if it.name not in step.states]
     inputs = [NamedArray(name, np.stack([run[name] for run in runs])) for name in names]
     options = Options(split=split, time_limit=1, fresh=True)
-    return api.run_model(path, target, options, inputs=inputs, expected=[])
+    return api.run_model(path, target, options, RunRequest(inputs))
 
 
 def values_of(result: VerifiedRun) -> list[dict[str, Array]]:

@@ -10,13 +10,14 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
-from mcudeploy.cli.options import Command, destination_option, files_option, output_options
+from mcudeploy.cli.options import Command, destination_option, files_option, output_options, packed_as
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputFile, InputModel
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.planner.plan_options import Options
 
 if TYPE_CHECKING:
+    from mcudeploy.extensions.audio.front_ends import FrontEnd
     from mcudeploy.extensions.audio.wake_word import WakeWord
 
 
@@ -111,6 +112,7 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
     "--step",
     metavar="SAMPLES",
     type=click.IntRange(1, 32_768),
+    callback=lambda context, _, step: step or (160 if context.params["kind"] == "esphome" else 320),
     help="New samples for each row of features.  [default: 320; 160 for esphome]",
 )
 @click.option(
@@ -135,17 +137,19 @@ def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path,
 @files_option
 @output_options
 @click.pass_context
+@packed_as(
+    "sizes",
+    "mcudeploy.extensions.audio.front_ends:FrontEnd",
+    *("window", "channels", "low", "high"),
+    rate="sample_rate",
+    hop="step",
+)
 def frontend(
     context: click.Context,
     *,
     kind: str,
     destination: Path,
-    sample_rate: int,
-    window: int,
-    step: int | None,
-    channels: int,
-    low: float,
-    high: float,
+    sizes: FrontEnd,
     features: str | None,
     output: Output,
 ) -> None:
@@ -160,8 +164,6 @@ def frontend(
     from mcudeploy.extensions.audio import front_ends
     from mcudeploy.extensions.audio.file_writer import tflite_file
 
-    step = step or (160 if kind == "esphome" else 320)
-    sizes = front_ends.FrontEnd(sample_rate, window, step, channels, low, high)
     if kind == "log-mel":
         if features == "int8":
             raise UsageError("log-mel makes float32 features: leave out --features int8")

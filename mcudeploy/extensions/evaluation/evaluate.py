@@ -18,6 +18,7 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.target import Target, require_port
+from mcudeploy.execution.parts import RunRequest
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.extensions.evaluation.dataset import DataRequest, Dataset, open_dataset
 from mcudeploy.extensions.evaluation.evaluated import (
@@ -92,7 +93,7 @@ def evaluate_model(
         _require_same_task(float_model.graph, task, model.graph)
     first = data.sample(0, model.graph)
     values = [NamedArray(data.name(0), first.inputs[it.name]) for it in model.graph.own_inputs()]
-    run = run_model(path, targets[0], options, inputs=values, expected=[], progress=progress)
+    run = run_model(path, targets[0], options, RunRequest(values), progress)
     tally = InputTally(model.graph)
     results = [
         _on_devices(Fleet(targets), run, task, data, progress),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from mcudeploy.cli.options import (
     files_option,
     model_argument,
     output_options,
+    packed_as,
     planning_options,
     typed_arguments,
 )
@@ -23,8 +25,8 @@ from mcudeploy.extensions.evaluation import evaluation_table
 
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
+    from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest
     from mcudeploy.planner.plan_options import Options
-    from mcudeploy.verify.preprocessing import Preprocessing
 
 
 @click.command()
@@ -112,22 +114,28 @@ if TYPE_CHECKING:
 @files_option
 @output_options
 @click.pass_context
+@packed_as(
+    "data",
+    "mcudeploy.extensions.evaluation.dataset:DataRequest",
+    *("labels", "reading"),
+    path="data",
+    most="samples",
+)
+@packed_as(
+    "task", "mcudeploy.extensions.evaluation.output_task:TaskChoice", "threshold", output="judged", k="top"
+)
+@packed_as(
+    "request",
+    "mcudeploy.extensions.evaluation.evaluate:EvaluateRequest",
+    *("data", "task", "float_model", "min_accuracy", "max_drop"),
+)
 def evaluate(
     context: click.Context,
     *,
     model: Path,
     targets: tuple[Target, ...],
-    data: Path,
-    labels: Path | None,
+    request: EvaluateRequest,
     classes: Path | None,
-    float_model: Path | None,
-    judged: str | None,
-    top: int,
-    threshold: float,
-    samples: int | None,
-    min_accuracy: float | None,
-    max_drop: float | None,
-    reading: Preprocessing,
     options: Options,
     report: Path | None,
     output: Output,
@@ -135,22 +143,14 @@ def evaluate(
     """Measure the accuracy of a model over a test set, on one or more devices."""
     from mcudeploy.common.files import write_file
     from mcudeploy.extensions.evaluation import evaluation
-    from mcudeploy.extensions.evaluation.dataset import DataRequest
-    from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest, evaluate_model
+    from mcudeploy.extensions.evaluation.evaluate import evaluate_model
     from mcudeploy.extensions.evaluation.evaluation_report import evaluated
-    from mcudeploy.extensions.evaluation.output_task import TaskChoice
     from mcudeploy.report.outputs import read_classes
 
     names = () if classes is None else read_classes(classes)
-    asked = EvaluateRequest(
-        DataRequest(data, labels, names, reading, samples, options.seed),
-        TaskChoice(judged, top, threshold),
-        float_model,
-        min_accuracy,
-        max_drop,
-    )
+    request = replace(request, data=replace(request.data, classes=names, seed=options.seed))
     with output.progress() as progress:
-        result = evaluate_model(model, targets, options, asked, progress)
+        result = evaluate_model(model, targets, options, request, progress)
     figures = evaluated(result)
     if report is not None:
         write_file(report, evaluation.page(result, figures, typed_arguments()))

@@ -168,7 +168,7 @@ def _result(budget: ModelBudget, progress: Progress) -> GateResult:
     except TypeError as error:  # an option that does not exist
         raise ConfigError(str(error)) from None
     if budget.data is None:
-        run = run_model(budget.model, target, options, inputs=[], expected=[], progress=progress)
+        run = run_model(budget.model, target, options, progress=progress)
         return GateResult(budget, _figures(budget, report_of(run)), run.verdict.reasons)
     return _evaluated(budget, target, options, progress)
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from mcudeploy.cli.options import destination_option, files_option, output_options, planning_options
+from mcudeploy.cli.options import (
+    destination_option,
+    files_option,
+    output_options,
+    packed_as,
+    planning_options,
+)
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import Finite, InputFile, NewFile, ParsedText
 from mcudeploy.common.errors import UsageError
@@ -60,16 +66,14 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
 )
 @files_option
 @output_options
+@packed_as("limits", f"{__name__}:_limits", "link", "recompute", memory="percent", latency="link_latency")
 def order(
     *,
     graph: Path,
     options: Options,
     method: str,
     destination: Path | None,
-    percent: float | None,
-    link: float | None,
-    link_latency: float | None,
-    recompute: bool,
+    limits: Limits | None,
     chart: Path | None,
     output: Output,
 ) -> None:
@@ -81,13 +85,10 @@ def order(
     from mcudeploy.extensions.graphs.graph_orders import graph_order
     from mcudeploy.extensions.graphs.ordering import order_graph, write_order
 
-    if percent is not None:
-        limits = _limits(percent, link, link_latency, recompute)
+    if limits is not None:
         return _limited(graph, (options.time_limit, method), limits, (destination, chart), output)
-    if link is not None or link_latency is not None or recompute or chart:
-        raise UsageError(
-            "--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory"
-        )
+    if chart:
+        raise _no_limit()
     with output.progress() as progress:
         ordered = order_graph(graph, Effort.of(options.time_limit), method, progress)
     if destination:
@@ -95,9 +96,22 @@ def order(
     output.result(graph_order(ordered), graphtables.schedule)
 
 
-def _limits(memory: float, link: float | None, latency: float | None, recompute: bool) -> Limits:
+def _no_limit() -> UsageError:
+    return UsageError(
+        "--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory"
+    )
+
+
+def _limits(
+    memory: float | None, link: float | None, latency: float | None, recompute: bool
+) -> Limits | None:
+    """The limit of memory, None without one. Raises UsageError for options that do not fit together."""
     from mcudeploy.extensions.graphs.limited import Limits
 
+    if memory is None:
+        if link is not None or latency is not None or recompute:
+            raise _no_limit()
+        return None
     if not link and not recompute:
         raise UsageError("--memory needs a way to keep the limit: add --link RATE, --recompute, or both")
     if latency and not link:

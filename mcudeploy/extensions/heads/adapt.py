@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,33 +21,45 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
 
+@dataclass(frozen=True, slots=True)
+class AdaptRequest:
+    """A library that learns: its folder, the head, and the tensor that the head reads.
+
+    `features` names an operator or a tensor of the file. `statistics`: training data, to whose statistics the
+    head moves the features of the device. `force`: overwrite files that mcudeploy did not write.
+    """
+
+    directory: Path
+    features: str
+    head: HeadWanted
+    statistics: DataRequest | None = None
+    force: bool = False
+
+
 def build_adaptable(
     path: Path,
     board: Board,
     options: Options,
-    directory: Path,
-    *,
-    features: str,
-    head: HeadWanted,
-    statistics: DataRequest | None = None,
-    force: bool = False,
+    request: AdaptRequest,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Write the library of a model that ends at its features, with a head on them.
 
-    `features` names an operator or a tensor of the file. `statistics`: training data, to whose statistics the
-    head moves the features of the device. Returns the object of `build`, and `head`. Raises
-    what `build_models` and `with_head` raise.
+    Returns the object of `build`, and `head`. Raises what `build_models` and `with_head` raise.
     """
+    head, statistics = request.head, request.statistics
     with TemporaryDirectory(prefix="mcudeploy-") as folder:
-        part = features_model(path, board, options, features, Path(folder))
+        part = features_model(path, board, options, request.features, Path(folder))
         require_features(read_model(part, options, isa=board.isa).graph)
         if statistics is not None:
             head = replace(head, statistics=training_statistics(part, options, statistics, progress))
-        built = build_models(
-            BuildRequest([part], board, options, directory, force=force, library_only=True, parts=[head]),
-            progress,
+        library = BuildRequest(
+            *([part], board, options, request.directory),
+            force=request.force,
+            library_only=True,
+            parts=[head],
         )
+        built = build_models(library, progress)
         text = built.models[0].program.head
         assert text is not None
         facts = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,13 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option
-from mcudeploy.cli.options import library_options, model_argument, output_options, planning_options
+from mcudeploy.cli.options import (
+    library_options,
+    model_argument,
+    output_options,
+    packed_as,
+    planning_options,
+)
 from mcudeploy.cli.output import Output, Values
 from mcudeploy.cli.parameter_types import InputData
 from mcudeploy.cli.sample_options import reading_options
@@ -19,6 +24,8 @@ from mcudeploy.cli.table_grids import facts
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
+    from mcudeploy.extensions.evaluation.dataset import DataRequest
+    from mcudeploy.extensions.heads.adapt import AdaptRequest
     from mcudeploy.planner.plan_options import Options
     from mcudeploy.verify.preprocessing import Preprocessing
 
@@ -47,7 +54,6 @@ def adapt() -> None:
 )
 @click.option(
     "--classes",
-    "count",
     metavar="N",
     type=click.IntRange(2, 1000),
     required=True,
@@ -71,40 +77,26 @@ def adapt() -> None:
 @library_options("the C library")
 @planning_options()
 @output_options
-def build_head(
-    *,
-    model: Path,
-    board: Board,
-    head: str,
-    features: str,
-    count: int,
-    examples: int | None,
-    statistics: Path | None,
-    reading: Preprocessing,
-    directory: Path,
-    name: str | None,
-    force: bool,
-    options: Options,
-    output: Output,
-) -> None:
+@packed_as("head", "mcudeploy.extensions.heads.heads:HeadWanted", "classes", "examples", name="head")
+@packed_as("statistics", f"{__name__}:_statistics", "reading", path="statistics")
+@packed_as(
+    "request",
+    "mcudeploy.extensions.heads.adapt:AdaptRequest",
+    *("directory", "features", "head", "statistics", "force"),
+)
+def build_head(*, model: Path, board: Board, request: AdaptRequest, options: Options, output: Output) -> None:
     """Write a C library of MODEL up to its features, with a head that learns from examples."""
-    from mcudeploy.extensions.evaluation.dataset import DataRequest
     from mcudeploy.extensions.heads.adapt import build_adaptable
-    from mcudeploy.extensions.heads.heads import HeadWanted
 
     with output.progress() as progress:
-        report = build_adaptable(
-            model,
-            board,
-            replace(options, name=name),
-            directory,
-            features=features,
-            head=HeadWanted(head, count, examples),
-            statistics=None if statistics is None else DataRequest(statistics, reading=reading),
-            force=force,
-            progress=progress,
-        )
+        report = build_adaptable(model, board, options, request, progress)
     output.result(report, _built)
+
+
+def _statistics(path: Path | None, reading: Preprocessing) -> DataRequest | None:
+    from mcudeploy.extensions.evaluation.dataset import DataRequest
+
+    return None if path is None else DataRequest(path, reading=reading)
 
 
 def _built(console: Console, report: Values) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -12,6 +13,7 @@ from mcudeploy.cli.options import (
     files_option,
     model_argument,
     output_options,
+    packed_as,
     planning_options,
 )
 from mcudeploy.cli.output import Output
@@ -21,6 +23,9 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file
 from mcudeploy.extensions.quantization import quantizetable
 from mcudeploy.planner.plan_options import Options
+
+if TYPE_CHECKING:
+    from mcudeploy.extensions.quantization.quantizer import QuantizeRequest
 
 
 @click.command()
@@ -60,6 +65,9 @@ from mcudeploy.planner.plan_options import Options
     "--keep-float",
     metavar="NODE[,NODE...]",
     multiple=True,
+    callback=lambda _, __, texts: tuple(
+        name.strip() for text in texts for name in text.split(",") if name.strip()
+    ),
     help="Nodes that stay float, by name (globs) or operator; the table names the worst.",
 )
 @click.option(
@@ -80,30 +88,24 @@ from mcudeploy.planner.plan_options import Options
 )
 @files_option
 @output_options
+@packed_as(
+    "request",
+    "mcudeploy.extensions.quantization.quantizer:QuantizeRequest",
+    *("data", "labels", "method", "samples", "seed", "keep_float", "activations"),
+)
 def quantize(
-    *,
-    model: Path,
-    data: Path,
-    destination: Path,
-    labels: Path | None,
-    method: Literal["auto", "minmax", "entropy", "percentile"],
-    samples: int,
-    keep_float: tuple[str, ...],
-    activations: Literal["int8", "int16"],
-    options: Options,
-    seed: int,
-    output: Output,
+    *, model: Path, destination: Path, request: QuantizeRequest, options: Options, output: Output
 ) -> None:
     """Quantise a float model to integers, and report the loss of every layer."""
     from mcudeploy.extensions.quantization.quantization_report import quantized
-    from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
+    from mcudeploy.extensions.quantization.quantizer import quantize_model
 
     if destination.suffix.lower() == ".tflite":
         raise UsageError(f"--output {destination} would be an ONNX file: give it the ending .onnx")
+    data = request.data
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
-    kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
-    request = QuantizeRequest(data, labels, method, samples, seed, kept, activations, dict(options.shapes))
+    request = replace(request, shapes=dict(options.shapes))
     with output.progress() as progress:
         result = quantize_model(model, request, destination, progress)
         interrupts.close()

@@ -9,7 +9,7 @@ from typing import Any
 from click import get_current_context
 
 from mcudeploy.cli.options import files_option, output_options, planning_options
-from mcudeploy.cli.output import Output, deprecated
+from mcudeploy.cli.output import Output
 from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.sample_options import sample_options
 from mcudeploy.common.errors import OutputsDifferError, UsageError
@@ -56,8 +56,6 @@ def run_in_row(
 
 def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) -> None:
     """A usage error for an option that a chain of boards does not have."""
-    if others["labels"] is not None:
-        deprecated("run --labels", "run --classes")
     refused = {
         "--steps": others["steps"] is not None,
         f"--reference {others['reference']}": others["reference"] != "onnxruntime",
@@ -70,7 +68,7 @@ def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) ->
         "--placement tags": options.placement == "tags",
         "--parallel": options.cores not in (None, 1),
         "--guards": others["guards"],
-        "--classes": others["classes"] is not None or others["labels"] is not None,
+        "--classes": others["classes"] is not None,
         f"--objective {options.objective}": options.objective == "cycles",
         f"--timing {others['timing']}": others["timing"] != "instructions",
         "--save-outputs": others["saved"] is not None,

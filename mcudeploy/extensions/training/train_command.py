@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from mcudeploy.cli.options import (
     library_options,
     model_argument,
     output_options,
+    packed_as,
     planning_options,
 )
 from mcudeploy.cli.output import Output, Values, cell
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from mcudeploy.boards.board import Board
     from mcudeploy.device.target import Target
-    from mcudeploy.verify.preprocessing import Preprocessing
+    from mcudeploy.extensions.training.training_run import TrainingRequest
 
 
 _ENDS = 10
@@ -225,7 +226,6 @@ def build(
     board: Board,
     recipe: Recipe,
     directory: Path,
-    name: str | None,
     force: bool,
     options: Options,
     output: Output,
@@ -234,9 +234,7 @@ def build(
     from mcudeploy.extensions.training.train import build_training
 
     with output.progress() as progress:
-        report = build_training(
-            model, board, replace(options, name=name), directory, recipe, force=force, progress=progress
-        )
+        report = build_training(model, board, options, directory, recipe, force=force, progress=progress)
     output.result(report, _built)
 
 
@@ -285,25 +283,24 @@ def _built(console: Console, report: Values) -> None:
 @files_option
 @output_options
 @click.pass_context
+@packed_as("data", "mcudeploy.extensions.evaluation.dataset:DataRequest", "labels", "reading", path="data")
+@packed_as(
+    "request",
+    "mcudeploy.extensions.training.training_run:TrainingRequest",
+    *("recipe", "data", "steps", "saved"),
+)
 def run(
     context: click.Context,
     *,
     model: Path,
     target: Target,
-    recipe: Recipe,
-    data: Path,
-    labels: Path | None,
-    steps: int | None,
-    saved: Path | None,
-    reading: Preprocessing,
+    request: TrainingRequest,
     options: Options,
     output: Output,
 ) -> None:
     """Train MODEL on a device and verify every step."""
-    from mcudeploy.extensions.evaluation.dataset import DataRequest
-    from mcudeploy.extensions.training.training_run import TrainingRequest, run_training
+    from mcudeploy.extensions.training.training_run import run_training
 
-    request = TrainingRequest(recipe, DataRequest(data, labels, reading=reading), steps, saved)
     with output.progress() as progress:
         report = run_training(model, target, options, request, progress).report
     output.result(report, _ran, tables.verdict)

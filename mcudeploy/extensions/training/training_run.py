@@ -17,6 +17,7 @@ from mcudeploy.common.files import require_room, write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
+from mcudeploy.execution.parts import RunRequest
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.extensions.evaluation.dataset import ArrayData, DataRequest, Dataset, dataset_of, open_dataset
 from mcudeploy.extensions.quantization.data import class_numbers
@@ -104,9 +105,7 @@ def run_training(
         def inputs_of(first: int) -> list[NamedArray]:
             return _step_inputs(data, graph, targets, range(first, min(first + part, steps)))
 
-        result = api.run_model(
-            written.path, target, written.options, inputs=inputs_of(0), expected=[], progress=progress
-        )
+        result = api.run_model(written.path, target, written.options, RunRequest(inputs_of(0)), progress)
         _require_finite(result, written.step, request.recipe, steps)
         if part < steps:
             ran = result.measured.ran

@@ -54,7 +54,7 @@ def test_the_arena_is_little_more_than_the_state(board: str, path: Path) -> None
 
 
 def test_steps_are_verified(path: Path) -> None:
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=20, micro=True)
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=20, reference="tflm")
     assert report["verified"], report["reason"]
     assert report["tflm_runs"] == 20
 
@@ -64,7 +64,7 @@ def test_other_bits_than_those_of_tflite_micro_are_reported(
 ) -> None:
     run = micro._run
     monkeypatch.setattr(micro, "_run", lambda *args: [[it + 1 for it in each] for each in run(*args)])
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=2, micro=True)
+    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=2, reference="tflm")
     assert (
         not report["verified"] and "differs from TensorFlow Lite Micro in 1 of 1 element" in report["reason"]
     )
