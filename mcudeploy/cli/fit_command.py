@@ -19,13 +19,6 @@ from mcudeploy.planner.plan_options import READING, Options
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
 
-_HOW = {
-    "unsplit": "unsplit",
-    "split": "split",
-    "streamed": "split, --stream-input",
-    "input kept": "split, input kept",
-}
-
 
 compared_boards_option = click.option(
     "--boards",
@@ -52,7 +45,8 @@ def fit(
 ) -> None:
     """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
 
-    A board gets searches of 1 s for each core: unsplit, split, then with --stream-input, until a plan fits.
+    A board gets searches of 1 s for each core: unsplit, split, with --stream-input, and with a higher
+    --max-overhead, until a plan fits. The least overhead at which it fits is shown.
     `mcudeploy plan` searches longer, up to --time-limit. Exit code 5: the model fits none of the boards.
     """
     from mcudeploy.commands import checking
@@ -84,7 +78,7 @@ def table(console: Console, report: Values) -> None:
     for found in report["boards"]:
         verdict = cell("yes", "green") if found["fits"] else cell(f"{found['excess_bytes']:,} B short", "red")
         texts = (
-            _HOW[found["way"]],
+            _how(found),
             f"{found['ram_bytes']:,}",
             f"{found['board_ram_bytes']:,}",
             f"{found['flash_bytes']:,}",
@@ -95,6 +89,11 @@ def table(console: Console, report: Values) -> None:
     console.print(rows)
     for line in _notes(report["boards"]):
         console.print(cell(line), soft_wrap=True)
+
+
+def _how(found: Values) -> str:
+    kind = {"unsplit": "unsplit", "input kept": "split, input kept"}.get(found["way"], "split")
+    return f"{kind}, {found['options']}" if found["options"] else kind
 
 
 def _notes(boards: list[dict[str, Any]]) -> list[str]:

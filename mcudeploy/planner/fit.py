@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil, inf
 
 from mcudeploy.boards.board import CODE_BYTES, FIRMWARE_RAM_BYTES, Board, Memory
 from mcudeploy.common.effort import Effort
@@ -28,25 +29,37 @@ from mcudeploy.tiling.blocks import TiledGraph
 SEARCH_S, _PLACING_S = 1.0, 0.3
 """Effort of each search for the boards of a core, and of placing a plan in a board's memories.
 
-A core has at most three searches.
+A core has at most four searches.
 """
+SLOWEST = 200.0
+"""The latency overhead in percent of the slowest plans that are tried."""
 _ENOUGH_BYTES = 2**31
 """The size of a memory that has room for everything."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """A plan of a model on a board: `unsplit`, `split`, `streamed` or `input kept`.
+    """A plan of a model on a board: `unsplit`, `split`, `streamed`, `input kept` or `slower`.
 
     A `streamed` plan is split, and its input arrives by rows. An `input kept` plan is split, and of a window
-    that moves it keeps the rows of the input alone. `missing` contains a sentence for each limit that the
-    plan exceeds.
+    that moves it keeps the rows of the input alone. A `slower` plan exceeds the limit of the overhead.
+    `missing` contains a sentence for each limit that the plan exceeds. `overhead`: its latency in percent
+    over the unsplit plan.
     """
 
     name: str
     plan: Plan
     model: Model
     missing: tuple[str, ...]
+    overhead: float
+
+    @property
+    def options(self) -> str:
+        """The options of `plan` that lead to such a plan, beside those of `fit`."""
+        words = ["--stream-input"] if self.plan.form.streamed else []
+        if self.name == "slower":
+            words.append(f"--max-overhead {ceil(self.overhead)}")
+        return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +184,8 @@ class _Searched:
             yield "streamed", self._streamed
         else:
             yield "input kept", self._input_kept
+        if self.options.max_overhead < SLOWEST:
+            yield "slower", self._slower
 
     @cached_property
     def _unsplit(self) -> Planned:
@@ -187,6 +202,11 @@ class _Searched:
     @cached_property
     def _input_kept(self) -> Planned:
         return self._search(self.options, self.model.keeping({}))
+
+    @cached_property
+    def _slower(self) -> Planned:
+        streams = self.options.stream_input or self.model.window is None
+        return self._search(replace(self.options, stream_input=streams, max_overhead=SLOWEST))
 
     def _search(self, options: Options, model: Model | None = None) -> Planned:
         model = self.model if model is None else model
@@ -209,15 +229,28 @@ def _roomy(boards: Sequence[Board], model: Model) -> Board:
 
 
 def _on_board(name: str, planned: Planned, board: Board) -> Way:
-    """Return a plan in the memories of a board, and what that board lacks."""
-    plan = planned.baseline if name == "unsplit" else planned.choices[0]
+    """Return the first plan in the memories of a board, and what that board lacks.
+
+    Of slower plans it is the fastest that fits, if there is one.
+    """
+    if name == "unsplit":
+        return _placed(name, planned, planned.baseline, board)
+    first = _placed(name, planned, planned.choices[0], board)
+    if name != "slower" or first.missing:
+        return first
+    faster = (_placed(name, planned, plan, board) for plan in planned.choices[:0:-1])
+    return next((way for way in faster if not way.missing), first)
+
+
+def _placed(name: str, planned: Planned, plan: Plan, board: Board) -> Way:
     model = planned.model_of(plan)
+    overhead = 100 * (plan.estimate.ticks / (planned.baseline.estimate.ticks or inf) - 1)
     memory = _memory_for(plan.layout.arena_bytes, board)
     if memory is not None:
         plan = replace(plan, board=board.name, layout=_moved_into(plan.layout, memory))
     else:
         plan = _spread(plan, model, board)
-    return Way(name, plan, model, tuple(footprint.missing(plan, model.calls, board, None)))
+    return Way(name, plan, model, tuple(footprint.missing(plan, model.calls, board, None)), overhead)
 
 
 def _memory_for(arena_bytes: int, board: Board) -> Memory | None:

@@ -147,8 +147,7 @@ class WaysOut:
             if not fit.fits:
                 continue
             way = fit.chosen
-            streamed = " --stream-input" * (way.name == "streamed" and not self.options.stream_input)
-            yield Proposal(f"--board {board.name}{streamed}", f"{_arena(way.plan)}, {way.name}")
+            yield Proposal(f"--board {board.name} {way.options}".rstrip(), f"{_arena(way.plan)}, {way.name}")
             return
 
     def _least_arena(self) -> int:

@@ -31,6 +31,8 @@ def _fit(fit: Fit) -> JsonObject:
         "core": board.core,
         "fits": fit.fits,
         "way": way.name,
+        "options": way.options,
+        "overhead_percent": way.overhead,
         "arena_bytes": way.plan.layout.arena_bytes,
         "arenas": dict(way.plan.layout.arenas),
         "ram_bytes": fit.ram_bytes,

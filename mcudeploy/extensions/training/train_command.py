@@ -203,7 +203,7 @@ def _fits(board: Values) -> Text:
     """Whether an update fits a board, and with which option."""
     if not board["fits"]:
         return cell(_shortage(board), "red")
-    return cell("with --stream-input" if board["way"] == "streamed" else "yes", "green")
+    return cell(f"with {board['options']}" if board["options"] else "yes", "green")
 
 
 def _shortage(board: Values) -> str:

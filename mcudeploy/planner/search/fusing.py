@@ -7,7 +7,7 @@ segments are those of the graph without fused chains, and those of graphs with s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -26,6 +26,8 @@ _BOUND_UNITS, _SEGMENT_UNITS = 1000, 60
 """Effort of a bound, and of the choice of a segment's rows without its simulation."""
 _LEAST_PART = 8
 """The first bound, as a part of the peak without fused chains."""
+WORTH = 0.97
+"""The peak, as a part of that without fused chains, below which they are worth it."""
 _GROWTH = 1.3
 """Ratio of two bounds until one keeps the latency limit."""
 
@@ -112,25 +114,37 @@ class FusedSeeds:
         self._limit = plain.limit
 
     def states(self, high: float) -> Iterator[FusedCuts | None]:
-        """Yield cuts under bounds below `high` bytes, down to the least that keeps the latency limit.
+        """Yield cuts under bounds that are worth it below `high` bytes, down to the least that keeps the limit.
 
-        Low bounds are tried first: few segments fit, so they take the least effort. A None says that the
-        search was stopped; it may resume.
+        The highest bound is tried first: without cuts under it there are none under lower ones. Then low
+        bounds follow: few segments fit, so they take the least effort. A None says that the search was
+        stopped; it may resume.
         """
+        highest = WORTH * high
         for assumption in ASSUMPTIONS:
-            low, top, known = max(float(self._forms[0].least_bytes - 1), high // _LEAST_PART), high, False
-            while top - low > max(1, top // FINE):
+            found = yield from self._under(highest, assumption)
+            low, top, known = max(float(self._forms[0].least_bytes - 1), high // _LEAST_PART), highest, False
+            while found is not None and top - low > max(1, top // FINE):
                 bound = (low + top) // 2 if known else min(_GROWTH * low + 1, top - 1)
-                try:
-                    found = self._least_time(bound, assumption)
-                except StoppedError:
-                    yield None
-                    continue
-                if found is None:
+                lower = yield from self._under(bound, assumption)
+                if lower is None:
                     low = bound
                 else:
                     top, known = bound, True
-                    yield found
+
+    def _under(
+        self, bound: float, assumption: Assumption
+    ) -> Generator[FusedCuts | None, None, FusedCuts | None]:
+        """Yield and return the cuts under a bound, if they keep the latency limit."""
+        while True:
+            try:
+                found = self._least_time(bound, assumption)
+            except StoppedError:
+                yield None
+                continue
+            if found is not None:
+                yield found
+            return found
 
     def _least_time(self, bound: float, assumption: Assumption) -> FusedCuts | None:
         plain = self._forms[0]

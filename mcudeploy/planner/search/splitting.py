@@ -15,7 +15,7 @@ from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import State
-from mcudeploy.planner.search.fusing import Chain, FusedCuts, FusedSeeds, families
+from mcudeploy.planner.search.fusing import WORTH, Chain, FusedCuts, FusedSeeds, families
 from mcudeploy.planner.search.ranking import front, sort_key
 from mcudeploy.planner.search.seeds import CutProblem, Seeds
 from mcudeploy.planner.search.segments import Segments
@@ -41,10 +41,8 @@ Else that graph has all of it, and the others have this share as much in additio
 is for the choice of chains.
 """
 
-_FORMS, _WORTH = 2, 0.97
-"""The number of forms with fused chains that a round searches, and the peak, as a part of that without, below
-which a form is worth it.
-"""
+_FORMS = 2
+"""The number of forms with fused chains that a round searches."""
 
 _FORM_UNITS = 10_000
 """Effort of a form for each fused chain: its kernels and their times."""
@@ -123,7 +121,7 @@ class _FusedSearch:
         self._charged = 0
         self._segments: tuple[Segments, ...] = ()
         self._latest: list[FusedCuts] = []
-        self.interrupted = False
+        self.interrupted = self.settled = False
         self.forms: dict[tuple[Chain, ...], _FormSearch] = {}
 
     def explore(self, effort: Effort, progress: Progress) -> None:
@@ -149,13 +147,15 @@ class _FusedSearch:
         self._effort = effort.part(_CHAINS_SHARE)
         self._charged = sum(each.units for each in self._segments)
         states = self._states = self._states or self._seeds()
+        stopped = False
         for found in states:
             if found is None:
+                stopped = True
                 break
             self._latest.append(found)
         self._latest.sort(key=lambda found: found.bound)
         lowest = self._plain.search.best[0].peak_bytes
-        better = (found.chains for found in self._latest if found.bound < _WORTH * lowest)
+        better = (found.chains for found in self._latest if found.bound < WORTH * lowest)
         untried = [form for form in dict.fromkeys(filter(None, better)) if form not in self.forms]
         tried = sorted(
             self.forms, key=lambda form: placing.cost_key(self.forms[form].best, self._plain.task.board)
@@ -172,6 +172,8 @@ class _FusedSearch:
             search.explore(effort.part(1 / (len(forms) - number)), progress)
             if search.interrupted:
                 return
+        self.settled = not stopped and len(forms) == len(untried) + len(tried)
+        self.settled &= all(self.forms[form].settled for form in forms)
 
     def leads(self) -> bool:
         """Return whether a plan with fused chains is the best so far."""
@@ -242,13 +244,14 @@ def split_plans(
         made.append(forms.resume(stored))
     for effort in budgets:
         leads = forms is not None and forms.leads()
-        plain.explore(effort.part(_PLAIN_SHARE) if leads else effort, progress)
-        if plain.interrupted or (plain.settled and forms is None):
-            break
-        if forms is not None:
+        if not plain.settled:
+            plain.explore(effort.part(_PLAIN_SHARE) if leads else effort, progress)
+        if forms is not None and not plain.interrupted:
             forms.explore(effort if leads else effort.again().part(_MORE_SHARE), progress)
-            if forms.interrupted:
-                break
+        if plain.interrupted or (forms is not None and forms.interrupted):
+            break
+        if plain.settled and (forms is None or forms.settled):
+            break
     outcome = plain.search.found()
     interrupted = plain.interrupted or (forms is not None and forms.interrupted)
     if outcome.hurried and not interrupted:
