@@ -95,7 +95,7 @@ def check(graph: Graph, seed: int, number: int | None = None) -> None:
 @given(
     size=st.tuples(st.integers(3, 12), st.integers(3, 7)),
     depth=st.integers(1, 9),
-    expanded=st.sampled_from([2, 8, 16, 24, 48]),
+    expanded=st.sampled_from([2, 8, 12, 16, 20, 24, 44, 48, 76]),
     projected=st.integers(1, 9),
     stride=st.integers(1, 2),
     number=st.integers(0, 30),
@@ -108,9 +108,9 @@ def test_bottlenecks(
     check(bottleneck((*size, depth), expanded, projected, stride), seed, number)
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_every_form(stride: int) -> None:
-    graph = bottleneck((11, 5, 4), 32, 6, stride)
+@pytest.mark.parametrize(("stride", "expanded"), [(1, 32), (2, 32), (1, 28)])
+def test_every_form(stride: int, expanded: int) -> None:
+    graph = bottleneck((11, 5, 4), expanded, 6, stride)
     forms = {call.form for call in calls_of(fused(graph))}
     assert {"1rows", "2rows8", "4rows16lean"} <= forms
     check(graph, 1)

@@ -3,7 +3,7 @@
  *
  * Groups are [first_row, end_row) = [group, group + 1); op->rows has the number of pixels.
  *
- * in[0]    int8 [pixels][group_values]
+ * in[0]    int8 [pixels][values of the group]: group_values, of the last group the rest of input_channels
  * out      int8 [pixels][output_channels]
  * scratch  int32_t [pixels][output_channels], the sums, kept from the first call to the last
  */
@@ -16,7 +16,7 @@
 typedef struct {
     const int32_t *packed_weights; /* [fours of output channels, then single ones], see mcud_dot_row_s8.h */
     int32_t group_values;          /* a multiple of 4 */
-    int32_t groups;
+    int32_t input_channels;        /* a multiple of 4 */
     int32_t output_channels;
     mcud_channel_quant quant;
     mcud_act_s8 act;

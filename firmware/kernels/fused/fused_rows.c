@@ -4,21 +4,22 @@
 static const mcud_offset at_its_begin[2] = {0, 0};
 
 /* The first rows that a stage computes and needs in a pass, and the row after the last one. `of_call`: the first row
- * that the call of the fused operator computes. */
+ * that the call of the fused operator computes. `is_last`: the pass has the last group of channels. */
 typedef struct {
     int32_t of_call;
+    int32_t is_last;
     int32_t first;
     int32_t needed;
     int32_t end;
 } stage_rows;
 
 /* A ring of rows in scratch, whose row `base` is in the first slot: rows [base, base + 2 * slots) can be named. */
-static mcud_tensor ring(const mcud_stage *stage, uint8_t *scratch, int32_t base)
+static mcud_tensor ring(const mcud_stage *stage, int32_t is_last, uint8_t *scratch, int32_t base)
 {
     const mcud_tensor tensor = {
         .memory = scratch + stage->at,
         .offsets = at_its_begin,
-        .row_bytes = (uint32_t)stage->row_bytes,
+        .row_bytes = (uint32_t)(is_last ? stage->last_row_bytes : stage->row_bytes),
         .block_rows = (uint32_t)stage->slots,
         .lead = 0u - (uint32_t)base,
     };
@@ -54,13 +55,14 @@ static void run_stage(const mcud_op *op, int32_t number, const mcud_stage_call *
         int32_t end = rows->end;
         if (stage->slots > 0) {
             const int32_t base = base_of(row, origins[number], stage->slots);
-            target = ring(stage, scratch, base);
+            target = ring(stage, rows->is_last, scratch, base);
             end = base + stage->slots < end ? base + stage->slots : end;
         }
         if (number > 0) {
             const int32_t lo = stage->stride * row + stage->lo;
             const int32_t slots = stages[number - 1].slots;
-            source = ring(stages + number - 1, scratch, base_of(lo > 0 ? lo : 0, origins[number - 1], slots));
+            const int32_t base = base_of(lo > 0 ? lo : 0, origins[number - 1], slots);
+            source = ring(stages + number - 1, rows->is_last, scratch, base);
         }
         call->kernel(&own, row, end);
         row = end;
@@ -110,6 +112,9 @@ void mcud_fused_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
         }
         for (int32_t group = 0; group < params->group_count; group++) {
             const mcud_stage_call *call = params->calls + group * params->stage_count;
+            for (int32_t i = 0; i <= last; i++) {
+                rows[i].is_last = group == params->group_count - 1;
+            }
             for (int32_t i = 0; i < last; i++, call++) {
                 run_stage(op, i, call, rows + i, origins);
             }

@@ -27,9 +27,10 @@ typedef struct {
     int32_t stride;
     int32_t lo;
     int32_t hi;
-    int32_t slots;     /* rows of its output that lie in scratch; of the last stage 0 */
-    int32_t row_bytes; /* of its output */
-    int32_t at;        /* in scratch: its output, or the sums */
+    int32_t slots;          /* rows of its output that lie in scratch; of the last stage 0 */
+    int32_t row_bytes;      /* of its output */
+    int32_t last_row_bytes; /* the same in the last group, which may have fewer channels */
+    int32_t at;             /* in scratch: its output, or the sums */
 } mcud_stage;
 
 typedef struct {

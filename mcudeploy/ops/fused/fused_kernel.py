@@ -19,7 +19,7 @@ from mcudeploy.ops.conv.packing import GROUP, padded
 from mcudeploy.ops.fused.row_window import RowWindow
 
 _GROUPS = (8, 16, 32)
-"""Channels of a group that are tried, where they divide those of the bottleneck."""
+"""Channels of a group that are tried; the last group has the rest."""
 _BOTTLENECK = 3
 """Stages of a bottleneck."""
 _BATCHES = (1, 2, 4)
@@ -44,12 +44,13 @@ class _Stage:
     def call(self) -> KernelCall:
         return self.operator.op.kernel(self.operator, (self.source,), self.output)
 
-    def group(self, count: int, source: Tensor) -> _Stage:
-        """Return the stage for its first `count` output channels."""
-        conv = self.operator.op
+    def group(self, channels: Interval, source: Tensor) -> _Stage:
+        """Return the stage for some of its output channels."""
+        conv, count = self.operator.op, len(channels)
         assert isinstance(conv, Conv2d)
         op = replace(conv, out_channels=count, groups=count if conv.groups > 1 else 1)
-        constants = {name: array[:count] for name, array in self.operator.constants.items()}
+        part = slice(channels.lo, channels.hi)
+        constants = {name: array[part] for name, array in self.operator.constants.items()}
         output = replace(self.output, shape=(*self.output.shape[:2], count))
         return _Stage(replace(self.operator, op=op, constants=constants), source, output, self.window)
 
@@ -111,7 +112,7 @@ def _whole_rows(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
             for batch in _BATCHES:
                 if batch <= most:
                     form = f"{batch}rows{'lean' if lean else ''}"
-                    yield _Assembly(stages, [chosen], batch, summed=False).call(isa, form)
+                    yield _Assembly(stages, [chosen], batch).call(isa, form)
 
 
 def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
@@ -119,58 +120,95 @@ def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
     expand, middle, project = stages
     channels, most = expand.output.shape[2], project.output.shape[0]
     whole = expand.call(), middle.call()
+    if channels % GROUP:
+        return
     for size in _GROUPS:
-        if size >= channels or channels % size:
+        if size >= channels:
             continue
-        first = expand.group(size, expand.source)
-        second = middle.group(size, first.output)
-        group, sums = (first.call(), second.call()), _sums(project, size)
+        begins = range(0, channels, size)
+        groups = [Interval(begin, min(begin + size, channels)) for begin in begins]
+        (first, second), last = ([*_pair(expand, middle, groups[at])] for at in (0, -1))
+        of_groups = [
+            _Groups(one, (of_first.call(), of_last.call()), groups)
+            for one, of_first, of_last in zip(whole, (first, second), last, strict=True)
+        ]
+        sums = _sums(project, size)
         for isa in _isas(whole):
             for lean in (False, True):
-                chosen = [
-                    _divided(_row_calls(one, isa, lean), two.variants(isa), channels // size)
-                    for one, two in zip(whole, group, strict=True)
-                ]
+                chosen = [one.calls(isa, lean) for one in of_groups]
                 for batch in _BATCHES if all(chosen) else ():
                     if batch <= most:
                         form = f"{batch}rows{size}{'lean' if lean else ''}"
                         calls = [[*pair, sums] for pair in zip(*chosen, strict=True)]
-                        yield _Assembly((first, second, project), calls, batch, summed=True).call(isa, form)
+                        yield _Assembly((first, second, project), calls, batch, channels).call(isa, form)
 
 
-def _divided(whole: KernelCall, of_group: Sequence[KernelCall], count: int) -> list[KernelCall]:
-    """The calls of `count` groups of channels, which read parts of the arrays of the whole call.
+def _pair(expand: _Stage, middle: _Stage, channels: Interval) -> tuple[_Stage, _Stage]:
+    """Return the first two stages of a bottleneck for some of the expanded channels."""
+    first = expand.group(channels, expand.source)
+    return first, middle.group(channels, first.output)
 
-    There are none if the arrays of the first group are not their first part, or if a scalar depends on all
-    channels.
-    """
-    call = next((it for it in of_group if it.variant == whole.variant), None)
-    if call is None:
-        return []
-    arrays = {name: value for name, value in whole.params.items() if isinstance(value, np.ndarray)}
-    for name, value in call.params.items():
-        part = arrays.get(name)
-        if name.startswith(("quant.", "act.")) and value != whole.params[name]:
-            return []
-        if isinstance(value, np.ndarray) and (
-            part is None or part.size != count * value.size or not np.array_equal(part[: value.size], value)
-        ):
-            return []
-    return [
-        replace(
-            call,
-            params=dict(call.params)
-            | {name: ArrayPointer(array, at * (array.size // count)) for name, array in arrays.items()},
-        )
-        for at in range(count)
-    ]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Groups:
+    """A stage by groups of channels: the calls for all channels, for the first, and for the last group."""
+
+    whole: KernelCall
+    ends: tuple[KernelCall, KernelCall]
+    channels: Sequence[Interval]
+
+    def calls(self, isa: Isa, lean: bool) -> list[KernelCall]:
+        """The calls of all groups, which read parts of the arrays of the whole call.
+
+        There are none if those of the first and the last group are not such parts, or if a scalar depends
+        on all channels.
+        """
+        whole = _row_calls(self.whole, isa, lean)
+        found: list[KernelCall] = []
+        for number, of_group in zip((0, -1), self.ends, strict=True):
+            call = next((it for it in of_group.variants(isa) if it.variant == whole.variant), None)
+            if call is None or not self._is_part(call, whole, number):
+                return []
+            found.append(call)
+        first, last = found
+        return [
+            self._pointed(last if channels is self.channels[-1] else first, whole, channels)
+            for channels in self.channels
+        ]
+
+    def _is_part(self, call: KernelCall, whole: KernelCall, number: int) -> bool:
+        """Whether a call for a group has the scalars of the whole call, and a part of each of its arrays."""
+        for name, value in call.params.items():
+            if name.startswith(("quant.", "act.")) and value != whole.params[name]:
+                return False
+            if isinstance(value, np.ndarray):
+                every, own = whole.params.get(name), self.channels[number]
+                if not isinstance(every, np.ndarray) or value.size * self._count != every.size * len(own):
+                    return False
+                begin = self._begin(every, own)
+                if not np.array_equal(every[begin : begin + value.size], value):
+                    return False
+        return True
+
+    def _pointed(self, call: KernelCall, whole: KernelCall, channels: Interval) -> KernelCall:
+        arrays = {name: value for name, value in whole.params.items() if isinstance(value, np.ndarray)}
+        pointers = {name: ArrayPointer(array, self._begin(array, channels)) for name, array in arrays.items()}
+        return replace(call, params=dict(call.params) | pointers)
+
+    @property
+    def _count(self) -> int:
+        return self.channels[-1].hi
+
+    def _begin(self, array: np.ndarray, channels: Interval) -> int:
+        """The element of an array of all channels where those of a group begin."""
+        return array.size * channels.lo // self._count
 
 
 def _sums(project: _Stage, size: int) -> KernelCall:
     """The call that adds the products of groups of `size` input channels to sums."""
     conv, channels = project.operator.op, project.source.shape[2]
     assert isinstance(conv, Conv2d)
-    shape = (channels // size, size)
+    shape = (channels // GROUP, GROUP)
     weights = project.operator.constants["weights"].reshape(conv.out_channels, *shape, 1)
     op = Conv2dByRows(conv.out_channels, shape, conv.low, conv.high)
     operator = replace(project.operator, op=op, constants={**project.operator.constants, "weights": weights})
@@ -182,7 +220,7 @@ def _sums(project: _Stage, size: int) -> KernelCall:
         {
             "packed_weights": params.pop("packed_weights"),
             "group_values": size,
-            "groups": shape[0],
+            "input_channels": channels,
             "output_channels": conv.out_channels,
         }
         | {name: value for name, value in params.items() if "." in name},
@@ -193,13 +231,14 @@ def _sums(project: _Stage, size: int) -> KernelCall:
 class _Assembly:
     """The calls of fused_rows, by group and stage, for `batch` rows of the output at a time.
 
-    `summed`: the last stage takes one pixel of a group at a time, and adds to its sums.
+    `summed_channels`: those that come in groups, one pixel of a group at a time, whose products the last
+    stage adds to sums; 0 without groups.
     """
 
     stages: Sequence[_Stage]
     calls: Sequence[Sequence[KernelCall]]
     batch: int
-    summed: bool
+    summed_channels: int = 0
 
     def call(self, isa: Isa, form: str) -> KernelCall:
         """Return the call, with its place for rows, sums and the scratch of the stages."""
@@ -207,10 +246,12 @@ class _Assembly:
         for number, stage in enumerate(self.stages):
             slots = len(self._needed(number, Interval(0, self.batch))) if number + 1 < len(self.stages) else 0
             window, row_bytes = stage.window, stage.output.row_bytes
-            facts.append((stage.output.shape[0], window.stride, window.lo, window.hi, slots, row_bytes, at))
+            in_last = row_bytes * self._last_channels // self._group_channels if slots else row_bytes
+            of_window = window.stride, window.lo, window.hi
+            facts.append((stage.output.shape[0], *of_window, slots, row_bytes, in_last, at))
             at += padded(slots * row_bytes, _ALIGN)
         last = self.stages[-1].output
-        if self.summed:
+        if self.summed_channels:
             facts[-1] = (*facts[-1][:-1], at)
             at += padded(self.batch * self._pixels * SUM_BYTES * last.shape[2], _ALIGN)
         params: dict[str, ParamValue] = {
@@ -219,7 +260,7 @@ class _Assembly:
             "stage_count": len(self.stages),
             "group_count": len(self.calls),
             "batch_rows": self.batch,
-            "summed_pixels": self._pixels if self.summed else 0,
+            "summed_pixels": self._pixels if self.summed_channels else 0,
             "work_at": at,
         }
         scratch = at + max(call.scratch_bytes for group in self.calls for call in group)
@@ -237,6 +278,15 @@ class _Assembly:
     def _pixels(self) -> int:
         return self.stages[-2].output.shape[1]
 
+    @property
+    def _group_channels(self) -> int:
+        return self.stages[-2].output.shape[2]
+
+    @property
+    def _last_channels(self) -> int:
+        """The channels of the last group."""
+        return (self.summed_channels - 1) % self._group_channels + 1
+
     def _needed(self, number: int, rows: Interval, *, clipped: bool = False) -> Interval:
         """The rows of a stage that `rows` of the output need."""
         for later in reversed(self.stages[number + 1 :]):
@@ -250,7 +300,7 @@ class _Assembly:
         """Return the calls of the first group, which stand for those of all."""
         for number, (stage, call) in enumerate(zip(self.stages, self.calls[0], strict=True)):
             last = number == len(self.stages) - 1
-            if last and self.summed:
+            if last and self.summed_channels:
                 return
             tensors = {stage.operator.inputs[0]: stage.source, stage.operator.output: stage.output}
             size = self.batch if last or self._needed(number, Interval(0, 1)) == Interval(0, 1) else 1
@@ -260,10 +310,10 @@ class _Assembly:
             yield StageCall(stage.operator, tensors, call, rows, self._times(number, size))
 
     def _times(self, number: int, size: int) -> Callable[[Interval], float]:
-        groups = len(self.calls)
+        groups = self.summed_channels / self._group_channels
 
         def times(rows: Interval) -> float:
-            if not self.summed:
+            if not self.summed_channels:
                 return len(self._needed(number, rows, clipped=True)) / size
             starts = range(rows.lo, rows.hi, self.batch)
             batches = (Interval(lo, min(lo + self.batch, rows.hi)) for lo in starts)
@@ -274,16 +324,15 @@ class _Assembly:
     def _counts(self, rows: Interval) -> Counts:
         passes = -(-len(rows) // self.batch) * len(self.calls)
         counts: Counts = {"calls": 1, "stages": passes * len(self.stages)}
-        if self.summed:
+        if self.summed_channels:
             pixels, channels = len(rows) * self._pixels, self.stages[-1].output.shape[2]
-            size = self.stages[-2].output.shape[2]
             fours, ones = divmod(channels, FOUR)
             every = pixels * len(self.calls)
             counts |= {
                 "summed": passes,
                 "fours": every * fours,
-                "groups": every * fours * size / GROUP,
-                "ones": every * ones * (size + GROUP),
+                "groups": pixels * fours * self.summed_channels / GROUP,
+                "ones": pixels * ones * self.summed_channels + every * ones * GROUP,
                 "results": pixels * channels,
             }
         return counts

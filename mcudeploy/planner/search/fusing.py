@@ -114,20 +114,21 @@ class FusedSeeds:
         self._limit = plain.limit
 
     def states(self, high: float) -> Iterator[FusedCuts | None]:
-        """Yield cuts under bounds that are worth it below `high` bytes, down to the least that keeps the limit.
+        """Yield cuts under bounds below `high` bytes, down to the least that keeps the latency limit.
 
-        The highest bound is tried first: without cuts under it there are none under lower ones. Then low
-        bounds follow: few segments fit, so they take the least effort. A None says that the search was
-        stopped; it may resume.
+        Low bounds are tried first: few segments fit, so they take the least effort. But before all of them,
+        the highest bound under the last assumption: without cuts there, there are none elsewhere. A None
+        says that the search was stopped; it may resume.
         """
         highest = WORTH * high
+        if (yield from self._under(highest, ASSUMPTIONS[-1])) is None:
+            return
         for assumption in ASSUMPTIONS:
-            found = yield from self._under(highest, assumption)
             low, top, known = max(float(self._forms[0].least_bytes - 1), high // _LEAST_PART), highest, False
-            while found is not None and top - low > max(1, top // FINE):
+            while top - low > max(1, top // FINE):
                 bound = (low + top) // 2 if known else min(_GROWTH * low + 1, top - 1)
-                lower = yield from self._under(bound, assumption)
-                if lower is None:
+                found = yield from self._under(bound, assumption)
+                if found is None:
                     low = bound
                 else:
                     top, known = bound, True
