@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.execution.results import Fitted
 from mcudeploy.ir.clock import MODEL_UNIT
-from mcudeploy.planner.fit import SEARCH_S, rank_boards
+from mcudeploy.planner.fit import SEARCH_S, SLOWEST, rank_boards
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report.fits import fits
@@ -49,7 +50,7 @@ def test_the_way_is_the_simplest_that_fits_and_what_is_missing_is_counted(model:
         "stm32f405": "unsplit",
         "split": "split",
         "streamed": "streamed",
-        "none": "streamed",
+        "none": "slower",
     }
     none = found["none"]
     assert none.excess_bytes == none.chosen.plan.layout.arena_bytes - 64 > 0
@@ -60,6 +61,20 @@ def test_the_way_is_the_simplest_that_fits_and_what_is_missing_is_counted(model:
         "arena_bytes": found["split"].chosen.plan.layout.arena_bytes,
         "fits": False,
     }
+
+
+def test_the_slow_down_at_which_it_fits(model: Model) -> None:
+    """And the options of `plan` that lead there."""
+    (none,) = rank_boards(model, [variant("none", 64)], Options())
+    arenas = {way.name: way.plan.layout.arena_bytes for way in none.ways}
+    assert arenas["slower"] < arenas["streamed"]
+    ranked = rank_boards(model, [variant("small", arenas["slower"]), STM], Options())
+    slow = ranked[-1].chosen
+    assert [fit.board.name for fit in ranked if fit.fits] == ["stm32f405", "small"]
+    assert slow.name == "slower" and Options().max_overhead < slow.overhead <= SLOWEST
+    assert slow.options == f"--stream-input --max-overhead {ceil(slow.overhead)}"
+    (limited,) = rank_boards(model, [variant("none", 64)], Options(max_overhead=SLOWEST))
+    assert [way.name for way in limited.ways] == ["unsplit", "split", "streamed"]
 
 
 def test_latency_is_of_the_clock_and_the_faster_board_comes_first(model: Model) -> None:
