@@ -38,3 +38,15 @@ for (const figure of document.querySelectorAll("figure.arena")) {
   svg.addEventListener("mousemove", show);
   svg.addEventListener("mouseleave", hide);
 }
+document.addEventListener("click", async (event) => {
+  const tip = document.getElementById("tip"), command = event.target.closest("[data-command]")?.dataset.command;
+  tip.hidden = !command;
+  if (!command) return;
+  tip.textContent = command;
+  tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8) + "px";
+  tip.style.top = event.clientY + 14 + "px";
+  try {
+    await navigator.clipboard.writeText(command);
+    tip.textContent += "\ncopied";
+  } catch { /* without the clipboard the text stays, to be selected */ }
+});

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click import get_current_context
 
 from mcudeploy.cli.options import Command, typed_arguments
 from mcudeploy.cli.output import Values
@@ -37,7 +38,7 @@ class Pages:
         """Return a plan as a page shows it, with earlier measurements of it."""
         from mcudeploy.report.html import Subject
 
-        return Subject(made, report, made.measured() if self.asked else None)
+        return Subject(made, report, made.measured() if self.asked else None, _command_within())
 
     def ran(self, result: VerifiedRun) -> Subject:
         """Return a run as a page shows it."""
@@ -45,7 +46,7 @@ class Pages:
         from mcudeploy.report.html import Subject
 
         ran = result.measured.ran
-        return Subject(ran.made, as_json(result), ran.observed.measurement)
+        return Subject(ran.made, as_json(result), ran.observed.measurement, _command_within())
 
     def misfit(self, board: Board, error: FitError) -> Misfit:
         """Return a board that the model does not fit, as a page shows it."""
@@ -69,6 +70,16 @@ class Pages:
         if self.trace is not None:
             (subject,) = (each for each in subjects if isinstance(each, html.Subject))
             write_file(self.trace, trace(subject.made, subject.measured))
+
+
+def _command_within() -> Callable[[int], str] | None:
+    """Return a function from a limit of the overhead to the command line with it; None for other programs."""
+    from mcudeploy.cli.proposed import command_line
+
+    arguments, root = typed_arguments(), get_current_context().find_root().command
+    if not arguments or not isinstance(root, click.Group):
+        return None
+    return lambda limit: command_line(arguments, root.commands, f"--max-overhead {limit}")
 
 
 def page_options(command: Command) -> Command:

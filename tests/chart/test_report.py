@@ -96,6 +96,23 @@ def test_the_data_of_the_arena_are_the_residences(vww: Deployment) -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_a_click_on_a_plan_gives_its_command(vww: Deployment, tmp_path: Path) -> None:
+    one = replace(subject(vww), command_within="mcudeploy plan '<m>.onnx' --max-overhead {}".format)
+    clicking = """<script>
+      document.querySelector(".curve [data-command]").dispatchEvent(new MouseEvent("click", {bubbles: true}));
+    </script>"""
+    text = re.sub(r"<meta http-equiv[^>]*>", "", html.page(VWW, [one], []))
+    file = tmp_path / "page.html"
+    file.write_text(text.replace("</body>", f"{clicking}</body>"), "utf-8")
+    seen = subprocess.run(
+        [*HEADLESS, f"--user-data-dir={tmp_path / 'user'}", "--dump-dom", file.as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    tip = re.search(r'<div id="tip"[^>]*>([^<]*)<', seen.stdout)
+    assert tip is not None and re.match(r"mcudeploy plan '&lt;m&gt;.onnx' --max-overhead \d+", tip[1])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 def test_chromium_opens_the_page_and_tells_what_is_under_the_pointer(vww: Deployment, tmp_path: Path) -> None:
     text = html.page(VWW, [subject(vww)], [])
     pointing = """<script>

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from mcudeploy.report.chart.svg import px, round_steps, safe
 
@@ -45,6 +45,8 @@ class Curve:
     chosen: Point
     measured: Point | None
     unit: str
+    commands: Mapping[Point, str] = field(default_factory=dict)
+    """The command line that leads to a point of `front`, for those that have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def curve_picture(curve: Curve) -> str:
         *_grid(axes, curve),
         *(_dot(axes, point, "candidate", "a candidate plan") for point in curve.candidates),
         _line(axes, steps),
-        *(_dot(axes, point, "front", "no plan is better in both") for point in steps),
+        *(_dot(axes, point, "front", "no plan is better in both", curve.commands) for point in steps),
         _square(axes, curve),
         _dot(axes, curve.chosen, "chosen", "chosen"),
     ]
@@ -135,12 +137,17 @@ def _axis_title(curve: Curve) -> str:
     return f"latency over that of the {curve.words.reference}, {curve.reference[1]:,.0f} {safe(curve.unit)}"
 
 
-def _dot(axes: _Axes, point: Point, style: str, what: str) -> str:
+def _dot(
+    axes: _Axes, point: Point, style: str, what: str, commands: Mapping[Point, str] | None = None
+) -> str:
     size, ticks = point
-    return (
-        f'<circle class="{style}" cx="{px(axes.x(ticks))}" cy="{px(axes.y(size))}" r="{_RADII[style]}">'
-        f"<title>{what}: {size:,} B, {ticks:,.0f}</title></circle>"
-    )
+    command = (commands or {}).get(point)
+    copied, way = "", ""
+    if command is not None:
+        copied, way = f' data-command="{safe(command)}"', ", click to copy its command"
+    place = f'cx="{px(axes.x(ticks))}" cy="{px(axes.y(size))}" r="{_RADII[style]}"'
+    title = f"{what}: {size:,} B, {ticks:,.0f}{way}"
+    return f'<circle class="{style}" {place}{copied}><title>{title}</title></circle>'
 
 
 def _square(axes: _Axes, curve: Curve) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from mcudeploy.boards.board import Board
@@ -17,7 +18,7 @@ from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.report import chart
 from mcudeploy.report.html.arena_chart import blocks_of
 from mcudeploy.report.html.budgets import budgets
-from mcudeploy.report.html.curve import FLASH, RAM, Curve, curve_picture
+from mcudeploy.report.html.curve import FLASH, RAM, Curve, Point, curve_picture
 from mcudeploy.report.html.output_picture import output_picture
 from mcudeploy.report.output_curves import output_curves
 from mcudeploy.report.times import StepTimes, latency_text, step_times
@@ -36,11 +37,15 @@ Report = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """A plan for a board, the JSON object of the command, and measurements of the plan."""
+    """A plan for a board, the JSON object of the command, and measurements of the plan.
+
+    `command_within`: the command line with another limit of the overhead in percent.
+    """
 
     made: Deployment
     report: Report
     measured: Measurement | None = None
+    command_within: Callable[[int], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +157,26 @@ def _curves(subject: Subject) -> Iterator[Curve]:
         chosen=point(made.plan),
         measured=found,
         unit=f"{unit}, {'estimated' if planned.costs_of else 'by measured tiles'}",
+        commands=_commands(subject),
     )
     flash = flash_curve(made.plan, made.model, made.board)
     if flash is not None and len(flash.points) > 1:
         points = flash.points
         yield Curve(FLASH, (), points, points[0], flash.chosen, None, f"{flash.latency.unit}, estimated")
+
+
+def _commands(subject: Subject) -> dict[Point, str]:
+    """Return the command line of each plan that takes less RAM for more time, by its point."""
+    planned, within = subject.made.planned, subject.command_within
+    ticks = planned.baseline.estimate.ticks
+    if within is None or not ticks:
+        return {}
+    return {
+        (plan.layout.arena_bytes, plan.estimate.ticks): within(
+            max(0, ceil(100 * (plan.estimate.ticks / ticks - 1)))
+        )
+        for plan in planned.candidates
+    }
 
 
 def _in_clocks(made: Deployment, times: StepTimes) -> StepTimes:
