@@ -129,7 +129,7 @@ def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
         groups = [Interval(begin, min(begin + size, channels)) for begin in begins]
         (first, second), last = ([*_pair(expand, middle, groups[at])] for at in (0, -1))
         of_groups = [
-            _Groups(one, (of_first.call(), of_last.call()), groups)
+            _StageByGroups(one, (of_first.call(), of_last.call()), groups)
             for one, of_first, of_last in zip(whole, (first, second), last, strict=True)
         ]
         sums = _sums(project, size)
@@ -150,7 +150,7 @@ def _pair(expand: _Stage, middle: _Stage, channels: Interval) -> tuple[_Stage, _
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Groups:
+class _StageByGroups:
     """A stage by groups of channels: the calls for all channels, for the first, and for the last group."""
 
     whole: KernelCall
