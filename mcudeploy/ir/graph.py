@@ -4,78 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import pairwise
-from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import ConstantArray, LoopNest, OperatorDef
+from mcudeploy.ir.opdef import ConstantArray, LoopNest, Operator
+from mcudeploy.ir.tensor import UNSIGNED_OFFSET, DType, Quantization, Shape, Tensor
 
-Shape = tuple[int, int, int]
-"""(rows, cols, channels), channels-last, batch 1. A matrix [T, D] is (T, 1, D), a vector (1, 1, D)."""
-
-
-class DType(StrEnum):
-    """Element types of activations."""
-
-    INT8 = "int8"
-    INT16 = "int16"
-    INT32 = "int32"
-    FLOAT32 = "float32"
-
-    @property
-    def size_bytes(self) -> int:
-        return _SIZES[self]
-
-
-_SIZES = {DType.INT8: 1, DType.INT16: 2, DType.INT32: 4, DType.FLOAT32: 4}
-
-UNSIGNED_OFFSET = 128
-"""The offset of uint8 storage: a uint8 value, and its zero point, is stored as int8 minus this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quantization:
-    """Per-tensor quantisation: real = scale * (q - zero_point), q in [-128, 127]."""
-
-    scale: float
-    zero_point: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """An activation; `name` is unique within its graph."""
-
-    name: str
-    shape: Shape
-    dtype: DType
-    quantization: Quantization | None = None
-
-    @property
-    def elements(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def size_bytes(self) -> int:
-        return self.elements * self.dtype.size_bytes
-
-    @property
-    def cells(self) -> int:
-        """The number of cells of a row, which cores share: its columns, or the channels of a single pixel."""
-        return self.shape[1] if self.shape[1] > 1 else self.shape[2]
-
-    @property
-    def cell_bytes(self) -> int:
-        """Size of a cell in bytes."""
-        return self.row_bytes // self.cells
-
-    @property
-    def row_bytes(self) -> int:
-        return self.shape[1] * self.shape[2] * self.dtype.size_bytes
+__all__ = [
+    "UNSIGNED_OFFSET",
+    "DType",
+    "Declared",
+    "Graph",
+    "GraphIO",
+    "Hop",
+    "KeptRows",
+    "Operator",
+    "Quantization",
+    "RemovedChannels",
+    "Shape",
+    "State",
+    "Tensor",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,27 +128,6 @@ class RemovedChannels:
     channels: int
     macs: int
     weight_bytes: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Operator:
-    """One operator: its definition with attributes, its inputs and its output.
-
-    `inputs` are activations only. Weights and similar are `constants`, in the layout that the definition
-    documents. `onnx_nodes` names the ONNX nodes that the operator implements.
-    """
-
-    name: str
-    op: OperatorDef
-    inputs: tuple[str, ...]
-    output: str
-    constants: Mapping[str, ConstantArray] = field(default_factory=dict)
-    onnx_nodes: tuple[str, ...] = ()
-
-    @property
-    def is_sequential(self) -> bool:
-        """Whether the steps run in ascending order: sums go on, and an application delivers rows so."""
-        return self.op.accumulates or not self.inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isnan, prod
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-
-if TYPE_CHECKING:
-    from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.tensor import DType, Quantization, Shape, Tensor
 
 
 class AxisKind(StrEnum):
@@ -363,6 +361,27 @@ class OperatorDef(Protocol):
         None if it computes no states, or already the last one alone.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """One operator: its definition with attributes, its inputs and its output.
+
+    `inputs` are activations only. Weights and similar are `constants`, in the layout that the definition
+    documents. `onnx_nodes` names the ONNX nodes that the operator implements.
+    """
+
+    name: str
+    op: OperatorDef
+    inputs: tuple[str, ...]
+    output: str
+    constants: Mapping[str, ConstantArray] = field(default_factory=dict)
+    onnx_nodes: tuple[str, ...] = ()
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the steps run in ascending order: sums go on, and an application delivers rows so."""
+        return self.op.accumulates or not self.inputs
 
 
 class PlainOperator:

@@ -12,22 +12,8 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.extensions.training import training_functions as functions
-from mcudeploy.extensions.training.forward_rules import (
-    binary,
-    concat,
-    pad,
-    part,
-    pool,
-    reduction,
-    resize,
-    softmax,
-    transpose,
-    unary,
-    view,
-)
 from mcudeploy.extensions.training.int8_values import (
     constant,
-    is_stored,
     real_constant,
     real_input,
     stored,
@@ -36,32 +22,22 @@ from mcudeploy.extensions.training.int8_values import (
 from mcudeploy.extensions.training.node_list import NodeList
 from mcudeploy.extensions.training.onnx_images import NotTrainable, image_shape
 from mcudeploy.extensions.training.recipe import Trained
-from mcudeploy.extensions.training.training import parameter_axes
 from mcudeploy.ir.graph import Graph, GraphIO, Operator
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.host_io import stored_axes
-from mcudeploy.ops.image.resize import Resize
-from mcudeploy.ops.move.concat import Concat
-from mcudeploy.ops.move.move import Pad, Slice
-from mcudeploy.ops.move.quantize import Dequantize, Quantize
-from mcudeploy.ops.move.transpose import Transpose
-from mcudeploy.ops.move.view import Reshape
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
-from mcudeploy.ops.reduce.reduce import Reduce
-from mcudeploy.ops.reduce.softmax import Softmax
-from mcudeploy.ops.scalar.elementwise import Binary, Lut
-from mcudeploy.ops.scalar.unary import Unary
+from mcudeploy.ops.scalar.elementwise import Lut
 
 Array = NDArray[Any]
 
 
 @dataclass(slots=True)
 class Forward:
-    """The forward part under construction. `images`: by tensor of the graph; `parameters`: by trained
-    parameter, the value that operators read.
+    """The forward part under construction. `rules`: by kind of operator, how it is computed; `images`: by
+    tensor of the graph; `parameters`: by trained parameter, the value that operators read.
     """
 
     graph: Graph
+    rules: Mapping[str, ForwardRule]
     trained: Trained
     initial: Mapping[str, Array]
     """Values of parameters that replace those of the graph, by name."""
@@ -127,7 +103,7 @@ class Forward:
         return self.nodes.transposed(moved, perm, name)
 
     def _operator(self, operator: Operator) -> str:
-        rule = _RULES.get(operator.op.kind)
+        rule = self.rules.get(operator.op.kind)
         if rule is None:
             reason = "a training step does not support it"
             if isinstance(operator.op, Lut):
@@ -140,7 +116,7 @@ class Forward:
         full = parameter_name(operator, name)
         kinds = {"weights": self.trained.weights, "bias": self.trained.biases}
         if operator.name not in kinds[name] and full not in self.initial:
-            return constant(self, operator, name)
+            return constant(self.nodes, self.graph, operator, name)
         value, trained = real_constant(self.graph, operator, name), self.initial.get(full)
         if trained is not None and name == "weights":
             value[:, : trained.shape[1]] = trained
@@ -211,73 +187,5 @@ def window(op: Conv2d) -> dict[str, Any]:
     }
 
 
-def _conv(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
-    assert isinstance(op, Conv2d)
-    x = to.images[operator.inputs[0]]
-    trained = operator.name in to.trained.weights
-    if trained and op.groups not in (1, to.nodes.shapes[x][1]):
-        raise NotTrainable(
-            f"its weights are in {op.groups} groups: those of 1 group, or depthwise ones, are trained. Take "
-            "--update bias, or last:K for the layers after it"
-        )
-    weights = to.parameter(operator, "weights", parameter_axes(op))
-    bias = to.parameter(operator, "bias", (0,))
-    if trained:
-        return _trained_conv(to, operator, x, weights, bias)
-    if operator.name not in to.trained.biases:
-        sums = to.nodes.add("Conv", [x, weights, bias], shape, operator.name, **window(op))
-        return to.clipped(sums, op.low, op.high)
-    if all(is_stored(to.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
-        if operator.constants["weights"].dtype != np.int8:
-            raise NotTrainable(
-                "its weights have a zero point other than 0, and a bias alone is trained beside symmetric "
-                "int8 ones: train its weights as well (full, last:K), or quantise them to symmetric int8"
-            )
-        bounds = {"low": op.low, "high": op.high}
-        inputs = [x, weights, bias]
-        return to.nodes.add(functions.BIASED_CONV, inputs, shape, operator.name, **window(op), **bounds)
-    products = to.nodes.add("Conv", [x, weights], shape, operator.name, **window(op))
-    column = to.nodes.reshaped(bias, (1, op.out_channels, 1, 1))
-    return to.clipped(to.nodes.add("Add", [products, column], shape), op.low, op.high)
-
-
-def _trained_conv(to: Forward, operator: Operator, x: str, weights: str, bias: str) -> str:
-    """A convolution by trained weights; those of its last input channels may be constants."""
-    op, nodes, inputs = operator.op, to.nodes, [x, weights, bias]
-    assert isinstance(op, Conv2d)
-    shape = image_shape(to.graph.tensors[operator.output].shape)
-    channels = to.trained.channels.get(operator.name)
-    if channels is None:
-        bounds = {"low": op.low, "high": op.high}
-        return nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
-    rows, cols, depth = to.graph.tensors[operator.inputs[0]].shape
-    inputs[0] = to.first_channels(operator, x)
-    others = nodes.part(x, (0, 0, channels), (rows, cols, depth - channels))
-    bounds = {"low": -inf, "high": inf}
-    sums = nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
-    rest = nodes.add("Conv", [others, constant(to, operator, "weights", channels)], shape, **window(op))
-    return to.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
-
-
-def _conversion(to: Forward, operator: Operator) -> str:
-    return to.images[operator.inputs[0]]
-
-
-_RULES: dict[str, Callable[[Forward, Operator], str]] = {
-    AveragePool.kind: pool,
-    Binary.kind: binary,
-    Concat.kind: concat,
-    Conv2d.kind: _conv,
-    Dequantize.kind: _conversion,
-    MaxPool.kind: pool,
-    Pad.kind: pad,
-    Quantize.kind: _conversion,
-    Reduce.kind: reduction,
-    Reshape.kind: view,
-    Resize.kind: resize,
-    Slice.kind: part,
-    Softmax.kind: softmax,
-    Transpose.kind: transpose,
-    Unary.kind: unary,
-}
+ForwardRule = Callable[[Forward, Operator], str]
+"""A function from the forward part and an operator to the image of its output, whose nodes it adds."""

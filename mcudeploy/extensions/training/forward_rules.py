@@ -1,29 +1,33 @@
-"""Operators without trained parameters as ONNX nodes over images [1, C, H, W]."""
+"""Operators as ONNX nodes over images [1, C, H, W], and the table of them."""
 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import Any
 
 import numpy as np
 
 from mcudeploy.extensions.training import gelu_nodes
 from mcudeploy.extensions.training import training_functions as functions
+from mcudeploy.extensions.training.forward import Forward, ForwardRule, window
+from mcudeploy.extensions.training.int8_values import constant, is_stored
 from mcudeploy.extensions.training.onnx_images import ONNX_AXES, NotTrainable, image_shape
+from mcudeploy.extensions.training.training import parameter_axes
 from mcudeploy.ir.graph import Operator, Shape
+from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.image.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Pad, Slice
+from mcudeploy.ops.move.quantize import Dequantize, Quantize
 from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.view import Reshape
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.reduce.softmax import Softmax
 from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.ops.scalar.functions import BINARY, UNARY, NumberAttribute
 from mcudeploy.ops.scalar.unary import Unary
-
-if TYPE_CHECKING:
-    from mcudeploy.extensions.training.forward import Forward
 
 _BINARY = ("add", "sub", "mul", "div", "prelu")
 _UNARY = (
@@ -194,3 +198,77 @@ def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
             names = {"mode": op.mode, "coordinate_transformation_mode": coordinates}
             return names | ({"nearest_mode": rounding} if op.mode == "nearest" else {})
     raise NotTrainable("its scales are not the quotients of its sizes")
+
+
+def _conv(to: Forward, operator: Operator) -> str:
+    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    assert isinstance(op, Conv2d)
+    x = to.images[operator.inputs[0]]
+    trained = operator.name in to.trained.weights
+    if trained and op.groups not in (1, to.nodes.shapes[x][1]):
+        raise NotTrainable(
+            f"its weights are in {op.groups} groups: those of 1 group, or depthwise ones, are trained. Take "
+            "--update bias, or last:K for the layers after it"
+        )
+    weights = to.parameter(operator, "weights", parameter_axes(op))
+    bias = to.parameter(operator, "bias", (0,))
+    if trained:
+        return _trained_conv(to, operator, x, weights, bias)
+    if operator.name not in to.trained.biases:
+        sums = to.nodes.add("Conv", [x, weights, bias], shape, operator.name, **window(op))
+        return to.clipped(sums, op.low, op.high)
+    if all(is_stored(to.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
+        if operator.constants["weights"].dtype != np.int8:
+            raise NotTrainable(
+                "its weights have a zero point other than 0, and a bias alone is trained beside symmetric "
+                "int8 ones: train its weights as well (full, last:K), or quantise them to symmetric int8"
+            )
+        bounds = {"low": op.low, "high": op.high}
+        inputs = [x, weights, bias]
+        return to.nodes.add(functions.BIASED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    products = to.nodes.add("Conv", [x, weights], shape, operator.name, **window(op))
+    column = to.nodes.reshaped(bias, (1, op.out_channels, 1, 1))
+    return to.clipped(to.nodes.add("Add", [products, column], shape), op.low, op.high)
+
+
+def _trained_conv(to: Forward, operator: Operator, x: str, weights: str, bias: str) -> str:
+    """A convolution by trained weights; those of its last input channels may be constants."""
+    op, nodes, inputs = operator.op, to.nodes, [x, weights, bias]
+    assert isinstance(op, Conv2d)
+    shape = image_shape(to.graph.tensors[operator.output].shape)
+    channels = to.trained.channels.get(operator.name)
+    if channels is None:
+        bounds = {"low": op.low, "high": op.high}
+        return nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    rows, cols, depth = to.graph.tensors[operator.inputs[0]].shape
+    inputs[0] = to.first_channels(operator, x)
+    others = nodes.part(x, (0, 0, channels), (rows, cols, depth - channels))
+    bounds = {"low": -inf, "high": inf}
+    sums = nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+    rest = nodes.add(
+        "Conv", [others, constant(nodes, to.graph, operator, "weights", channels)], shape, **window(op)
+    )
+    return to.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
+
+
+def _conversion(to: Forward, operator: Operator) -> str:
+    return to.images[operator.inputs[0]]
+
+
+FORWARD_RULES: dict[str, ForwardRule] = {
+    AveragePool.kind: pool,
+    Binary.kind: binary,
+    Concat.kind: concat,
+    Conv2d.kind: _conv,
+    Dequantize.kind: _conversion,
+    MaxPool.kind: pool,
+    Pad.kind: pad,
+    Quantize.kind: _conversion,
+    Reduce.kind: reduction,
+    Reshape.kind: view,
+    Resize.kind: resize,
+    Slice.kind: part,
+    Softmax.kind: softmax,
+    Transpose.kind: transpose,
+    Unary.kind: unary,
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from onnx import TensorProto
 from mcudeploy.extensions.training.node_list import NodeList
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ops.requantize import clamp_bounds
-
-if TYPE_CHECKING:
-    from mcudeploy.extensions.training.forward import Forward
 
 Array = NDArray[Any]
 
@@ -99,12 +96,11 @@ def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
     return np.ascontiguousarray(value, np.float32)
 
 
-def constant(forward: Forward, operator: Operator, name: str, first: int = 0) -> str:
+def constant(nodes: NodeList, graph: Graph, operator: Operator, name: str, first: int = 0) -> str:
     """Add the "weights" or "bias" of a convolution: integers with scales, if they have a form in ONNX.
 
     `first`: the first input channel of the weights.
     """
-    nodes, graph = forward.nodes, forward.graph
     value: Array = operator.constants[name]
     if value.dtype == np.float32 or (name == "bias" and "bias_rounding" in operator.constants):
         reals = real_constant(graph, operator, name)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.extensions.training import training_functions as functions
+from mcudeploy.extensions.training.backward import Backward
 from mcudeploy.extensions.training.onnx_images import image_shape
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.image.resize import Resize, ResizeSamples
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Pad, Slice
 from mcudeploy.ops.move.transpose import Transpose
-
-if TYPE_CHECKING:
-    from mcudeploy.extensions.training.gradients import Backward
 
 
 def concat(to: Backward, operator: Operator, gradient: str) -> None:

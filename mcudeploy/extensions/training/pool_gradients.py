@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mcudeploy.extensions.training import training_functions as functions
+from mcudeploy.extensions.training.backward import Backward
 from mcudeploy.extensions.training.forward_rules import pool_window
 from mcudeploy.extensions.training.onnx_images import NotTrainable, image_shape
 from mcudeploy.extensions.training.training_pools import MOST_TAPS
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce.reduce import Reduce
-
-if TYPE_CHECKING:
-    from mcudeploy.extensions.training.gradients import Backward
 
 
 def max_pool(to: Backward, operator: Operator, gradient: str) -> None:

@@ -17,8 +17,10 @@ from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.common.text import count_text, printable
+from mcudeploy.extensions.training.backward import Backward, depending
 from mcudeploy.extensions.training.forward import Forward, convolutions, parameter_name
-from mcudeploy.extensions.training.gradients import Backward, depending
+from mcudeploy.extensions.training.forward_rules import FORWARD_RULES
+from mcudeploy.extensions.training.gradients import GRADIENT_RULES
 from mcudeploy.extensions.training.int8_values import is_stored
 from mcudeploy.extensions.training.onnx_images import image_shape
 from mcudeploy.extensions.training.recipe import Recipe, Trained
@@ -78,7 +80,7 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
         raise ModelError("the model has no convolution or dense layer: there is nothing to train")
     if not trained.operators:
         raise UsageError(f"--update {recipe.update} names no layer: there is nothing to train")
-    forward = Forward(graph, trained, {})
+    forward = Forward(graph, FORWARD_RULES, trained, {})
     forward.run(operators)
     end = _End(forward, head.inputs[0] if head else output.tensor, output, softmax=head is not None)
     if recipe.loss == "cross-entropy":
@@ -89,7 +91,7 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
         reason = "--loss mse is not for a model that ends in it: take --loss cross-entropy"
         raise ModelError.unsupported((Problem(", ".join(head.onnx_nodes), head.op.kind, reason),))
     updates, tensors = Updates.of(forward, recipe), KeptTensors(forward, operators, keep)
-    backward = Backward(forward, updates, depending(operators, trained.operators), tensors)
+    backward = Backward(forward, GRADIENT_RULES, updates, depending(operators, trained.operators), tensors)
     backward.gradients[end.tensor] = loss.gradient
     backward.run(operators)
     optimizer = {OPTIMIZER: updates.finish()}
@@ -116,7 +118,7 @@ def _origins(graph: Graph, trained: Trained) -> dict[str, ParameterOrigin]:
 def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
     """Make the model of a graph with other parameters, by the names that its training step gives them."""
     output = _require_trainable(graph)
-    forward = Forward(graph, Trained(), parameters)
+    forward = Forward(graph, FORWARD_RULES, Trained(), parameters)
     forward.run(graph.operators)
     image = forward.images[output.tensor]
     forward.nodes.outputs.append(forward.from_image(image, output, integers=True))
