@@ -2,65 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from fuzzing.second_checker import CHECKER, verdict, with_tables, written
 from fuzzing.trips import Trip, drawn
 
 from mcudeploy.checker.judge import PlanFaultError, check
-from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import Source, render_model
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.common.resources import resource_dir
-from mcudeploy.extensions.dossier.plan_facts import board_text, network_text
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.planfile import load_plan, plan_text
+from mcudeploy.planner.planfile import load_plan
 
-CHECKER = resource_dir("templates") / "dossier/check_plan.py"
 Json = dict[str, Any]
-
-
-def written(trip: Trip, folder: Path) -> Path:
-    """The files of a dossier, with the library of a plan."""
-    made = trip.made
-    folder.mkdir(parents=True, exist_ok=True)
-    program = with_tables(trip, made.plan, folder / "lib")
-    (folder / "plan.json").write_text(plan_text(made.plan, made.model.sha256), "utf-8")
-    (folder / "network.json").write_text(network_text(made.plan, made.model, program), "utf-8")
-    (folder / "board.json").write_text(board_text(made.board), "utf-8")
-    return folder
-
-
-def with_tables(trip: Trip, plan: Plan, folder: Path) -> Program:
-    """Write the C tables of a plan. Returns the program."""
-    program = make_program(plan, trip.made.model.calls, "m", trip.made.board)
-    folder.mkdir(exist_ok=True)
-    for name, text in render_model(program, plan, Source("m.onnx", trip.made.model.sha256)).items():
-        (folder / name).write_text(text, "utf-8")
-    return program
-
-
-def checker() -> Any:
-    """The second checker, which is no module of mcudeploy."""
-    spec = importlib.util.spec_from_file_location("check_plan", CHECKER)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAIN = checker().main
-
-
-def verdict(folder: Path, library: str = "lib") -> int:
-    """The exit code of the second checker."""
-    return int(MAIN([str(folder / "plan.json"), str(folder / library)]))
 
 
 def first_verdict(trip: Trip, path: Path) -> tuple[Plan | None, str]:
@@ -132,13 +91,13 @@ def test_it_needs_python_alone() -> None:
 def test_it_accepts_all_plans(trips: list[Trip], tmp_path: Path) -> None:
     assert sum(bool(trip.made.plan.layout.transfers) for trip in trips) > 20
     for number, trip in enumerate(trips):
-        assert verdict(written(trip, tmp_path / str(number))) == 0, trip
+        assert verdict(written(trip.made, tmp_path / str(number))) == 0, trip
 
 
 def test_it_refuses_what_the_first_refuses(trips: list[Trip], tmp_path: Path) -> None:
     random, refused, with_own_tables = Random(5), 0, 0
     for number, trip in enumerate(trips):
-        folder = written(trip, tmp_path / str(number))
+        folder = written(trip.made, tmp_path / str(number))
         content = json.loads((folder / "plan.json").read_text("utf-8"))
         for _ in range(8):
             (folder / "plan.json").write_text(json.dumps(edited(content, random)), "utf-8")
@@ -156,7 +115,7 @@ def test_it_refuses_edited_tables(trips: list[Trip], tmp_path: Path) -> None:
     """An offset, a row, a code of the schedule, whatever the program reads; some places are unread."""
     random, refused, passed = Random(6), 0, 0
     for number, trip in enumerate(trips):
-        path = next((written(trip, tmp_path / str(number)) / "lib").glob("m.c"))
+        path = next((written(trip.made, tmp_path / str(number)) / "lib").glob("m.c"))
         text = path.read_text("utf-8")
         for _ in range(6):
             begin = text.index("offsets[] = {")
@@ -208,7 +167,7 @@ def test_it_refuses_tables_of_another_program(
     """Tables that another part of the C code replaces, and parameters, moves or memories of another plan."""
     refused = 0
     for number, trip in enumerate(trips[:20]):
-        path = written(trip, tmp_path / str(number)) / "lib/m.c"
+        path = written(trip.made, tmp_path / str(number)) / "lib/m.c"
         text = path.read_text("utf-8")
         path.write_text(re.sub(pattern, replacement, text, count=1, flags=re.M | re.S), "utf-8")
         if path.read_text("utf-8") != text:
@@ -218,7 +177,7 @@ def test_it_refuses_tables_of_another_program(
 
 
 def test_malformed_files_are_refused_without_a_traceback(trips: list[Trip], tmp_path: Path) -> None:
-    folder = written(trips[0], tmp_path)
+    folder = written(trips[0].made, tmp_path)
     texts = {name: (folder / name).read_text("utf-8") for name in ("plan.json", "board.json", "lib/m.c")}
     for name, text in (
         ("plan.json", "[" * 100_000),
@@ -239,7 +198,7 @@ def test_malformed_files_are_refused_without_a_traceback(trips: list[Trip], tmp_
 def _is_refused_with_own_tables(trip: Trip, plan: Plan, folder: Path, fault: str) -> bool:
     """Whether C tables can be made of a faulty plan, which the checker then refuses as well."""
     try:
-        with_tables(trip, plan, folder / "own")
+        with_tables(replace(trip.made, plan=plan), folder / "own")
     except (ValueError, LookupError, AssertionError, OverflowError):
         return False
     assert verdict(folder, "own"), f"{trip}: {fault}"

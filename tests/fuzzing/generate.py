@@ -81,7 +81,7 @@ def draw(seed: int, traits: Collection[Trait] = ()) -> Drawn:
     opset = int(random.choice([13, 15, 17, 17, 18, 21]))
     if "int16" in traits:
         kind = "mixed" if kind == "float32" else kind
-    draft = Draft(random, opset, _naming(random))
+    draft = Draft(random, opset, naming(random))
     batch = draft.pick((2, 2, 3, 4, 5)) if "batch" in traits else 1
     for _ in range(draft.pick((1, 1, 1, 2, 3))):
         shape = _input_shape(draft)
@@ -101,7 +101,7 @@ def draw(seed: int, traits: Collection[Trait] = ()) -> Drawn:
     draft.choose_outputs()
     wide = "int16" in traits
     model = draft.model() if kind == "float32" else quantised(draft, draw_style(draft, kind, wide=wide))
-    return Drawn(seed, kind, tuple(traits), _exported(model, draft))
+    return Drawn(seed, kind, tuple(traits), exported(model, draft))
 
 
 def _input_shape(draft: Draft) -> tuple[int, ...]:
@@ -123,14 +123,14 @@ def _input_shape(draft: Draft) -> tuple[int, ...]:
             return (1, draft.pick((1, 4, 10)), draft.pick((1, 20, 49)), 1)
 
 
-def _naming(random: np.random.Generator) -> Callable[[int], str]:
+def naming(random: np.random.Generator) -> Callable[[int], str]:
     """Names as some exporters write them, or as nobody should."""
     forms = ("v{}", "v{}", "/model/layer.{}/Conv_output_0", 'int {}*/"\\%s\n', "größe:{}")
     form = forms[int(random.choice(len(forms), p=(0.4, 0.2, 0.25, 0.1, 0.05)))]
     return form.format
 
 
-def _exported(model: onnx.ModelProto, draft: Draft) -> onnx.ModelProto:
+def exported(model: onnx.ModelProto, draft: Draft) -> onnx.ModelProto:
     """Some constants as Constant nodes, or as inputs with a default, as exporters write them."""
     graph = model.graph
     if draft.chance(0.1):

@@ -317,6 +317,51 @@ def inverted_residual(draft: Draft) -> None:
     draft.add("Add", [name, out], draft.shapes[name])
 
 
+def bottleneck(draft: Draft) -> None:
+    """Expansion, any filter of each channel, projection; sometimes a residual, sometimes a step missing."""
+    name = draft.source(4)
+    if name is None:
+        return
+    batch, channels, rows, cols = draft.shapes[name]
+    wide, few = draft.pick((2, 12, 16, 24, 32, 32, 33, 48, 64)), draft.pick((1, 2, 3, 4, 5, 6, 8, 13))
+    side, stride = draft.pick((3, 3, 5)), draft.pick((1, 1, 2))
+    usual = {"kernel_shape": (side, side), "strides": (stride, stride), "pads": (side // 2,) * 4}
+    found: tuple[dict[str, object], Shape] | None = usual, (-(-rows // stride), -(-cols // stride))
+    if draft.chance(0.4):
+        found = _window(draft, (rows, cols), dilated=True, pools=False)
+    if found is None or not draft.fits((batch, wide, rows, cols), batch * wide * rows * cols * 9):
+        return
+    attributes, size = found
+    residual = draft.chance(0.4)
+    steps = ["expand", "filter", "project"]
+    if draft.chance(0.15):
+        steps.remove(draft.pick(("expand", "project")))
+    out = name
+    for step in steps:
+        here, seen = draft.shapes[out], draft.shapes[out][1]
+        if step == "filter":
+            made, groups, kinds, after = seen * draft.pick((1, 1, 1, 1, 1, 2)), seen, attributes, size
+        else:
+            made = wide if step == "expand" else channels if residual else few
+            groups, kinds, after = 1, {"kernel_shape": (1, 1)}, here[2:]
+        if not draft.fits((batch, made, *after)):
+            return
+        taps: Shape = kinds["kernel_shape"]  # type: ignore[assignment]
+        depth = seen // groups * prod(taps)
+        inputs = [out, draft.constant(_weights(draft, (made, seen // groups, *taps), depth))]
+        if draft.chance(0.9):
+            inputs.append(draft.constant(_bias(draft, made)))
+        out = draft.add("Conv", inputs, (batch, made, *after), group=groups, **kinds)
+        if step != "project":
+            out = (
+                _clip(draft, out, 0.0, draft.pick((6.0, None)))
+                if draft.chance(0.7)
+                else _activated(draft, out)
+            )
+    if residual and draft.shapes[out] == draft.shapes[name]:
+        draft.add("Add", [name, out], draft.shapes[name])
+
+
 def concat(draft: Draft) -> None:
     """Two to four values side by side, on any axis but the batch."""
     name = draft.source(2, 3, 4)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from moves import with_moves
 from residing import repeating
 
+from fuzzing.chains import drawn_chains
 from mcudeploy.boards.board import Board, Memory, Unit, load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.order.rpo import reverse_post_order
@@ -79,6 +81,7 @@ def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[
     yield "split", lambda: searched("split", model, HOST, splitting)
     yield "streamed", lambda: searched("streamed", model, HOST, replace(splitting, stream_input=True))
     yield "cut", lambda: _cut(model, np.random.default_rng(seed))
+    yield "fused", lambda: replace(_fused(model, seed), way="fused")
     yield "moved", lambda: replace(_moved(_cut(model, np.random.default_rng(seed)), seed), way="moved")
     yield "again", lambda: _again(_cut(model, np.random.default_rng(seed)), np.random.default_rng(seed))
     if seed % 3 == 0:
@@ -92,6 +95,14 @@ def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[
         yield "units", lambda: _on_units(model, np.random.default_rng(seed))
 
 
+def with_splits(made: Made) -> Made:
+    """A plan that is cut at random, with a split for each operator, as its file needs them."""
+    tiled = TiledGraph.of(made.plan)
+    rows = zip(made.plan.block_rows.items(), tiled.step_counts, strict=True)
+    splits = tuple(Split((name,), "row", size) for (name, size), steps in rows if steps > 1)
+    return replace(made, plan=replace(made.plan, splits=splits))
+
+
 def searched(way: str, model: Model, board: Board, options: Options) -> Made:
     """The plan with the least arena that the search finds."""
     planned = find_plans(model, board, options)
@@ -99,12 +110,15 @@ def searched(way: str, model: Model, board: Board, options: Options) -> Made:
     return Made(way, plan, planned.model_of(plan), board)
 
 
-def _cut(model: Model, random: np.random.Generator) -> Made:
-    """Random cuts, kernels and streamed inputs: plans that a search would never choose must be right as
-    well.
+def _cut(model: Model, random: np.random.Generator, *, fused: bool = False) -> Made:
+    """Random cuts, kernels and streamed inputs, and chains if `fused`: plans that a search would never choose
+    must be right as well.
     """
-    model = model.in_form(Rewrites(streamed=bool(random.random() < 0.5), accumulating=True))
-    calls = {name: ways[int(random.integers(len(ways)))] for name, ways in model.variants.items()}
+    form = Rewrites(streamed=bool(random.random() < 0.5), accumulating=True)
+    plain = model.in_form(form)
+    chains = drawn_chains(plain.graph, random) if fused else ()
+    model = model.in_form(replace(form, fused=chains)) if chains else plain
+    calls = {name: _drawn_call(ways, random) for name, ways in model.variants.items()}
     model = model.with_calls(calls)
     flow = Dataflow.of(model.graph)
     order = tuple(step.operator for step in reverse_post_order(whole(model.graph)).steps)
@@ -132,6 +146,26 @@ def _cut(model: Model, random: np.random.Generator) -> Made:
     plan = placed(model, HOST, tiled, schedule, splits=splits)
     check(plan, model.work, HOST)
     return Made("cut", plan, model, HOST)
+
+
+def _fused(model: Model, seed: int) -> Made:
+    """Random chains and cuts, with random moves, with rematerialised blocks, or without either."""
+    random = np.random.default_rng(seed)
+    made = _cut(model, random, fused=True)
+    match seed % 3:
+        case 0:
+            return made
+        case 1:
+            return _moved(made, seed)
+        case _:
+            return _again(made, random)
+
+
+def _drawn_call(variants: Sequence[KernelCall], random: np.random.Generator) -> KernelCall:
+    """Any variant; of a fused chain more often one by groups of channels, which few have."""
+    by_groups = [it for it in variants if it.params.get("summed_pixels")]
+    among = by_groups if by_groups and random.random() < 0.6 else variants
+    return among[int(random.integers(len(among)))]
 
 
 def _moved(made: Made, seed: int) -> Made:

@@ -13,8 +13,8 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzzing import plans, programs
-from fuzzing.plans import HOST, Made
-from fuzzing.trips import MOST_STEPS, Outputs, Trip, difference_of, models, unsplit, with_splits
+from fuzzing.plans import HOST, Made, with_splits
+from fuzzing.trips import MOST_STEPS, Outputs, Trip, difference_of, models, unsplit
 from fuzzing.wandering import BOARDS, wandering
 from mcudeploy.checker.judge import check
 from mcudeploy.ir.plan import Plan, Sync, WorkSlice

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fuzzing import plans, programs
 from fuzzing.generate import draw
-from fuzzing.plans import Made
+from fuzzing.plans import Made, with_splits
 from fuzzing.wandering import BOARDS, wandering
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import check
@@ -31,7 +31,7 @@ from mcudeploy.cost.tiles import CopyCost
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import DType, Graph
-from mcudeploy.ir.plan import Plan, Rewrites, Split
+from mcudeploy.ir.plan import Plan, Rewrites
 from mcudeploy.planner.model.model import Model, kernel_variants, load_model
 from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
@@ -112,14 +112,6 @@ def start_of(model: Model, way: str, seed: int) -> Made | None:
         return base
     made = with_splits(dict(plans.others(model, base, seed))[way]())
     return made if len(made.plan.schedule.steps) <= MOST_STEPS else None
-
-
-def with_splits(made: Made) -> Made:
-    """A plan that is cut at random, with a split for each operator, as its file needs them."""
-    tiled = TiledGraph.of(made.plan)
-    rows = zip(made.plan.block_rows.items(), tiled.step_counts, strict=True)
-    splits = tuple(Split((name,), "row", size) for (name, size), steps in rows if steps > 1)
-    return replace(made, plan=replace(made.plan, splits=splits))
 
 
 def wander(model: Model, way: str, seed: int) -> Trip | None:
