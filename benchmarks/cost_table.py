@@ -46,7 +46,7 @@ from mcudeploy.execution.cycles.profile import CORES, core_of, profile
 from mcudeploy.extension import added, extension_files, extensions, foreign_kernels
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts
+from mcudeploy.ir.opdef import TWICE, Counts
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from mcudeploy.toolchain import Firmware
@@ -182,7 +182,7 @@ def times(
     inputs = graph.input_tensors(operator)
     total = (inputs[0] if operator.op.accumulates else output).shape[0]
     variants = operator.op.kernel(operator, inputs, output).variants(board.isa)
-    wanted = [call for call in variants if not chosen or call.kernel in chosen]
+    wanted = [call for call in variants if not chosen or call.once in chosen]
     if wanted and floats is not None:
         floats.fill(graph)
     for call in wanted:
@@ -233,7 +233,8 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
     """
     found = samples(board_of(core), chosen, own_cases if foreign else cases)
     path = (foreign or COSTS) / f"{core}.csv"
-    wanted = set(kernels_for(board_of(core).isa)) & set(chosen or all_kernels())
+    kernels = {name.removesuffix(TWICE) for name in kernels_for(board_of(core).isa)}
+    wanted = kernels & set(chosen or all_kernels())
     missing = wanted - {"feed", "conv2d_s8_1x1_sums"} - {variant.partition(":")[0] for variant in found}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")

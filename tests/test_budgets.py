@@ -21,7 +21,7 @@ BUDGETS = {
     "boards": 1050,
     "checker": 870,
     "cli": 2350,
-    "codegen": 1650,  # the calls that a kernel makes
+    "codegen": 1670,  # the calls that a kernel makes, kernels printed from those that round once
     "commands": 1_040,
     "common": 810,
     "cost": 610,
@@ -43,7 +43,7 @@ BUDGETS = {
     "frontend": 13160,
     "ir": 900,  # calls of stages; the names of tensors in two files
     "mcudeploy": 410,
-    "ops": 5260,  # fused operators
+    "ops": 5290,  # fused operators, factors of results that are rounded twice
     "planner": 10620,  # the choice of fused chains, slower plans of fit
     "report": 1800,  # commands of the picture
     "tiling": 580,

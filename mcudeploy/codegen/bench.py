@@ -9,6 +9,7 @@ from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources
 from mcudeploy.codegen.render import render
 from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import TWICE
 
 _ALIGNMENT = 4
 _SUFFIXES = {
@@ -32,7 +33,7 @@ def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
 def kernels_for(isa: Isa) -> tuple[str, ...]:
     """Return names of the kernels that compute on a core with these instructions, sorted."""
     others = tuple(suffix for suffix, needed in _SUFFIXES.items() if needed is not isa)
-    return tuple(name for name in all_kernels() if not name.endswith(others))
+    return tuple(name for name in all_kernels() if not name.removesuffix(TWICE).endswith(others))
 
 
 def bench_sources(kernels: Sequence[str], arena_bytes: int) -> dict[str, str]:

@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from mcudeploy.codegen.scalar_kernels import FOLDER, PRINTED, print_kernel
+from mcudeploy.codegen.twin_kernels import PRINTED_TWINS, print_twin
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.common.resources import resource_dir
@@ -51,7 +52,14 @@ class FirmwareSource:
     @property
     def text(self) -> str:
         """Its text. Raises BuildError if the file is missing or no text."""
+        if self.name in PRINTED_TWINS:
+            return print_twin(self.name, read_source(self.path.with_name(PRINTED_TWINS[self.name])))
         return print_kernel(self.name) if self.name in PRINTED else read_source(self.path)
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether it has no file."""
+        return self.name in PRINTED or self.name in PRINTED_TWINS
 
     @property
     def is_foreign(self) -> bool:
@@ -83,7 +91,9 @@ def _own_index() -> Mapping[str, FirmwareSource]:
     firmware = resource_dir("firmware")
     paths = (path for folder in _FOLDERS for path in (firmware / folder).rglob("*.[ch]"))
     sources = [FirmwareSource(path.name, path.parent.relative_to(firmware).as_posix()) for path in paths]
+    folders = {source.name: source.folder for source in sources}
     sources += [FirmwareSource(name, FOLDER) for name in PRINTED]
+    sources += [FirmwareSource(name, folders[original]) for name, original in PRINTED_TWINS.items()]
     return {source.name: source for source in sorted(sources, key=attrgetter("name"))}
 
 
@@ -99,11 +109,16 @@ def source_folders() -> list[Path]:
 
 def kernel_paths(folder: Path) -> list[Path]:
     """Write the printed kernels into a folder, for a compiler; return the C files of all kernels."""
-    for name in PRINTED:
-        part = folder / f"{name}.{os.getpid()}"  # another process never sees half of a file
-        part.write_text(print_kernel(name), "utf-8")
-        part.replace(folder / name)
-    return [folder / it.name if it.name in PRINTED else it.path for it in kernel_sources()]
+    for source in printed_sources():
+        part = folder / f"{source.name}.{os.getpid()}"  # another process never sees half of a file
+        part.write_text(source.text, "utf-8")
+        part.replace(folder / source.name)
+    return [folder / it.name if it.is_printed else it.path for it in kernel_sources()]
+
+
+def printed_sources() -> list[FirmwareSource]:
+    """Return the sources and headers of kernels that have no file."""
+    return [source for source in source_index().values() if source.is_printed]
 
 
 def kernel_files(kernels: Sequence[str]) -> list[FirmwareSource]:

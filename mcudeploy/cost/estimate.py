@@ -106,7 +106,7 @@ class CoreCosts:
         """Return the ticks of one of the calls that a kernel makes. Raises ConfigError as `ticks` does."""
         operator, tensors = stage.operator, stage.tensors
         nest = operator.op.loops(tuple(tensors[name].shape for name in operator.inputs))
-        return self.ticks(stage.call.variant, counts_of(tensors, operator, nest, stage.call, stage.rows))
+        return self.ticks(stage.call.cost_name, counts_of(tensors, operator, nest, stage.call, stage.rows))
 
 
 def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:

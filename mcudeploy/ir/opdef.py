@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import isnan, prod
 from typing import ClassVar, Protocol
@@ -174,6 +174,9 @@ class CallTable:
     calls: tuple[KernelCall, ...]
 
 
+TWICE = "_twice"
+"""The end of the name of a twin: a kernel whose source is that of another one, rounding results twice."""
+
 ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | CallTable | None
 """The value of a kernel parameter.
 
@@ -240,9 +243,17 @@ class KernelCall:
         return f"{self.kernel}:{self.form}" if self.form else self.kernel
 
     @property
+    def once(self) -> str:
+        """Return the kernel of the same loops that rounds results once: itself, unless it is a twin."""
+        return self.kernel.removesuffix(TWICE)
+
+    @property
     def cost_name(self) -> str:
-        """Return the name of its costs: all forms of a kernel that calls others share its own ones."""
-        return self.kernel if self.stages else self.variant
+        """Return the name of its costs: all forms of a kernel that calls others share its own ones.
+
+        A twin has those of the kernel that rounds once, and counts its results as the loop `twice`.
+        """
+        return self.kernel if self.stages else replace(self, kernel=self.once).variant
 
     def every_call(self) -> Iterator[KernelCall]:
         """Yield this call and those that it makes."""

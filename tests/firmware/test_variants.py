@@ -27,8 +27,9 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import TWICE, KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.image.resize import COORDINATE_MODES, Resize, resize_samples
 from mcudeploy.ops.matrix.matmul import MatMul
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
@@ -47,7 +48,7 @@ KERNELS = (
     ),
     "conv2d_s8_wide",
     "conv2d_s8_first_wide",
-    *("conv2d_s8_by_rows", "conv2d_s8_twice", "dwconv2d_s8_twice"),
+    "conv2d_s8_by_rows",
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
     "dwconv2d_s8_pairs",
     *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve"),
@@ -62,6 +63,7 @@ KERNELS = (
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_wide"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
+    *(f"{name}{TWICE}" for name in sorted(TWINS)),
 )
 ARENA_BYTES = 120_000
 IMAGE_AT = 49_152
@@ -485,7 +487,13 @@ def _as_in_tflite(work: Work) -> Work:
     return replace(work, operator=replace(work.operator, op=replace(work.operator.op, rounding="tflite")))
 
 
-@given(work=st.one_of(integer_convolutions.map(_as_in_tflite), binaries().map(_as_in_tflite)))
+@given(
+    work=st.one_of(
+        convolutions(st.one_of(geometries(many=80), depthwise_geometries())),
+        convolutions(st.one_of(tiles(), blocks_of_pixels()), large=False),
+        binaries(),
+    ).map(_as_in_tflite)
+)
 @unhurried
 def test_results_that_are_rounded_twice(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)

@@ -18,8 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from mcudeploy.codegen.bench import bench_sources
-from mcudeploy.codegen.kernelfiles import kernel_paths, source_folders, source_index
-from mcudeploy.codegen.scalar_kernels import PRINTED, print_kernel
+from mcudeploy.codegen.kernelfiles import kernel_paths, printed_sources, source_folders, source_index
 from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.session import Session
@@ -57,7 +56,7 @@ class Compiler:
         firmware = resource_dir("firmware")
         folder = Path(tempfile.gettempdir()) / f"mcudeploy-bench-{os.getuid()}"
         folder.mkdir(exist_ok=True)
-        printed = folder / f"printed-{_digest([print_kernel(name) for name in PRINTED])}"
+        printed = folder / f"printed-{_digest([source.text for source in printed_sources()])}"
         printed.mkdir(exist_ok=True)
         own_kernels = kernel_paths(printed)
         includes = [*source_folders(), printed, firmware / "measurer", *([kernels] if kernels else [])]

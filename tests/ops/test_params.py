@@ -104,11 +104,10 @@ def header_fields(kernel: str) -> tuple[Field, ...]:
     None if the header has no such struct. A header may also name a struct that kernels share: typedef
     mcud_<family>_params mcud_<kernel>_params, of a family's header or of another kernel.
     """
-    text = _without_comments(source_index()[f"{kernel}.h"])
-    shared = re.search(rf"typedef\s+mcud_(\w+)_params\s+mcud_{kernel}_params\s*;", text)
-    name = shared[1] if shared else kernel
-    if shared:
-        index = source_index()
+    index = source_index()
+    name, text = kernel, _without_comments(index[f"{kernel}.h"])
+    while shared := re.search(rf"typedef\s+mcud_(\w+)_params\s+mcud_{name}_params\s*;", text):
+        name = shared[1]
         text = _without_comments(index.get(f"mcud_{name}.h") or index[f"{name}.h"])
     return tuple(_fields(text, f"mcud_{name}_params", kernel))
 
@@ -170,8 +169,11 @@ def _convolutions(dtype: DType, stored: DType) -> Iterator[KernelCall]:
         "depthwise, more channels": (Conv2d(8, (3, 3), groups=4), 1),
     }
     if dtype is DType.INT8:
-        shapes["general, twice"] = (Conv2d(5, (3, 3), rounding="tflite"), 4)
-        shapes["depthwise, twice"] = (Conv2d(4, (3, 3), groups=4, rounding="tflite"), 1)
+        shapes |= {
+            f"{name}, twice": (replace(conv, rounding="tflite"), depth)
+            for name, (conv, depth) in shapes.items()
+            if isinstance(conv, Conv2d)
+        }
     for conv, group_inputs in shapes.values():
         channels = group_inputs * (conv.groups if isinstance(conv, Conv2d) else 1)
         count = conv.out_channels

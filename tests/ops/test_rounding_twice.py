@@ -21,7 +21,7 @@ from mcudeploy.ops.scalar.elementwise import Binary
 
 Array = NDArray[Any]
 pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
-X, Y = Quantization(0.05, -3), Quantization(0.7, 5)
+X, Y = Quantization(0.0625, -3), Quantization(0.5, 5)
 
 
 @st.composite
@@ -46,21 +46,25 @@ def geometries(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
 @given(
     geometry=geometries(),
     seed=seeds,
-    growth=st.sampled_from([0.2, 1.0, 3.0, 500.0]),
+    growth=st.sampled_from([0.2, 1.0, 3.0, 500.0, "halves"]),
     zero=st.sampled_from([128, 128, 0, 7, 255]),
 )
 @bounded
-def test_results_of_every_cut(geometry: tuple[Conv2d, Shape], seed: int, growth: float, zero: int) -> None:
-    """By weights of int8, or of uint8 less other zero points."""
+def test_results_of_every_cut(geometry: tuple[Conv2d, Shape], seed: int, growth: Any, zero: int) -> None:
+    """By weights of int8, or of uint8 less other zero points; many results may be halves."""
     conv, shape = geometry
     rng = np.random.default_rng(seed)
     shape_of_weights = conv.out_channels, *conv.kernel_shape, shape[2] // conv.groups
     weights = rng.integers(0, 256, shape_of_weights) - zero
     depth = np.prod(weights.shape[1:])
+    if growth == "halves":
+        scales = 2.0 ** -rng.integers(-1, 12, conv.out_channels)
+    else:
+        scales = growth / 128 / depth * rng.uniform(0.1, 3, conv.out_channels)
     constants = {
         "weights": weights.astype(np.int8 if zero == 128 else np.int16),
         "bias": rng.integers(-2000, 2000, conv.out_channels).astype(np.int32),
-        "weight_scale": (growth / 128 / depth * rng.uniform(0.1, 3, conv.out_channels)).astype(np.float32),
+        "weight_scale": scales.astype(np.float32),
     }
     made = conv.loops((shape,)).output_shape()
     graph = _graph(conv, {"x": (shape, X)}, (made, Y), constants)

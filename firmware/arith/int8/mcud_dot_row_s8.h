@@ -48,11 +48,11 @@ static inline const int32_t *mcud_dot_one_s8(const int8_t *x, int32_t values, co
 }
 
 /* Requantises the sums of four channels to y[4]. */
-static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *multipliers,
-                                      const mcud_finish_s8 *finish, int8_t *y)
+static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *factors, const mcud_finish_s8 *finish,
+                                      int8_t *y)
 {
     for (int32_t i = 0; i < 4; i++) {
-        y[i] = mcud_requantize_s8(sums[i], multipliers[i], finish);
+        y[i] = MCUD_RESULT_S8(sums[i], factors + i, 4, finish);
     }
 }
 
@@ -63,7 +63,9 @@ MCUD_APART const int32_t *mcud_ones_s8(const mcud_finish_s8 *finish, const int32
     for (const int8_t *const last = y + channels; y < last; y++) {
         int32_t sum = *record++;
         record = mcud_dot_one_s8(x, values, record, &sum);
-        *y = mcud_requantize_s8(sum, *record++, finish);
+        const int32_t *const factor = record;
+        record += MCUD_FACTORS;
+        *y = MCUD_RESULT_S8(sum, factor, 1, finish);
     }
     return record;
 }
@@ -86,7 +88,7 @@ static inline const int32_t *mcud_pixel_s8(const mcud_finish_s8 *to, const int32
         int32_t sums[4] = {record[0], record[1], record[2], record[3]};
         record = mcud_dot_row_s8(x, values, record + 4, sums);
         mcud_finish_row_s8(sums, record, &finish, y);
-        record += 4;
+        record += 4 * MCUD_FACTORS;
     }
     return left > 0 ? mcud_ones_s8(to, record, left, x, values, y) : record;
 }

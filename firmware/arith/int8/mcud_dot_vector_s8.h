@@ -46,7 +46,7 @@ static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t
     record = mcud_vector_dot_1x2(x, to->depth, record, odd);
     for (int32_t i = 0; i < channels; i++) {
         const int32_t sum = (i % 2 == 0 ? even : odd)[i / 2];
-        y[i] = mcud_requantize_s8(record[i] + sum, record[i + 4], &to->finish);
+        y[i] = MCUD_RESULT_BY_VECTORS(record[i] + sum, record + 4 + i, 4, &to->finish);
     }
 }
 
@@ -54,7 +54,7 @@ static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t
 static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
                                       int8_t *y)
 {
-    const int32_t words = (int32_t)((uint32_t)(to->depth + 15) / 16 * 16 + 8); /* of a record */
+    const int32_t words = (int32_t)((uint32_t)(to->depth + 15) / 16 * 16 + 4 + 4 * MCUD_FACTORS); /* of a record */
     const int32_t *record = to->records;
     int32_t done = 0; /* channels */
 #if defined(MCUD_VECTOR_FOURS)

@@ -2,7 +2,7 @@
  *
  * Columns of 16 channels are interleaved to words of four rows, MCUD_FOUR_ROWS bytes a column. A word's window begins
  * in its first row, that of a second row of outputs in the next one. A record of a channel is MCUD_FOUR_RECORD words:
- * the bias, the multiplier, for each column of the window the bytes w0, w1, w2, 0 from top to bottom, a word of 0.
+ * the bias, the factors, for each column of the window the bytes w0, w1, w2, 0 from top to bottom, a word of 0.
  *
  *   mcud_interleave_rows  four rows to words
  *   mcud_four_rows_s8     outputs of one row or two, in several blocks
@@ -12,7 +12,7 @@
 
 #include "mcud_vector.h"
 
-enum { MCUD_FOUR_ROWS = 64, MCUD_FOUR_RECORD = 6 };
+enum { MCUD_FOUR_ROWS = 64, MCUD_FOUR_RECORD = 5 + MCUD_FACTORS };
 
 /* Rows of the input; `step` to its next column is 0 in the padding, whose values are all the same. */
 typedef struct {

@@ -41,7 +41,7 @@ typedef struct {
 #define MCUD_INLINE static inline
 #endif
 
-enum { MCUD_TILE_COLS = 4, MCUD_TILES = 2, MCUD_FOUR = 4 };
+enum { MCUD_TILE_COLS = 4, MCUD_TILES = 2, MCUD_FOUR = 4, MCUD_TILE_FACTORS = 1 + MCUD_FACTORS };
 
 /* Words for a lane along one axis; channels of a tile that are copied at a time, if it reaches beside the input. */
 enum { MCUD_WORK_WORDS = 72, MCUD_COPIED = 16 };
@@ -217,7 +217,7 @@ MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *fact
                                   const mcud_tile_results *to)
 {
     enum { NEXT = MCUD_FOUR * MCUD_TILES }; /* from a position to the next one */
-    const int32_t multiplier = factors[1];
+    const int32_t factor[2] = {factors[1], factors[MCUD_FACTORS]};
     const int32_t rows = to->rows;
     const int32_t cols = to->cols;
     const int32_t row_step = to->row_step;
@@ -238,10 +238,10 @@ MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *fact
         uint32_t t[4];
         mcud_results_6(sums, NEXT, r == 4 ? 3 : 1, t, 1);
         const int8_t q[4] = {
-            mcud_requantize_shifted((int32_t)(t[0] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
-            mcud_requantize_shifted((int32_t)(t[1] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
-            mcud_requantize_shifted((int32_t)(t[2] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
-            mcud_requantize_shifted((int32_t)(t[3] * MCUD_INVERSE(r)), multiplier, zero, MCUD_SHIFT(r)),
+            mcud_requantize_shifted((int32_t)(t[0] * MCUD_INVERSE(r)), factor, zero, MCUD_SHIFT(r)),
+            mcud_requantize_shifted((int32_t)(t[1] * MCUD_INVERSE(r)), factor, zero, MCUD_SHIFT(r)),
+            mcud_requantize_shifted((int32_t)(t[2] * MCUD_INVERSE(r)), factor, zero, MCUD_SHIFT(r)),
+            mcud_requantize_shifted((int32_t)(t[3] * MCUD_INVERSE(r)), factor, zero, MCUD_SHIFT(r)),
         };
         if (cols == 4) {
             y[0] = q[0];
@@ -287,7 +287,7 @@ MCUD_INLINE void mcud_finish_channels(int32_t r, int32_t *sums, const int32_t *f
 #else
     for (int32_t i = 0; i < channels; i++) {
         const mcud_tile_results one = {to->y + i, to->row_step, to->rows, to->cols};
-        mcud_finish_tile(r, (uint32_t *)sums + i * MCUD_TILES, factors + 2 * i, finish.zero_point, finish.pitch, &one);
+        mcud_finish_tile(r, (uint32_t *)sums + i * MCUD_TILES, factors + MCUD_TILE_FACTORS * i, finish.zero_point, finish.pitch, &one);
     }
 #endif
 }
@@ -318,7 +318,11 @@ MCUD_INLINE void mcud_winograd(int32_t r, const mcud_op *op, int32_t first_row, 
     const int32_t pitch = cols * channels;
     const int32_t positions = MCUD_POSITION_ROWS(r) * 6;
     const int32_t pairs = MCUD_SUMMED_ROWS(r) * depth / 2;
+#if MCUD_FACTORS == 2
+    const int32_t zero = params->quant.zero_point;
+#else /* 2^s times it, and half of 2^s */
     const int32_t zero = (int32_t)(((uint32_t)params->quant.zero_point << MCUD_SHIFT(r)) + (1u << (MCUD_SHIFT(r) - 1)));
+#endif
     const mcud_finish_s8 finish = {zero, 0, channels};
     int32_t *const tiles = mcud_row(op->scratch, first_row);
     int32_t *const sums = tiles + positions * pairs * MCUD_TILES;
@@ -341,7 +345,7 @@ MCUD_INLINE void mcud_winograd(int32_t r, const mcud_op *op, int32_t first_row, 
             }
             const int32_t *weights = params->packed_weights;
             const int32_t *factors = params->factors;
-            for (int32_t channel = 0; channel < channels; channel += MCUD_FOUR, factors += 2 * MCUD_FOUR) {
+            for (int32_t channel = 0; channel < channels; channel += MCUD_FOUR, factors += MCUD_TILE_FACTORS * MCUD_FOUR) {
                 mcud_multiply_tiles(weights, tiles, sums, pairs, positions);
                 weights += positions * pairs * MCUD_FOUR;
                 for (int32_t tile = 0; tile < count; tile++) {

@@ -2,7 +2,7 @@
  * bits.
  *
  * A column of four channels is MCUD_WINDOW_COLUMN words: for each channel the values of two rows in 16 bits, the upper
- * row in the lower half. Pairs of rows lie in a ring. A record of a channel is the bias, the multiplier, and for each
+ * row in the lower half. Pairs of rows lie in a ring. A record of a channel is the bias, the factors, and for each
  * pair of rows the weights of its columns, two to a word: both of the upper row, then both of the lower one. With a
  * stride of 2 even columns come before odd ones. An odd last column stands alone, and so does an odd last row.
  *

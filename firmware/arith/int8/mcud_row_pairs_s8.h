@@ -3,7 +3,7 @@
  * Columns of four channels are expanded to 16 bits, in MCUD_PAIR_COLUMN words: for each channel one word of two rows,
  * then one of the next two rows. `order` is 1 if the second word has the upper rows: so a pair that was the lower one
  * serves again as the upper one. A record of a channel is MCUD_PAIR_RECORD words: the bias, for each column of the
- * window the bytes w0, w1, w1, w2 of its weights from top to bottom, the multiplier.
+ * window the bytes w0, w1, w1, w2 of its weights from top to bottom, the factors.
  *
  *   mcud_expand_pair  two rows to one word of every column
  *   mcud_expand_row   one row to the lower halves of these words
@@ -18,7 +18,7 @@
 #include "mcud_pair_row.h"
 #include "mcud_simd.h"
 
-enum { MCUD_PAIR_COLUMN = 8, MCUD_PAIR_RECORD = 5 };
+enum { MCUD_PAIR_COLUMN = 8, MCUD_PAIR_RECORD = 4 + MCUD_FACTORS };
 
 /* The outputs of up to four channels. */
 typedef struct {

@@ -28,7 +28,26 @@
 
 #include <stdint.h>
 
-/* From sums to results: clamp(zero_point + sum * 2^left * multiplier / 2^32, -128, 127), rounded half up. */
+/* A kernel that rounds results twice, as TFLite does, defines MCUD_TWICE: its records have multipliers of all their
+ * channels, then powers of two of all. MCUD_RESULT_S8 makes a sum a result by its factor, and by that `step` words after
+ * it. Records for vectors, whose multiplications double, have half the multiplier, which has no sign. */
+#if defined(MCUD_TWICE)
+#define MCUD_FACTORS 2
+#define MCUD_IF_TWICE(text) text
+#define MCUD_RESULT_S8(sum, factor, step, finish)                                                            \
+    mcud_requantize_s8(mcud_scale_once(sum, (factor)[0]), (factor)[step], finish)
+#define MCUD_RESULT_BY_VECTORS(sum, factor, step, finish)                                                    \
+    mcud_requantize_s8(mcud_scale_once(sum, (int32_t)((uint32_t)(factor)[0] << 1)), (factor)[step], finish)
+#else
+#define MCUD_FACTORS 1
+#define MCUD_IF_TWICE(text)
+#define MCUD_RESULT_S8(sum, factor, step, finish) mcud_requantize_s8(sum, (factor)[0], finish)
+#define MCUD_RESULT_BY_VECTORS MCUD_RESULT_S8
+#endif
+
+/* From sums to results: clamp(zero_point + sum * 2^left * multiplier / 2^32, -128, 127), rounded half up. Rounded twice,
+ * clamp(zero_point + (sum * (2^32 + multiplier) / 2^32) * 2^left * power / 2^32, -128, 127), both rounded half up. A
+ * power that is odd rounds halves away from zero, since it adds the sign's share. */
 typedef struct {
     int32_t zero_point;
     int32_t left;  /* 0 but for scales of 0.5 and more; the doubled sum saturates */

@@ -33,7 +33,7 @@ NOT_INLINED void multiply_rest(const mcud_wide_s8 *by, const int16_t *x, int32_t
 {
     const int32_t together = pixels == 1 ? 4 : 2; /* channels */
     const int32_t rest = by->channels & (together - 1);
-    const int32_t record_words = 4 + 2 * by->pairs;
+    const int32_t record_words = mcud_wide_words(by);
     mcud_wide_s8 part = *by;
     part.channels -= rest;
     part.step = pixels == 1 ? 4 * record_words : by->step;

@@ -1,7 +1,7 @@
 /* Pixels times weights of 16 bits, requantised to int8: cores with the DSP extension need not widen weights then.
  *
  * A pixel is its values under a window in pairs, lower half first. A record is int32_t biases of two channels, their
- * weights [pairs][2], a pair to a word, and their multipliers; an odd last channel has a partner of zeros. */
+ * weights [pairs][2], a pair to a word, and their factors; an odd last channel has a partner of zeros. */
 #ifndef MCUD_WIDE_S8_H
 #define MCUD_WIDE_S8_H
 
@@ -15,6 +15,12 @@ typedef struct {
     int32_t step;  /* bytes from a pixel to the next one, unless they take turns */
     const int32_t *records; /* [pairs of channels] */
 } mcud_wide_s8;
+
+/* Words of a record. */
+static inline int32_t mcud_wide_words(const mcud_wide_s8 *by)
+{
+    return 2 + 2 * by->pairs + 2 * MCUD_FACTORS;
+}
 
 /* How many of `left` pixels to take next, at most `most`, 3 or 4: 4, 3 or 1; 6 are 3 and 3, 9 are 3 times 3. */
 static inline int32_t mcud_wide_next(int32_t left, int32_t most)

@@ -22,7 +22,7 @@
 
 typedef struct {
     const int32_t *packed_weights;
-    const int32_t *factors; /* [output channels, filled up to fours][2]: S * bias, multiplier */
+    const int32_t *factors; /* [output channels, filled up to fours]: S * bias, its factors */
     const int8_t *padding;  /* a pixel of zero points */
     mcud_conv_dims dims;    /* input_channels is a multiple of 4 */
     int32_t pad_top;

@@ -4,6 +4,7 @@
  *
  *   input    int16_t [36 positions][depth / 8][2 tiles][8]
  *   weights  int16_t [fours of channels][36 positions][depth / 8][4 channels][8]
+ *   factors  [fours of channels][4 channels][2], see mcud_winograd_s8.h; rounded twice, [fours of channels][3][4 channels]
  *   sums     int32_t [36 positions][2 tiles][4 channels]
  *
  *   mcud_transform_columns  six rows of some columns of a tile's input, along the columns
@@ -25,7 +26,7 @@ typedef struct {
     int8_t *y;
     int32_t pixel;
     int32_t row;
-    int32_t zero; /* 2^6 times the zero point */
+    int32_t zero; /* 2^6 times the zero point; rounded twice, the zero point */
 } mcud_four_results;
 
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) && MCUD_BLOCKS

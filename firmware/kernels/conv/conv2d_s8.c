@@ -40,7 +40,7 @@ static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from
 void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_params *params = op->params;
-    const int32_t group_words = (params->group_outputs + 1) / 2 * (4 + 2 * params->patch_groups);
+    const int32_t group_words = (params->group_outputs + 1) / 2 * (2 + 2 * MCUD_FACTORS + 2 * params->patch_groups);
     int8_t *const out = mcud_row(op->out, first_row);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     mcud_channels_s8 to = {

@@ -27,7 +27,7 @@ MCUD_APART void add_ones(const mcud_op *op, int32_t first_row, int32_t end_row, 
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
     const int32_t groups = (int32_t)((uint32_t)params->row_values + 3) / 4;
-    const int32_t record_words = 1 + (int32_t)op->rows * groups + 1;
+    const int32_t record_words = 1 + (int32_t)op->rows * groups + MCUD_FACTORS;
     const int32_t fours = params->output_channels & ~3;
     const int32_t *record = params->packed_weights + fours * record_words;
     int32_t *const sums = mcud_row(op->scratch, first_row);
@@ -43,7 +43,7 @@ MCUD_APART void add_ones(const mcud_op *op, int32_t first_row, int32_t end_row, 
         sums[k] = sum;
         if ((uint32_t)end_row == op->rows) {
             int8_t *const out = mcud_row(op->out, 0);
-            out[k] = mcud_requantize_s8(sum, *w, finish);
+            out[k] = MCUD_RESULT_S8(sum, w, 1, finish);
         }
     }
 }
@@ -53,7 +53,7 @@ void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
     const mcud_conv2d_s8_by_rows_params *params = op->params;
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t row_words = (int32_t)((uint32_t)params->row_values + 3) / 4 * 4;
-    const int32_t record_words = 4 + (int32_t)op->rows * row_words + 4;
+    const int32_t record_words = 4 + (int32_t)op->rows * row_words + 4 * MCUD_FACTORS;
     const int32_t fours = params->output_channels & ~3;
     int32_t *const sums = mcud_row(op->scratch, first_row);
     const int32_t *record = params->packed_weights;
@@ -86,7 +86,7 @@ void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
     record = params->packed_weights;
     for (int32_t k = 0; k < fours; k += 4) {
         record += record_words;
-        mcud_finish_row_s8(sums + k, record - 4, &finish, out + k);
+        mcud_finish_row_s8(sums + k, record - 4 * MCUD_FACTORS, &finish, out + k);
     }
     mcud_clip_s8(out, params->output_channels, params->act.min, params->act.max);
 }

@@ -8,7 +8,7 @@ void mcud_conv2d_s8_by_rows_mve(const mcud_op *op, int32_t first_row, int32_t en
     const mcud_conv2d_s8_by_rows_mve_params *params = op->params;
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t row_words = (params->row_values + 15) / 16 * 8;
-    const int32_t record_words = 4 + (int32_t)op->rows * row_words;
+    const int32_t record_words = 2 + 2 * MCUD_FACTORS + (int32_t)op->rows * row_words;
     int32_t *const sums = mcud_row(op->scratch, first_row);
     const int32_t *record = params->packed_weights;
     for (int32_t k = 0; first_row == 0 && k < params->padded_outputs; k += 2, record += record_words) {
@@ -26,10 +26,10 @@ void mcud_conv2d_s8_by_rows_mve(const mcud_op *op, int32_t first_row, int32_t en
         return;
     }
     int8_t *const out = mcud_row(op->out, 0);
-    const int32_t *multipliers = params->packed_weights + record_words - 2;
+    const int32_t *factors = params->packed_weights + record_words - 2 * MCUD_FACTORS;
     for (int32_t k = 0; k < params->output_channels; k++) {
-        out[k] = mcud_requantize_s8(sums[k], multipliers[k % 2], &finish);
-        multipliers += k % 2 * record_words;
+        out[k] = MCUD_RESULT_S8(sums[k], factors + k % 2, 2, &finish);
+        factors += k % 2 * record_words;
     }
     mcud_clip_s8(out, params->output_channels, params->act.min, params->act.max);
 }

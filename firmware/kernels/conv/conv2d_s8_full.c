@@ -16,7 +16,7 @@ static void multiply_rows(const mcud_conv2d_s8_full_params *params, const mcud_t
             at = mcud_dot_row_s8(mcud_row(in, r), params->row_values, at, sums);
         }
         mcud_finish_row_s8(sums, at, &finish, y);
-        at += 4;
+        at += 4 * MCUD_FACTORS;
         y += 4;
     }
     for (; left > 0; left--) {
@@ -24,7 +24,9 @@ static void multiply_rows(const mcud_conv2d_s8_full_params *params, const mcud_t
         for (int32_t r = 0; r < params->input_rows; r++) {
             at = mcud_dot_one_s8(mcud_row(in, r), params->row_values, at, &sum);
         }
-        *y++ = mcud_requantize_s8(sum, *at++, &finish);
+        const int32_t *const factor = at;
+        at += MCUD_FACTORS;
+        *y++ = MCUD_RESULT_S8(sum, factor, 1, &finish);
     }
 }
 

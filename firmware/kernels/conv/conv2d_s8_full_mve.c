@@ -17,11 +17,11 @@ void mcud_conv2d_s8_full_mve(const mcud_op *op, int32_t first_row, int32_t end_r
         for (int32_t row = 0; row < params->input_rows; row++) {
             record = mcud_vector_dot_1x2(mcud_row(op->in[0], row), depth, record, sums);
         }
-        out[k] = mcud_requantize_s8(sums[0], record[0], &finish);
+        out[k] = MCUD_RESULT_S8(sums[0], record, 2, &finish);
         if (k + 1 < params->output_channels) {
-            out[k + 1] = mcud_requantize_s8(sums[1], record[1], &finish);
+            out[k + 1] = MCUD_RESULT_S8(sums[1], record + 1, 2, &finish);
         }
-        record += 2;
+        record += 2 * MCUD_FACTORS;
     }
     mcud_clip_s8(out, params->output_channels, params->act.min, params->act.max);
 }

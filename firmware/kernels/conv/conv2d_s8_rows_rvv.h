@@ -11,7 +11,7 @@ static inline void add_rows(const mcud_op *op, const mcud_vector_channels *to, i
                             int32_t row_values)
 {
     int32_t *const sums = mcud_row(op->scratch, first_row);
-    const int8_t *const weights = (const int8_t *)(to->records + 2 * to->channels);
+    const int8_t *const weights = (const int8_t *)(to->records + (1 + MCUD_FACTORS) * to->channels);
     if (first_row == 0) {
         mcud_vector_copy(sums, to->records, to->channels * (int32_t)sizeof *sums);
     }

@@ -77,10 +77,10 @@ static void multiply(const mcud_winograd_s8_params *params, const int16_t *tiles
     const int32_t depth = params->dims.input_channels;
     const int32_t channels = params->dims.output_channels;
     const mcud_four_results to = {NULL, channels, params->dims.output_cols * channels,
-                                  params->quant.zero_point * 64};
+                                  params->quant.zero_point * (MCUD_FACTORS == 2 ? 1 : 64)};
     const int32_t *weights = params->packed_weights;
     const int32_t *factors = params->factors;
-    for (int32_t channel = 0; channel < channels; channel += MCUD_FOUR, factors += 2 * MCUD_FOUR) {
+    for (int32_t channel = 0; channel < channels; channel += MCUD_FOUR, factors += (1 + MCUD_FACTORS) * MCUD_FOUR) {
         mcud_multiply_eights(weights, tiles, sums, depth / MCUD_EIGHT);
         weights += MCUD_POSITIONS * depth * MCUD_FOUR / 2;
         for (int32_t tile = 0; tile < count; tile++, of++) {

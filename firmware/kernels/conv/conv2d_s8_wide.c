@@ -43,7 +43,8 @@ static void convolve(const mcud_op *op, const mcud_wide_s8 *by, window *from, in
 void mcud_conv2d_s8_wide(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_wide_params *params = op->params;
-    const int32_t group_words = (params->group_outputs + 1) / 2 * (4 + 4 * params->patch_groups);
+    const int32_t group_words =
+        (params->group_outputs + 1) / 2 * (2 + 2 * MCUD_FACTORS + 4 * params->patch_groups);
     int8_t *const out = mcud_row(op->out, first_row);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     mcud_wide_s8 by = {

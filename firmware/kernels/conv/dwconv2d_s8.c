@@ -19,7 +19,7 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
         if (t < count) {
             sum += taps[t][at + i] * w[4 * t + i];
         }
-        out[i] = mcud_requantize_s8(sum, record[4 + count + i], finish);
+        out[i] = MCUD_RESULT_S8(sum, &record[4 + count + i], 4, finish);
     }
 }
 

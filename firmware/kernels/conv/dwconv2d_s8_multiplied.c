@@ -54,7 +54,7 @@ static inline void one_channel(const mcud_dwconv2d_s8_multiplied_params *params,
         sum += params->input_zero_point * weights[at->w];
     }
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
-    out[channel] = mcud_requantize_s8(sum, params->multipliers[channel], &finish);
+    out[channel] = MCUD_RESULT_S8(sum, params->multipliers + channel, params->dims.output_channels, &finish);
 }
 
 static void one_pixel(const mcud_dwconv2d_s8_multiplied_params *params, const tap_list *list,

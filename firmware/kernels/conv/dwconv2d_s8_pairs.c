@@ -85,7 +85,7 @@ static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_
         of.rows[i] = is_inside ? (const int8_t *)mcud_row(op->in[0], top + i) + first * dims->channels : NULL;
     }
     const int32_t apart = steps->stride_rows % 2 != 0 ? 2 : 1;
-    const int32_t words = 2 + pairs * ((params->kernel_cols + 1) / 2);
+    const int32_t words = 1 + MCUD_FACTORS + pairs * ((params->kernel_cols + 1) / 2);
     const int32_t *record = params->packed_weights;
     for (int32_t at = 0; at < dims->channels; at += 4, record += 4 * words) {
         of.channel = at;

@@ -19,14 +19,15 @@ MCUD_APART void add_one(const mcud_op *op, const group_channels *group, const in
     const mcud_conv2d_s8_1x1_sums_params *params = op->params;
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};
     const int32_t *const w = record + 1 + group->begin / 4;
-    const int32_t multiplier = record[1 + params->input_channels / 4];
+    const int32_t *const factors = record + 1 + params->input_channels / 4;
+    const int32_t factor[2] = {factors[0], factors[MCUD_FACTORS - 1]};
     const int8_t *x = mcud_row(op->in[0], 0);
     for (uint32_t pixel = 0; pixel < op->rows; pixel++) {
         int32_t sum = group->begin == 0 ? record[0] : *sums;
         mcud_dot_one_s8(x, group->count, w, &sum);
         *sums = sum;
         if (group->is_last) {
-            out[pixel * (uint32_t)params->output_channels] = mcud_requantize_s8(sum, multiplier, &finish);
+            out[pixel * (uint32_t)params->output_channels] = MCUD_RESULT_S8(sum, factor, 1, &finish);
         }
         x += group->count;
         sums += params->output_channels;
@@ -49,7 +50,7 @@ void mcud_conv2d_s8_1x1_sums(const mcud_op *op, int32_t first_row, int32_t end_r
     int32_t k = 0;
     for (; k < channels - 3; k += 4) {
         const int32_t *const w = record + 4 + begin;
-        const int32_t *const multipliers = record + 4 + params->input_channels;
+        const int32_t *const factors = record + 4 + params->input_channels;
         const int8_t *x = pixels;
         int32_t at = k;
         for (uint32_t pixel = 0; pixel < op->rows; pixel++) {
@@ -60,16 +61,16 @@ void mcud_conv2d_s8_1x1_sums(const mcud_op *op, int32_t first_row, int32_t end_r
             }
             mcud_sum_1x4(x, ends, w, own);
             if (is_last) {
-                mcud_finish_row_s8(own, multipliers, &finish, out + at);
+                mcud_finish_row_s8(own, factors, &finish, out + at);
             }
             x += group.count;
             at += channels;
         }
-        record = multipliers + 4;
+        record = factors + 4 * MCUD_FACTORS;
     }
     for (; k < channels; k++) {
         add_one(op, &group, record, sums + k, out + k);
-        record += 1 + params->input_channels / 4 + 1;
+        record += 1 + params->input_channels / 4 + MCUD_FACTORS;
     }
     if (is_last) {
         mcud_clip_s8(out, (int32_t)op->rows * channels, params->act.min, params->act.max);

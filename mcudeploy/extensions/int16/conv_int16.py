@@ -25,7 +25,6 @@ from mcudeploy.ir.opdef import (
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import FOUR
-from mcudeploy.ops.conv.conv_twice import depthwise_counts
 from mcudeploy.ops.conv.packing import GROUP, pack_blocks, pack_taps, padded
 from mcudeploy.ops.conv.windows import group_fields, window_fields, with_one_depth
 from mcudeploy.ops.requantize import tflite_multipliers
@@ -235,7 +234,7 @@ def _depthwise(
         "padding": np.zeros(channels, np.int16),
     }
     scratch = (kernel_rows + 1) * OFFSET_BYTES + kernel_rows * kernel_cols * _POINTER_BYTES
-    return KernelCall("dwconv2d_s16", arrays | fields | numbers, scratch, counts=depthwise_counts(fields))
+    return KernelCall("dwconv2d_s16", arrays | fields | numbers, scratch, counts=_depthwise_counts(fields))
 
 
 def _counts(fields: Mapping[str, Any]) -> CountsOf:
@@ -285,6 +284,29 @@ def _pixel_counts(fields: Mapping[str, Any]) -> CountsOf:
             "twos": blocks[1] * pairs,
             "groups_of_threes": blocks[0] * pairs * groups,
             "groups_of_twos": blocks[1] * pairs * groups,
+        }
+
+    return counts
+
+
+def _depthwise_counts(fields: Mapping[str, Any]) -> CountsOf:
+    """Count the loops of a depthwise kernel that lists taps and sums four channels at a time."""
+    taps = fields["window.kernel_rows"] * fields["window.kernel_cols"]
+    fours, rest = divmod(fields["dims.channels"], FOUR)
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * fields["dims.output_cols"]
+        return {
+            "calls": 1,
+            "rows": len(rows),
+            "row_taps": len(rows) * fields["window.kernel_rows"],
+            "pixels": pixels,
+            "listed": pixels * taps,
+            "fours": pixels * fours,
+            "pairs": pixels * fours * (taps // 2),
+            "odd": pixels * fours * (taps % 2),
+            "few": pixels * rest * taps,
+            "results": pixels * fields["dims.channels"],
         }
 
     return counts

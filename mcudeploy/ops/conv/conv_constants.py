@@ -40,9 +40,10 @@ class Results:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvConstants:
-    """The unpacked constants of a convolution. Rounded twice, results also have exponents.
+    """The unpacked constants of a convolution.
 
-    Convolutions of floats have no multipliers; int8 weights of these have a scale for each channel.
+    Rounded twice, results have exponents too, or two multipliers [K][2]; see conv_twice. Convolutions of
+    floats have no multipliers; int8 weights of these have a scale for each channel.
     """
 
     weights: NDArray[Any]
@@ -65,6 +66,15 @@ class ConvConstants:
             "exponents": self.exponents,
         }
         return {name: array for name, array in arrays.items() if array is not None}
+
+    @property
+    def of_vectors(self) -> NDArray[np.int32]:
+        """The multipliers of vectors of Arm's MVE: the first of two has half the value, without a sign."""
+        assert self.multipliers is not None
+        if self.multipliers.ndim == 1:
+            return self.multipliers
+        first, second = self.multipliers.T
+        return np.stack([(first.view(np.uint32) >> 1).astype(np.int32), second], axis=1)
 
     def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
         """int8, in records of `block` output channels; see pack_blocks."""
@@ -110,8 +120,7 @@ class ConvConstants:
 
     def packed_four_rows(self) -> dict[str, ParamValue]:
         """int8, depthwise by windows of 3x3, in a record for each channel; see pack_four_rows."""
-        assert self.multipliers is not None
-        return {"packed_weights": pack_four_rows(self.bias, self.weights.reshape(-1, 3, 3), self.multipliers)}
+        return {"packed_weights": pack_four_rows(self.bias, self.weights.reshape(-1, 3, 3), self.of_vectors)}
 
     def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
         assert self.multipliers is not None

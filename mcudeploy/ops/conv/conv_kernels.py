@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from mcudeploy.ir import graph
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.opdef import KernelCall, ParamValue
@@ -19,7 +21,7 @@ from mcudeploy.ops.conv.conv_constants import (
     numbers_of,
     without,
 )
-from mcudeploy.ops.conv.conv_twice import twice_kernel
+from mcudeploy.ops.conv.conv_twice import settled, twin
 from mcudeploy.ops.conv.dwconv_kernels import depthwise_kernel
 from mcudeploy.ops.conv.packing import GROUP, by_tap, padded
 from mcudeploy.ops.conv.windows import Windowing, group_fields, window_fields
@@ -50,8 +52,20 @@ def conv_kernel(
     constants, numbers = numbers_of(results, operator, source, output)
     if is_asymmetric(operator):
         return asymmetric_kernel(conv, constants, numbers, source, output)
-    if results.rounding == "tflite":
-        return twice_kernel(conv, constants, numbers, source, output)
+    if results.rounding == "once":
+        return _int8_kernel(conv, constants, numbers, source, output)
+    factors = settled(constants, numbers, output)
+    if factors is None:
+        wide = replace(constants, weights=constants.weights.astype(np.int16))
+        return asymmetric_kernel(conv, wide, numbers, source, output)
+    return twin(_int8_kernel(conv, *factors, source, output), output)
+
+
+def _int8_kernel(
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """The kernels by weights of int8."""
+    channels = source.shape[2]
     if conv.is_depthwise(channels):
         return depthwise_kernel(conv, constants, numbers, source, output)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and conv.is_plain:

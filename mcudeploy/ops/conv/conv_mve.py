@@ -66,11 +66,9 @@ def depthwise(
     lowest = weights == np.iinfo(np.int8).min
     if np.any(lowest[:, :-1] & lowest[:, 1:]):
         return ()
-    assert constants.multipliers is not None
     pixels = max(1, VECTOR // len(weights)) if fields["window.stride_cols"] == 1 else 1
-    records = pack_vector_taps(
-        np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
-    )
+    parts = constants.bias, weights, constants.of_vectors
+    records = pack_vector_taps(*(np.concatenate([part] * pixels) for part in parts))
     arrays: Params = {"packed_weights": records, "padding": padding}
     params = arrays | fields | columns_inside(fields) | {"pixels": pixels} | numbers
     counts = conv_counts_mve.depthwise(params)
@@ -78,8 +76,7 @@ def depthwise(
 
 
 def _fours(constants: ConvConstants, groups: int = 1) -> NDArray[np.int32]:
-    assert constants.multipliers is not None
-    return pack_vector_fours(constants.bias, constants.weights, constants.multipliers, groups)
+    return pack_vector_fours(constants.bias, constants.weights, constants.of_vectors, groups)
 
 
 def _records(constants: ConvConstants, runs: int) -> dict[str, NDArray[np.int32]]:

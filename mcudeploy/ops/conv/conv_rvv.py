@@ -60,6 +60,6 @@ def depthwise(
 def _records(constants: ConvConstants, groups: int = 1, pixels: int = 1) -> NDArray[np.int32]:
     """The records, with all channels as often as there are `pixels`."""
     assert constants.multipliers is not None
-    bias, multipliers = (np.tile(it, pixels) for it in (constants.bias, constants.multipliers))
+    bias, multipliers = (np.concatenate([it] * pixels) for it in (constants.bias, constants.multipliers))
     weights = np.tile(constants.weights.reshape(len(constants.weights), -1), (pixels, 1))
     return pack_lanes(bias, weights, multipliers, groups)

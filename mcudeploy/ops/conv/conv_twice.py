@@ -1,98 +1,120 @@
-"""The C kernels of int8 convolutions whose results are rounded twice, as by TFLite's reference kernels."""
+"""int8 convolutions whose results are rounded twice, as by TFLite's reference kernels.
+
+Both roundings are multiplications, each of which one instruction does. The first one, by multiplier / 2^31,
+adds sum * (2 * multiplier - 2^32) / 2^32 to the sum. The second one multiplies by 2^(32 - shift): that rounds
+halves up. One more rounds them away from zero, as long as values are less than 2^(32 - shift), since it adds
+the value itself to the fraction. See mcud_simd.h.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, CountsOf, KernelCall, ParamValue
+from mcudeploy.ir.opdef import TWICE, Counts, CountsOf, KernelCall, ParamValue
 from mcudeploy.ops import requantize
-from mcudeploy.ops.common import OFFSET_BYTES
-from mcudeploy.ops.conv.conv_constants import FOUR, ConvConstants
-from mcudeploy.ops.conv.packing import GROUP
-from mcudeploy.ops.conv.windows import Windowing, group_fields, window_fields, with_one_depth
+from mcudeploy.ops.conv.conv_constants import ConvConstants
 
-_POINTER_BYTES = 8
-
-
-def twice_kernel(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
-) -> KernelCall:
-    """conv2d_s8_twice or dwconv2d_s8_twice."""
-    channels, zero_point = source.shape[2], requantize.quantization_of(source).zero_point
-    fields = window_fields(conv, source, output)
-    kernel_rows, kernel_cols = conv.kernel_shape
-    if conv.is_depthwise(channels) and conv.out_channels == channels:
-        fields = with_one_depth(fields)
-        arrays = constants.packed_taps() | {
-            "exponents": constants.exponents,
-            "padding": np.full(channels, zero_point, np.int8),
-        }
-        scratch = (kernel_rows + 1) * OFFSET_BYTES + kernel_rows * kernel_cols * _POINTER_BYTES
-        params = arrays | fields | numbers
-        return KernelCall("dwconv2d_s8_twice", params, scratch, counts=depthwise_counts(fields))
-    group_inputs = channels // conv.groups
-    one_run = conv.in_one_run and conv.pads[1] == conv.pads[3] == 0
-    row_runs, run_values = (1, kernel_cols * group_inputs) if one_run else (kernel_cols, group_inputs)
-    arrays = constants.packed_fours(runs=kernel_rows * row_runs, groups=conv.groups) | {
-        "exponents": constants.exponents,
-        "padding": np.full(run_values, zero_point, np.int8) if any(conv.pads) else None,
-    }
-    fields |= group_fields(conv, source) | {"row_runs": row_runs, "run_values": run_values}
-    counts = _counts(conv, fields)
-    return KernelCall("conv2d_s8_twice", arrays | fields | numbers, kernel_rows * OFFSET_BYTES, counts=counts)
+TWINS = frozenset({
+    "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_1x1_dual", "conv2d_s8_1x1_wide",
+    "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_full", "conv2d_s8_w1x4", "conv2d_s8_w2x4",
+    "conv2d_s8_w4x4", "conv2d_s8_wide", "dwconv2d_s8", "dwconv2d_s8_multiplied", "dwconv2d_s8_pairs",
+    "dwconv2d_s8_rows",
+    "conv2d_s8_1x1_mve", "conv2d_s8_full_mve", "conv2d_s8_mve", "conv2d_s8_w4x4_mve", "dwconv2d_s8_mve",
+    "dwconv2d_s8_rows_mve",
+})  # fmt: skip
+"""The kernels that have a twin, printed from their source."""
+_CONSTANT_SHIFT = 8
+_LEAST_SHIFT = 2
+_SATURATED_SHIFT = 12
+"""Up to this shift, a value of 2^(32 - shift) saturates."""
+_WORD_BITS = 32
 
 
-def _counts(conv: Windowing, fields: Mapping[str, Any]) -> CountsOf:
-    """A window in one piece is one run for each four channels."""
-    runs, values = conv.kernel_shape[0] * fields["row_runs"], fields["run_values"]
-    whole = fields["row_runs"] == 1 and conv.kernel_shape[1] == fields["dims.input_cols"] and conv.groups == 1
-    if whole and values % GROUP == 0 and conv.dilation[0] == 1 and not any(conv.pads):
-        runs, values = 1, runs * values
-    fours, ones = (conv.groups * count for count in divmod(fields["group_outputs"], FOUR))
+def settled(
+    constants: ConvConstants, numbers: dict[str, ParamValue], output: Tensor
+) -> tuple[ConvConstants, dict[str, ParamValue]] | None:
+    """Constants with two factors of each channel, and the numbers that belong to them.
+
+    None if two multiplications would not round all results as TFLite does. Channels with a constant result
+    become a bias alone.
+    """
+    assert constants.multipliers is not None and constants.exponents is not None
+    zero_point = requantize.quantization_of(output).zero_point
+    constants = _without_constant(constants, numbers, zero_point)
+    assert constants.multipliers is not None and constants.exponents is not None
+    multipliers, shifts = constants.multipliers.astype(np.int64), -constants.exponents.astype(np.int64)
+    left = max(0, _LEAST_SHIFT - int(shifts.min()))
+    if shifts.min() < 0:
+        return None
+    shifts += left
+    lowest, highest = _sums(constants)
+    values = (np.maximum(-lowest, highest) * multipliers >> 31) + 1 << left
+    is_exact = (values < 1 << _WORD_BITS - shifts) | (shifts <= _SATURATED_SHIFT)
+    low = numbers["act.min"]
+    assert isinstance(low, int)
+    halves_up = low >= zero_point  # what is below zero is clipped
+    if values.max() >= 1 << 31 or not (halves_up or is_exact.all()):
+        return None
+    powers = (1 << _WORD_BITS - shifts) + (0 if halves_up else 1)
+    factors = np.stack([2 * multipliers - (1 << _WORD_BITS), powers], axis=1).astype(np.int32)
+    settled_constants = replace(constants, multipliers=factors, exponents=None)
+    return settled_constants, {"quant.left_shift": left, **numbers}
+
+
+def _sums(constants: ConvConstants) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The lowest and the highest sum of each channel."""
+    weights = constants.weights.reshape(len(constants.weights), -1).astype(np.int64)
+    above, below = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    bias = constants.bias.astype(np.int64)
+    return bias - 128 * above + 127 * below, bias + 127 * above - 128 * below
+
+
+def _without_constant(
+    constants: ConvConstants, numbers: dict[str, ParamValue], zero_point: int
+) -> ConvConstants:
+    """The constants with channels whose result is always the same as a bias without weights."""
+    assert constants.multipliers is not None and constants.exponents is not None
+    least, most = numbers["act.min"], numbers["act.max"]
+    ends = np.array([
+        [requantize.rounded_twice(sums, int(multiplier), int(exponent)) for sums in both]
+        for both, multiplier, exponent in zip(
+            np.stack(_sums(constants), axis=1), constants.multipliers, constants.exponents, strict=True
+        )
+    ])
+    assert isinstance(least, int) and isinstance(most, int)
+    lowest, highest = np.clip(ends + zero_point, least, most).T
+    constant = lowest == highest
+    along = constant.reshape(-1, *[1] * (constants.weights.ndim - 1))
+    bias = (lowest - zero_point) << (_CONSTANT_SHIFT + 1)
+    return replace(
+        constants,
+        weights=np.where(along, 0, constants.weights).astype(constants.weights.dtype),
+        bias=np.where(constant, bias, constants.bias).astype(np.int32),
+        multipliers=np.where(constant, 1 << 30, constants.multipliers).astype(np.int32),
+        exponents=np.where(constant, -_CONSTANT_SHIFT, constants.exponents).astype(np.int8),
+    )
+
+
+def twin(call: KernelCall, output: Tensor) -> KernelCall:
+    """The call of the twin of a kernel, and of those of the others that have one."""
+    twins = [
+        replace(it, kernel=it.kernel + TWICE, counts=_counts(it.counts, output), others=())
+        for it in (call, *call.others)
+        if it.kernel in TWINS
+    ]
+    return replace(twins[0], others=tuple(twins[1:]))
+
+
+def _counts(once: CountsOf | None, output: Tensor) -> CountsOf:
+    assert once is not None
+    _, cols, channels = output.shape
 
     def counts(rows: Interval) -> Counts:
-        pixels = len(rows) * fields["dims.output_cols"]
-        return {
-            "calls": 1,
-            "rows": len(rows),
-            "row_taps": len(rows) * conv.kernel_shape[0],
-            "pixels": pixels,
-            "fours": pixels * fours,
-            "runs": pixels * fours * runs,
-            "groups": pixels * fours * runs * (values // GROUP),
-            "tails": pixels * (fours + ones) * runs * (values % GROUP > 0),
-            "ones": pixels * ones,
-            "one_runs": pixels * ones * runs,
-            "one_groups": pixels * ones * runs * (values // GROUP),
-            "results": pixels * conv.out_channels,
-        }
-
-    return counts
-
-
-def depthwise_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Count the loops of a depthwise kernel that lists taps and sums four channels at a time."""
-    taps = fields["window.kernel_rows"] * fields["window.kernel_cols"]
-    fours, rest = divmod(fields["dims.channels"], FOUR)
-
-    def counts(rows: Interval) -> Counts:
-        pixels = len(rows) * fields["dims.output_cols"]
-        return {
-            "calls": 1,
-            "rows": len(rows),
-            "row_taps": len(rows) * fields["window.kernel_rows"],
-            "pixels": pixels,
-            "listed": pixels * taps,
-            "fours": pixels * fours,
-            "pairs": pixels * fours * (taps // 2),
-            "odd": pixels * fours * (taps % 2),
-            "few": pixels * rest * taps,
-            "results": pixels * fields["dims.channels"],
-        }
+        return once(rows) | {"twice": len(rows) * cols * channels}
 
     return counts

@@ -48,8 +48,10 @@ def depthwise_kernel(
     fields = window_fields(conv, source, output)
     if conv.out_channels > channels:
         fields |= {"multiplier": conv.out_channels // channels, "input_zero_point": zero_point}
-        arrays = constants.arrays() | {"weights": by_tap(constants.weights)}
-        params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
+        assert constants.multipliers is not None
+        own: dict[str, ParamValue] = {"weights": by_tap(constants.weights), "bias": constants.bias}
+        own |= {"multipliers": np.ascontiguousarray(constants.multipliers.T).ravel()}
+        params, counts = own | fields | numbers, conv_counts.multiplied(fields)
         return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
     fields = with_one_depth(fields)
     padding = np.full(channels, zero_point, np.int8)

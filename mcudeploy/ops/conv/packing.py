@@ -39,7 +39,7 @@ def pack_records(
     groups: int,
     block: int,
 ) -> NDArray[np.int32]:
-    """One record for every `block` channels of each group: biases, packed weights, multipliers.
+    """One record for every `block` channels of each group: biases, packed weights, multipliers [K] or [K][2].
 
     `weights` have the blocks along their first axis, in this order. Missing channels are 0.
     """
@@ -48,7 +48,12 @@ def pack_records(
 
 
 def _by_block(values: NDArray[np.int32], groups: int, block: int) -> NDArray[np.int32]:
-    """int32 [groups * n] -> [groups * blocks][block], filled up with zeros after each group's n values."""
+    """int32 [groups * n] -> [groups * blocks][block], filled up with zeros after each group's n values.
+
+    [groups * n][2], factors of results that are rounded twice -> [groups * blocks][2 * block].
+    """
+    if values.ndim > 1:
+        return np.concatenate([_by_block(each, groups, block) for each in values.T], axis=1)
     by_group = values.reshape(groups, -1)
     missing = padded(by_group.shape[1], block) - by_group.shape[1]
     return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, block)
@@ -123,7 +128,9 @@ def pack_lanes(
     """Pack weights [K, ...] in one record for each of `groups` groups of channels; see mcud_lanes_s8.h."""
     by_depth = weights.reshape(groups, len(weights) // groups, -1).transpose(0, 2, 1).reshape(groups, -1)
     full = np.pad(by_depth, ((0, 0), (0, -by_depth.shape[1] % GROUP)))
-    parts = [bias.reshape(groups, -1), multipliers.reshape(groups, -1), _words(full).reshape(groups, -1)]
+    channels = len(weights) // groups
+    parts = [_by_block(it, groups, channels) for it in (bias, multipliers)]
+    parts.append(_words(full).reshape(groups, -1))
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
 
 
@@ -188,7 +195,7 @@ def pack_pair_windows(
     full = np.pad(by_phase, ((0, 0), (0, rows % 2), (0, cols % 2)))
     pairs = full.reshape(channels, full.shape[1] // 2, 2, full.shape[2] // 2, 2).transpose(0, 1, 3, 2, 4)
     words = _words(pairs.reshape(channels, -1)).reshape(channels, -1)
-    return np.concatenate([bias[:, None], multipliers[:, None], words], axis=1).ravel()
+    return np.concatenate([bias[:, None], _by_block(multipliers, 1, 1), words], axis=1).ravel()
 
 
 def pack_dual(
@@ -207,7 +214,7 @@ def pack_dual(
     biases = np.pad(bias.astype(np.int64), (0, missing)).reshape(-1, EIGHT // 2, 2)
     even = biases[:, :, 0]
     both = (even + 256 * biases[:, :, 1]).astype(np.int32)  # modulo 2^32
-    parts = [both, even.astype(np.int32), words, np.pad(multipliers, (0, missing)).reshape(-1, EIGHT)]
+    parts = [both, even.astype(np.int32), words, _by_block(multipliers, 1, EIGHT)]
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel(), np.int32)
 
 
@@ -216,7 +223,7 @@ def pack_four_rows(
 ) -> NDArray[np.int32]:
     """Depthwise constants, weights [C, 3, 3], in a record for each channel; see mcud_four_rows_s8.h."""
     words = _words(np.pad(weights, ((0, 0), (0, 1), (0, 1))).transpose(0, 2, 1)).reshape(-1, 4)
-    return np.concatenate([bias[:, None], multipliers[:, None], words], axis=1).ravel()
+    return np.concatenate([bias[:, None], _by_block(multipliers, 1, 1), words], axis=1).ravel()
 
 
 def pack_vector_taps(
@@ -231,7 +238,12 @@ def pack_vector_taps(
 
 
 def _by_lane(values: NDArray[np.int32], more: int) -> NDArray[np.int32]:
-    """Values of channels [C] -> [sixteens][16], in the order in which vectors widen their lanes."""
+    """Values of channels [C] -> [sixteens][16], in the order in which vectors widen their lanes.
+
+    [C][2] -> [sixteens][32], as _by_block.
+    """
+    if values.ndim > 1:
+        return np.concatenate([_by_lane(each, more) for each in values.T], axis=1)
     lanes = [first + step for first in (0, 2, 1, 3) for step in range(0, VECTOR, 4)]
     return np.pad(values, (0, more)).reshape(-1, VECTOR)[:, lanes]
 

@@ -105,9 +105,10 @@ def winograd(
         flash = tiles.positions * tiles.summed_rows * depth * padded(conv.out_channels, _FOUR) * 2
         if largest >= 1 << (31 - tiles.shift) or flash > _MOST_BYTES:
             continue
-        factors = np.zeros((padded(conv.out_channels, _FOUR), 2), np.int32)
+        own = constants.multipliers.reshape(conv.out_channels, -1)
+        factors = np.zeros((padded(conv.out_channels, _FOUR), 1 + own.shape[1]), np.int32)
         factors[: conv.out_channels, 0] = (bias * tiles.scale).astype(np.int32)  # modulo 2^32
-        factors[: conv.out_channels, 1] = constants.multipliers
+        factors[: conv.out_channels, 1:] = own
         arrays: dict[str, ParamValue] = {
             "packed_weights": tiles.weights(constants.weights),
             "factors": factors.ravel(),
@@ -120,7 +121,7 @@ def winograd(
         if tiles.rows == _COLS and depth % _EIGHT == 0:
             vectors: dict[str, ParamValue] = {
                 "packed_weights": tiles.vectors(constants.weights),
-                "factors": factors.ravel(),
+                "factors": _vector_factors(factors, constants.of_vectors),
                 "padding": np.tile(padding, _INPUT_COLS),
             }
             calls.append(
@@ -141,6 +142,15 @@ def winograd(
             )
         )
     return tuple(calls)
+
+
+def _vector_factors(factors: NDArray[np.int32], multipliers: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The factors of channels for vectors: rounded twice, those of four channels lie by kind."""
+    if multipliers.ndim == 1:
+        return factors.ravel()
+    factors = factors.copy()
+    factors[: len(multipliers), 1:] = multipliers
+    return np.ascontiguousarray(factors.reshape(-1, _FOUR, factors.shape[1]).transpose(0, 2, 1)).ravel()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,11 +93,11 @@ def _isas(stages: Sequence[KernelCall]) -> list[Isa]:
 
 def _row_calls(call: KernelCall, isa: Isa, lean: bool) -> KernelCall:
     """The variant for few rows: the fastest, or, if `lean`, that with the least scratch."""
-    variants = [it for it in call.variants(isa) if it.kernel != _FOUR_ROWS]
+    variants = [it for it in call.variants(isa) if it.once != _FOUR_ROWS]
     if lean:
         return min(variants, key=lambda it: it.scratch_bytes)
     own = (it for it in variants if it.isa is isa is not Isa.ANY)
-    return next(own, None) or next((it for it in variants if it.kernel in _ROW_BY_ROW), variants[0])
+    return next(own, None) or next((it for it in variants if it.once in _ROW_BY_ROW), variants[0])
 
 
 def _whole_rows(stages: Sequence[_Stage]) -> Iterator[KernelCall]:

@@ -38,9 +38,9 @@ def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
     if rows are not cut.
     """
     if output.shape[1] == 1:
-        if call.kernel in _BY_EIGHTS:
+        if call.once in _BY_EIGHTS:
             return EIGHT
-        return FOUR if call.kernel in _BY_CHANNELS else 0
+        return FOUR if call.once in _BY_CHANNELS else 0
     if call.kernel not in BY_WINDOWS | BY_PIXELS:
         return 0
     return next(count for count in range(1, part_bytes + 1) if count * output.cell_bytes % part_bytes == 0)
@@ -53,7 +53,7 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
     if output.shape[1] == 1:
         return replace(call, params=_channels(call, cells)), 0
     params = dict(call.params) | {"dims.output_cols": len(cells)}
-    if call.kernel in BY_PIXELS:
+    if call.once in BY_PIXELS:
         return replace(call, params=params), cells.lo * _whole(call, "pixel_step")
     first = cells.lo * _whole(call, "window.stride_cols")
     params["window.pad_left"] = _whole(call, "window.pad_left") - first
@@ -62,9 +62,9 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 
 def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
     """The parameters for output channels from a multiple of four, or of a record's, onwards."""
-    block = PAIR if call.kernel in _BY_PAIRS else EIGHT if call.kernel in _BY_EIGHTS else FOUR
-    count = "dims.output_channels" if call.kernel in BY_PIXELS else "output_channels"
-    stored = _whole(call, count) if call.kernel in _UNPADDED else padded(_whole(call, count), block)
+    block = PAIR if call.once in _BY_PAIRS else EIGHT if call.once in _BY_EIGHTS else FOUR
+    count = "dims.output_channels" if call.once in BY_PIXELS else "output_channels"
+    stored = _whole(call, count) if call.once in _UNPADDED else padded(_whole(call, count), block)
     params = dict(call.params) | {count: len(channels)}
     for name in _BLOCKED:
         array = call.params.get(name)

@@ -26,7 +26,7 @@ static inline const int32_t *mcud_multiply_dual(const int8_t *x, const int32_t *
     const int32_t groups = (int32_t)(by->x_end - x) / 4;
     for (; y < by->y_end; y += MCUD_DUAL_CHANNELS) {
         const int32_t *const weights = record + 8;
-        const int32_t *const multipliers = weights + 8 * groups;
+        const int32_t *const factors = weights + 8 * groups;
         for (int32_t pair = 0; pair < 4; pair++) {
             uint32_t both = (uint32_t)record[pair];
             uint32_t even = (uint32_t)record[4 + pair];
@@ -39,10 +39,10 @@ static inline const int32_t *mcud_multiply_dual(const int8_t *x, const int32_t *
                 even += (uint32_t)(values[0] * mcud_dual_byte(lower)) + (uint32_t)(values[2] * mcud_dual_byte(upper));
             }
             const int32_t odd = (int32_t)(both - even) / 256; /* a multiple of it */
-            y[2 * pair] = mcud_requantize_s8((int32_t)even, multipliers[2 * pair], &finish);
-            y[2 * pair + 1] = mcud_requantize_s8(odd, multipliers[2 * pair + 1], &finish);
+            y[2 * pair] = MCUD_RESULT_S8((int32_t)even, factors + 2 * pair, MCUD_DUAL_CHANNELS, &finish);
+            y[2 * pair + 1] = MCUD_RESULT_S8(odd, factors + 2 * pair + 1, MCUD_DUAL_CHANNELS, &finish);
         }
-        record = multipliers + MCUD_DUAL_CHANNELS;
+        record = factors + MCUD_DUAL_CHANNELS * MCUD_FACTORS;
     }
     return record;
 }

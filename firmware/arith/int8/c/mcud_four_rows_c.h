@@ -17,7 +17,7 @@ static inline void mcud_interleave_rows(int8_t *to, const mcud_rows_of_four *row
 /* The sum of the window whose first value is `x`. */
 static inline int32_t mcud_sum_of_window(const int8_t *x, const int32_t *record)
 {
-    const int8_t *const w = (const int8_t *)(record + 2);
+    const int8_t *const w = (const int8_t *)(record + 1 + MCUD_FACTORS);
     int32_t sum = record[0];
     for (int32_t col = 0; col < 3; col++, x += MCUD_FOUR_ROWS) {
         sum += x[0] * w[4 * col] + x[1] * w[4 * col + 1] + x[2] * w[4 * col + 2];
@@ -37,7 +37,7 @@ static inline void mcud_four_rows_s8(const mcud_four_rows_outputs *of, int32_t s
             for (int32_t col = 0; col < of->outputs; col++, x += stride * MCUD_FOUR_ROWS) {
                 for (int32_t row = 0; row < of->rows; row++) {
                     const int32_t sum = mcud_sum_of_window(x + row, record);
-                    y[row * of->row + col * of->pitch] = mcud_requantize_s8(sum, record[1], &finish);
+                    y[row * of->row + col * of->pitch] = MCUD_RESULT_BY_VECTORS(sum, record + 1, 1, &finish);
                 }
             }
         }

@@ -37,16 +37,16 @@ static inline void mcud_pair_windows_s8(const int32_t *x, int8_t *y, const int32
 {
     const mcud_finish_s8 finish = {by->zero_point, 0, 0};
     const int32_t words = (cols + 1) / 2;
-    for (int32_t i = 0; i < by->channels; i++, record += 2 + by->pairs * words) {
+    for (int32_t i = 0; i < by->channels; i++, record += 1 + MCUD_FACTORS + by->pairs * words) {
         for (int32_t output = 0; output < by->outputs; output++) {
             int32_t sum = record[0];
             for (int32_t pair = 0; pair < by->pairs; pair++) {
                 const int32_t place = by->first + pair < by->pairs ? by->first + pair : by->first + pair - by->pairs;
                 const int32_t *const columns = x + place * (by->pair_bytes / 4) + output * stride * MCUD_WINDOW_COLUMN + i;
-                const int32_t *const weights = record + 2 + pair * words;
+                const int32_t *const weights = record + 1 + MCUD_FACTORS + pair * words;
                 sum += mcud_pair_products((const int16_t *)(const void *)columns, (const int8_t *)weights, cols, stride);
             }
-            y[output * by->pitch + i] = mcud_requantize_s8(sum, record[1], &finish);
+            y[output * by->pitch + i] = MCUD_RESULT_S8(sum, record + 1, 1, &finish);
         }
     }
 }

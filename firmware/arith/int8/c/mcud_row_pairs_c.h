@@ -54,7 +54,7 @@ static inline void mcud_two_rows_s8(const int32_t *x, int32_t order, int8_t *y, 
         const int32_t b0 = w[4], b1 = w[5], b2 = w[7];
         const int32_t c0 = w[8], c1 = w[9], c2 = w[11];
         const int32_t bias = record[0];
-        const int32_t multiplier = record[4];
+        const int32_t factor[2] = {record[4], record[3 + MCUD_FACTORS]};
         const int16_t *upper = (const int16_t *)(const void *)(x + 2 * i + order);
         const int16_t *lower = (const int16_t *)(const void *)(x + 2 * i + 1 - order);
         int8_t *to = y + i;
@@ -67,8 +67,8 @@ static inline void mcud_two_rows_s8(const int32_t *x, int32_t order, int8_t *y, 
             second += upper[1] * b0 + lower[0] * b1 + lower[1] * b2;
             first += upper[MCUD_PAIR_STEP] * c0 + upper[MCUD_PAIR_STEP + 1] * c1 + lower[MCUD_PAIR_STEP] * c2;
             second += upper[MCUD_PAIR_STEP + 1] * c0 + lower[MCUD_PAIR_STEP] * c1 + lower[MCUD_PAIR_STEP + 1] * c2;
-            to[0] = mcud_requantize_s8(first, multiplier, &finish);
-            to[row] = mcud_requantize_s8(second, multiplier, &finish);
+            to[0] = MCUD_RESULT_S8(first, factor, 1, &finish);
+            to[row] = MCUD_RESULT_S8(second, factor, 1, &finish);
         }
     }
 }
@@ -92,7 +92,7 @@ static inline void mcud_one_row_s8(const int32_t *x, int32_t order, int32_t stri
             int32_t sum = record[0] + upper[0] * a0 + upper[1] * a1 + lower[0] * a2;
             sum += upper[MCUD_PAIR_STEP] * b0 + upper[MCUD_PAIR_STEP + 1] * b1 + lower[MCUD_PAIR_STEP] * b2;
             sum += last[0] * c0 + last[1] * c1 + last_lower[0] * c2;
-            to[0] = mcud_requantize_s8(sum, record[4], &finish);
+            to[0] = MCUD_RESULT_S8(sum, record + 4, 1, &finish);
             upper += MCUD_PAIR_STEP * stride;
             lower += MCUD_PAIR_STEP * stride;
         }

@@ -16,6 +16,12 @@ static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const m
     return (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
 }
 
+/* The first step of a sum that is rounded twice. */
+static inline int32_t mcud_scale_once(int32_t sum, int32_t multiplier)
+{
+    return sum + mcud_scale(sum, multiplier, 32);
+}
+
 /* clamp(value, -128, 127) */
 static inline int8_t mcud_saturate_s8(int32_t value)
 {
@@ -72,15 +78,15 @@ MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
         mcud_value_3x2(x + 1, w[2], w[6], sums);
         mcud_value_3x2(x + 7, w[3], w[7], sums);
     }
-    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
-    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
+    y[0] = MCUD_RESULT_S8(sums[0], record, 2, finish);
+    y[1] = MCUD_RESULT_S8(sums[1], record + 1, 2, finish);
     y += finish->pitch;
-    y[0] = mcud_requantize_s8(sums[2], record[0], finish);
-    y[1] = mcud_requantize_s8(sums[3], record[1], finish);
+    y[0] = MCUD_RESULT_S8(sums[2], record, 2, finish);
+    y[1] = MCUD_RESULT_S8(sums[3], record + 1, 2, finish);
     y += finish->pitch;
-    y[0] = mcud_requantize_s8(sums[4], record[0], finish);
-    y[1] = mcud_requantize_s8(sums[5], record[1], finish);
-    return record + 2;
+    y[0] = MCUD_RESULT_S8(sums[4], record, 2, finish);
+    y[1] = MCUD_RESULT_S8(sums[5], record + 1, 2, finish);
+    return record + 2 * MCUD_FACTORS;
 }
 
 /* Adds the products of one value of two pixels and two channels. */
@@ -104,11 +110,11 @@ MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
         mcud_value_2x2(x[1], x[3], w[2], w[6], sums);
         mcud_value_2x2(x[5], x[7], w[3], w[7], sums);
     }
-    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
-    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
-    y[finish->pitch] = mcud_requantize_s8(sums[2], record[0], finish);
-    y[finish->pitch + 1] = mcud_requantize_s8(sums[3], record[1], finish);
-    return record + 2;
+    y[0] = MCUD_RESULT_S8(sums[0], record, 2, finish);
+    y[1] = MCUD_RESULT_S8(sums[1], record + 1, 2, finish);
+    y[finish->pitch] = MCUD_RESULT_S8(sums[2], record, 2, finish);
+    y[finish->pitch + 1] = MCUD_RESULT_S8(sums[3], record + 1, 2, finish);
+    return record + 2 * MCUD_FACTORS;
 }
 
 #endif
@@ -140,7 +146,7 @@ static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *c
                                               const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
                                               int32_t channels)
 {
-    for (const int8_t *last = y + channels; y < last; y += 2, record += 2) {
+    for (const int8_t *last = y + channels; y < last; y += 2, record += 2 * MCUD_FACTORS) {
         const int16_t *at = x;
         int32_t a = record[0];
         int32_t b = record[1];
@@ -149,8 +155,8 @@ static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *c
             a += mcud_products(at, 2, w);
             b += mcud_products(at, 2, w + 4);
         }
-        y[0] = mcud_requantize_s8(a, record[0], finish);
-        y[1] = mcud_requantize_s8(b, record[1], finish);
+        y[0] = MCUD_RESULT_S8(a, record, 2, finish);
+        y[1] = MCUD_RESULT_S8(b, record + 1, 2, finish);
     }
     return record;
 }
@@ -189,11 +195,11 @@ MCUD_APART const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const e
     for (record += 4; x < ends[1]; x += 4, record += 4) {
         mcud_group_1x4(x, record, sums);
     }
-    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
-    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
-    y[2] = mcud_requantize_s8(sums[2], record[2], finish);
-    y[3] = mcud_requantize_s8(sums[3], record[3], finish);
-    return record + 4;
+    y[0] = MCUD_RESULT_S8(sums[0], record, 4, finish);
+    y[1] = MCUD_RESULT_S8(sums[1], record + 1, 4, finish);
+    y[2] = MCUD_RESULT_S8(sums[2], record + 2, 4, finish);
+    y[3] = MCUD_RESULT_S8(sums[3], record + 3, 4, finish);
+    return record + 4 * MCUD_FACTORS;
 }
 
 /* x[groups][4] by channels, a multiple of four -> y[channels] */
@@ -257,11 +263,11 @@ MCUD_APART const int32_t *mcud_record_taps(const int8_t *const *taps, const int8
         d += odd[at + 3] * w[3];
         record++;
     }
-    y[0] = mcud_requantize_s8(a, record[0], finish);
-    y[1] = mcud_requantize_s8(b, record[1], finish);
-    y[2] = mcud_requantize_s8(c, record[2], finish);
-    y[3] = mcud_requantize_s8(d, record[3], finish);
-    return record + 4;
+    y[0] = MCUD_RESULT_S8(a, record, 4, finish);
+    y[1] = MCUD_RESULT_S8(b, record + 1, 4, finish);
+    y[2] = MCUD_RESULT_S8(c, record + 2, 4, finish);
+    y[3] = MCUD_RESULT_S8(d, record + 3, 4, finish);
+    return record + 4 * MCUD_FACTORS;
 }
 
 #endif

@@ -65,10 +65,10 @@ MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
         : [end] "m"(end)
         : "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
     for (int32_t i = 0; i < 6; i += 2, y += finish->pitch) {
-        y[0] = mcud_requantize_s8(sums[i], record[0], finish);
-        y[1] = mcud_requantize_s8(sums[i + 1], record[1], finish);
+        y[0] = MCUD_RESULT_S8(sums[i], record, 2, finish);
+        y[1] = MCUD_RESULT_S8(sums[i + 1], record + 1, 2, finish);
     }
-    return record + 2;
+    return record + 2 * MCUD_FACTORS;
 }
 
 /* Two pixels by two weights of the word w; their values are the halves of r2 and r3. */
@@ -112,11 +112,11 @@ MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
           [d] "=m"(sums[3])
         : [end] "m"(end)
         : "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "cc", "memory");
-    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
-    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
-    y[finish->pitch] = mcud_requantize_s8(sums[2], record[0], finish);
-    y[finish->pitch + 1] = mcud_requantize_s8(sums[3], record[1], finish);
-    return record + 2;
+    y[0] = MCUD_RESULT_S8(sums[0], record, 2, finish);
+    y[1] = MCUD_RESULT_S8(sums[1], record + 1, 2, finish);
+    y[finish->pitch] = MCUD_RESULT_S8(sums[2], record, 2, finish);
+    y[finish->pitch + 1] = MCUD_RESULT_S8(sums[3], record + 1, 2, finish);
+    return record + 2 * MCUD_FACTORS;
 }
 
 #endif

@@ -21,7 +21,7 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
                                     int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
                                     int32_t channels)
 {
-    const int32_t record_words = 32 + 4 * tap_count;
+    const int32_t record_words = 16 + 16 * MCUD_FACTORS + 4 * tap_count;
     for (; windows > 0; windows--, at += step, y += channels) {
         for (int32_t i = 0; i < channels; i++) {
             const int32_t *record = records + i / 16 * record_words;
@@ -31,7 +31,7 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
             for (int32_t t = 0; t < tap_count; t++) {
                 sum += taps[t][at + i] * w[16 * t];
             }
-            y[i] = mcud_requantize_s8(sum, record[record_words - 16 + lane], finish);
+            y[i] = MCUD_RESULT_BY_VECTORS(sum, &record[record_words - 16 * MCUD_FACTORS + lane], 16, finish);
         }
     }
 }

@@ -45,11 +45,17 @@ static inline void mcud_lane_store(int32_t *group, int32_t lane, int32_t value)
     to[4 * (lane & 1) + (lane >> 1)] = (int16_t)value;
 }
 
-/* 2^s times a sum to its result; `zero` is 2^s times the zero point, and half of 2^s. */
-static inline int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32_t zero, int32_t shift)
+/* 2^s times a sum to its result; `zero` is 2^s times the zero point, and half of 2^s, or, rounded twice, the zero
+ * point. */
+static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, int32_t zero, int32_t shift)
 {
-    const int32_t product = (int32_t)(((int64_t)sum * multiplier) >> 32);
+#if MCUD_FACTORS == 2
+    const mcud_finish_s8 finish = {zero, 0, 0};
+    return MCUD_RESULT_S8(sum >> shift, factor, 1, &finish);
+#else
+    const int32_t product = (int32_t)(((int64_t)sum * *factor) >> 32);
     return (int8_t)mcud_clamp((product + zero) >> shift, INT8_MIN, INT8_MAX);
+#endif
 }
 
 /* Halves of pairs in turn: in one loop, compilers add their products before they add to sums, out of registers. Not

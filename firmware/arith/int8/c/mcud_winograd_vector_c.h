@@ -69,7 +69,7 @@ static inline void mcud_multiply_eights(const int32_t *weights, const int16_t *t
 static inline void mcud_finish_four(int32_t *sums, const int32_t *factors, const mcud_four_results *to)
 {
     enum { NEXT = MCUD_TILES * MCUD_FOUR }; /* from a position to the next one */
-    for (int32_t channel = 0; channel < MCUD_FOUR; channel++, factors += 2) {
+    for (int32_t channel = 0; channel < MCUD_FOUR; channel++, factors += MCUD_FACTORS == 2 ? 1 : 2) {
         uint32_t *m = (uint32_t *)sums + channel;
         m[(MCUD_INPUT + 1) * NEXT] += (uint32_t)factors[0];
         for (int32_t j = 0; j < MCUD_INPUT; j++) {
@@ -80,8 +80,14 @@ static inline void mcud_finish_four(int32_t *sums, const int32_t *factors, const
             uint32_t t[MCUD_RESULTS];
             mcud_results_6(m, NEXT, 3, t, 1);
             for (int32_t j = 0; j < MCUD_RESULTS; j++) {
-                const int64_t product = (int64_t)(int32_t)(t[j] * 0x38E38E39u) * factors[1]; /* by 1 / 9 */
+                const int32_t sum = (int32_t)(t[j] * 0x38E38E39u); /* by 1 / 9 */
+#if MCUD_FACTORS == 2
+                const mcud_finish_s8 finish = {to->zero, 0, 0};
+                y[j * to->pixel] = MCUD_RESULT_BY_VECTORS(sum >> 6, factors + MCUD_FOUR, MCUD_FOUR, &finish);
+#else
+                const int64_t product = (int64_t)sum * factors[1];
                 y[j * to->pixel] = (int8_t)mcud_clamp(((int32_t)(product >> 32) + to->zero + 32) >> 6, INT8_MIN, INT8_MAX);
+#endif
             }
         }
     }

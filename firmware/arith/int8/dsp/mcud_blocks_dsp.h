@@ -32,7 +32,7 @@ static inline const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *c
     const int32_t *const some = (const int32_t *)(const void *)ends[0];
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
     const mcud_finish_s8 by = *finish; /* a store to y may not change it */
-    for (const int8_t *const last = y + channels; y < last; y += 2, record += 2) {
+    for (const int8_t *const last = y + channels; y < last; y += 2, record += 2 * MCUD_FACTORS) {
         const int32_t *pairs = (const int32_t *)(const void *)x;
         int32_t sums[6] = {record[0], record[1], record[0], record[1], record[0], record[1]};
         for (record += 2; pairs < some; pairs += 6, record += 2) {
@@ -45,8 +45,8 @@ static inline const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *c
         }
         int8_t *to = y;
         for (int32_t i = 0; i < 6; i += 2, to += by.pitch) {
-            to[0] = mcud_requantize_s8(sums[i], record[0], &by);
-            to[1] = mcud_requantize_s8(sums[i + 1], record[1], &by);
+            to[0] = MCUD_RESULT_S8(sums[i], record, 2, &by);
+            to[1] = MCUD_RESULT_S8(sums[i + 1], record + 1, 2, &by);
         }
     }
     return record;
@@ -72,7 +72,7 @@ static inline const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *c
     const int32_t *const some = (const int32_t *)(const void *)ends[0];
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
     const mcud_finish_s8 by = *finish; /* a store to y may not change it */
-    for (const int8_t *const last = y + channels; y < last; y += 2, record += 2) {
+    for (const int8_t *const last = y + channels; y < last; y += 2, record += 2 * MCUD_FACTORS) {
         const int32_t *pairs = (const int32_t *)(const void *)x;
         int32_t sums[4] = {record[0], record[1], record[0], record[1]};
         for (record += 2; pairs < some; pairs += 4, record += 2) {
@@ -83,10 +83,10 @@ static inline const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *c
                 mcud_group_2x2(pairs + 4 * i, record + 2 * i, sums);
             }
         }
-        y[0] = mcud_requantize_s8(sums[0], record[0], &by);
-        y[1] = mcud_requantize_s8(sums[1], record[1], &by);
-        y[by.pitch] = mcud_requantize_s8(sums[2], record[0], &by);
-        y[by.pitch + 1] = mcud_requantize_s8(sums[3], record[1], &by);
+        y[0] = MCUD_RESULT_S8(sums[0], record, 2, &by);
+        y[1] = MCUD_RESULT_S8(sums[1], record + 1, 2, &by);
+        y[by.pitch] = MCUD_RESULT_S8(sums[2], record, 2, &by);
+        y[by.pitch + 1] = MCUD_RESULT_S8(sums[3], record + 1, 2, &by);
     }
     return record;
 }
@@ -111,11 +111,11 @@ static inline const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *con
                                               const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {
     const mcud_finish_s8 by = *finish;
-    for (const int8_t *const last = y + channels; y < last; y += 4, record += 4) {
+    for (const int8_t *const last = y + channels; y < last; y += 4, record += 4 * MCUD_FACTORS) {
         int32_t sums[4] = {record[0], record[1], record[2], record[3]};
         record = mcud_groups_1x4(x, ends, record + 4, sums);
         for (int32_t i = 0; i < 4; i++) {
-            y[i] = mcud_requantize_s8(sums[i], record[i], &by);
+            y[i] = MCUD_RESULT_S8(sums[i], record + i, 4, &by);
         }
     }
     return record;
@@ -165,9 +165,9 @@ static inline const int32_t *mcud_record_taps(const int8_t *const *taps, const i
         record++;
     }
     for (int32_t i = 0; i < 4; i++) {
-        y[i] = mcud_requantize_s8(sums[i], record[i], &by);
+        y[i] = MCUD_RESULT_S8(sums[i], record + i, 4, &by);
     }
-    return record + 4;
+    return record + 4 * MCUD_FACTORS;
 }
 
 #endif

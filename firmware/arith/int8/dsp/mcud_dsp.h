@@ -27,6 +27,13 @@ static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const m
     return (int8_t)sum;
 }
 
+/* The first step of a sum that is rounded twice. */
+static inline int32_t mcud_scale_once(int32_t sum, int32_t multiplier)
+{
+    __asm__("smmlar %0, %0, %1, %0" : "+r"(sum) : "r"(multiplier));
+    return sum;
+}
+
 /* clamp(value, -128, 127) */
 static inline int8_t mcud_saturate_s8(int32_t value)
 {

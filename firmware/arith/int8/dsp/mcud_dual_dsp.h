@@ -17,8 +17,14 @@
     "smlad " s0 ", " x ", r12, " s0 "\n\t"                                                                   \
     "smlad " s1 ", " x ", lr, " s1 "\n\t"
 
-/* Results of two channels from `even` and `odd`, times r2 and r3. */
-#define MCUD_DUAL_FINISH(even, odd, at, next)                                                                \
+/* Results of two channels from `even` and `odd`; `place` is that of their factors. */
+#define MCUD_DUAL_FINISH(even, odd, at, next, place)                                                         \
+    "ldr r2, [r1, #" place "]\n\t"                                                                           \
+    "ldr r3, [r1, #" place " + 4]\n\t"                                                                       \
+    MCUD_IF_TWICE("smmlar " even ", " even ", r2, " even "\n\t"                                              \
+                  "smmlar " odd ", " odd ", r3, " odd "\n\t"                                                 \
+                  "ldr r2, [r1, #" place " + 32]\n\t"                                                        \
+                  "ldr r3, [r1, #" place " + 36]\n\t")                                                       \
     "smmlar " even ", " even ", r2, r0\n\t"                                                                  \
     "smmlar " odd ", " odd ", r3, r0\n\t"                                                                    \
     "ssat " even ", #8, " even "\n\t"                                                                        \
@@ -76,21 +82,13 @@ MCUD_NAKED static const int32_t *mcud_multiply_dual(MCUD_UNUSED const int8_t *x,
         "asr r5, r5, #8\n\t"
         "asr r6, r6, #8\n\t"
         "asr r7, r7, #8\n\t"
-        "ldr r2, [r1]\n\t"
-        "ldr r3, [r1, #4]\n\t"
-        MCUD_DUAL_FINISH("r8", "r4", "0", "1")
-        "ldr r2, [r1, #8]\n\t"
-        "ldr r3, [r1, #12]\n\t"
-        MCUD_DUAL_FINISH("r9", "r5", "2", "3")
-        "ldr r2, [r1, #16]\n\t"
-        "ldr r3, [r1, #20]\n\t"
-        MCUD_DUAL_FINISH("r10", "r6", "4", "5")
-        "ldr r2, [r1, #24]\n\t"
-        "ldr r3, [r1, #28]\n\t"
-        MCUD_DUAL_FINISH("r11", "r7", "6", "7")
+        MCUD_DUAL_FINISH("r8", "r4", "0", "1", "0")
+        MCUD_DUAL_FINISH("r9", "r5", "2", "3", "8")
+        MCUD_DUAL_FINISH("r10", "r6", "4", "5", "16")
+        MCUD_DUAL_FINISH("r11", "r7", "6", "7", "24")
         "ldr r0, [sp]\n\t"
         "ldr r3, [sp, #16]\n\t"
-        "add r1, r1, #32\n\t"
+        "add r1, r1, #32\n\t" MCUD_IF_TWICE("add r1, r1, #32\n\t")
         "add r12, r12, #8\n\t"
         "str r12, [sp, #4]\n\t"
         "cmp r12, r3\n\t"

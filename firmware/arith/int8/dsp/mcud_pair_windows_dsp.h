@@ -68,7 +68,7 @@ static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pa
  * weights. */
 #define MCUD_WINDOWS_BEGIN                                                                                   \
     "push {r4-r11, lr}\n\t"                                                                                  \
-    "sub sp, sp, #72\n\t"                                                                                    \
+    "sub sp, sp, #72\n\t" MCUD_IF_TWICE("sub sp, sp, #4\n\t")                                                \
     "ldm r3, {r4-r10}\n\t"                                                                                   \
     "mul r11, r6, r7\n\t"                                                                                    \
     "mla r0, r10, r7, r0\n\t"                                                                                \
@@ -85,6 +85,7 @@ static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pa
     "ldr r4, [sp, #40]\n\t"                                                                                  \
     "ldr r5, [sp, #44]\n\t"                                                                                  \
     "ldm r2!, {r6, r7}\n\t"                                                                                  \
+    MCUD_IF_TWICE("ldr r8, [r2], #4\n\tstr r8, [sp, #72]\n\t")                                               \
     "strd r6, r7, [sp]\n\t"                                                                                  \
     "strd r5, r3, [sp, #56]\n\t"                                                                             \
     "strd r4, r2, [sp, #64]\n"                                                                               \
@@ -119,6 +120,11 @@ static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pa
     "ldr r5, [sp, #12]\n\t"                                                                                  \
     "ldr r6, [sp, #56]\n\t"                                                                                  \
     "ldr r0, [sp, #60]\n\t"                                                                                  \
+    MCUD_IF_TWICE("smmlar r8, r8, r2, r8\n\t"                                                                \
+                  "smmlar r9, r9, r2, r9\n\t"                                                                \
+                  "smmlar r10, r10, r2, r10\n\t"                                                             \
+                  "smmlar r11, r11, r2, r11\n\t"                                                             \
+                  "ldr r2, [sp, #72]\n\t")                                                                   \
     "smmlar r8, r8, r2, r3\n\t"                                                                              \
     "smmlar r9, r9, r2, r3\n\t"                                                                              \
     "smmlar r10, r10, r2, r3\n\t"                                                                            \
@@ -157,7 +163,7 @@ static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pa
     "subs r4, r4, #1\n\t"                                                                                    \
     "str r4, [sp, #52]\n\t"                                                                                  \
     "bne 0b\n\t"                                                                                             \
-    "add sp, sp, #72\n\t"                                                                                    \
+    "add sp, sp, #72\n\t" MCUD_IF_TWICE("add sp, sp, #4\n\t")                                                \
     "pop {r4-r11, pc}"
 
 /* Column `col` of a window, and its columns times weights to the sums. */

@@ -100,18 +100,30 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
             "pop {r4-r11, pc}");
 }
 
+/* Of the frame: x, y, record, the end of the records, and what else *by holds; last a power of two. */
+#if MCUD_FACTORS == 2
+#define MCUD_PAIR_PUSH                                                                                       \
+    "add r4, r4, r4, lsl #1\n\t"                                                                             \
+    "add r4, r2, r4, lsl #3\n\t"                                                                             \
+    "push {r0-r2, r4-r9}\n\t"
+#else
+#define MCUD_PAIR_PUSH                                                                                       \
+    "add r4, r4, r4, lsl #2\n\t"                                                                             \
+    "add r4, r2, r4, lsl #2\n\t"                                                                             \
+    "push {r0-r2, r4-r8}\n\t"
+#endif
+
 /* The frame: bias, multiplier, columns of the last output; x, y and record, as they proceed; the end of the records, and
  * what else *by holds. Ends at label 3 if the columns of all outputs have at most `few` bytes. */
 #define MCUD_PAIR_CHANNEL(few, last)                                                                            \
     "push {r4-r11, lr}\n\t"                                                                                  \
     "ldm r3, {r4-r8}\n\t"                                                                                    \
-    "add r4, r4, r4, lsl #2\n\t"                                                                             \
-    "add r4, r2, r4, lsl #2\n\t"                                                                             \
-    "push {r0-r2, r4-r8}\n\t"                                                                                \
+    MCUD_PAIR_PUSH                                                                                           \
     "sub sp, sp, #12\n"                                                                                      \
     "0:\n\t"                                                                                                 \
     "ldr r10, [sp, #40]\n\t"                                                                                 \
     "ldm r2!, {r5-r9}\n\t"                                                                                   \
+    MCUD_IF_TWICE("ldr r11, [r2], #4\n\tstr r11, [sp, #44]\n\t")                                             \
     "str r2, [sp, #20]\n\t"                                                                                  \
     "add r11, r10, r0\n\t"                                                                                   \
     "sub r11, r11, #" last "\n\t"                                                                            \
@@ -135,14 +147,13 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
     "cmp r2, r3\n\t"                                                                                         \
     "strd r0, r1, [sp, #12]\n\t"                                                                             \
     "bne 0b\n\t"                                                                                             \
-    "add sp, sp, #44\n\t"                                                                                    \
+    "add sp, sp, #44\n\t" MCUD_IF_TWICE("add sp, sp, #4\n\t")                                              \
     "pop {r4-r11, pc}"
 
 #define MCUD_PAIR_LOAD(a, b, column)                                                                         \
     "ldr " a ", [r0, #32 * " column "]\n\t"                                                                  \
     "ldr " b ", [r0, #32 * " column " + 4]\n\t"
 
-#define MCUD_PAIR_SCALE "ldr r12, [sp, #4]\n\tldr lr, [sp, #28]\n\t"
 
 /* Adds a column to the sums of an upper and a lower output: (w0, w1) and (w1, w2) of that column. */
 #define MCUD_PAIR_TWO(upper, lower, a, b, w01, w12)                                                          \
@@ -167,7 +178,17 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
     "smlad " sum ", " a ", " w01 ", " bias "\n\t"                                                            \
     "smlabt " sum ", " b ", " w12 ", " sum "\n\t"
 
-#define MCUD_PAIR_FINISH(sum) "smmlar " sum ", " sum ", r12, lr\n\t"
+#define MCUD_PAIR_1(of) of("r8")
+#define MCUD_PAIR_2(of) of("r8") of("r9")
+#define MCUD_PAIR_2_ROWS(of) of("r8") of("r10")
+#define MCUD_PAIR_4(of) of("r8") of("r9") of("r10") of("r11")
+#define MCUD_PAIR_HIGH(sum) "smmlar " sum ", " sum ", r12, " sum "\n\t"
+#define MCUD_PAIR_RESULT(sum) "smmlar " sum ", " sum ", r12, lr\n\t"
+/* Sums to results; `between` separates a load and the use of its value. */
+#define MCUD_PAIR_FINISH(sums, between)                                                                      \
+    "ldr r12, [sp, #4]\n\t"                                                                                  \
+    MCUD_IF_TWICE(sums(MCUD_PAIR_HIGH) "ldr r12, [sp, #44]\n\t")                                             \
+    "ldr lr, [sp, #28]\n\t" between sums(MCUD_PAIR_RESULT)
 #define MCUD_PAIR_CLAMP(sum) "ssat " sum ", #8, " sum "\n\t"
 
 /* Two columns at a time, then one. */
@@ -185,9 +206,7 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
     MCUD_PAIR_TWO("r9", "r11", a, b, "r3", "r6")                                                             \
     MCUD_PAIR_LOAD("r12", "lr", "3")                                                                         \
     MCUD_PAIR_TWO("r9", "r11", a, b, "r4", "r7")                                                             \
-    MCUD_PAIR_SCALE                                                                                          \
-    "add r0, r0, #64\n\t"                                                                                    \
-    MCUD_PAIR_FINISH("r8") MCUD_PAIR_FINISH("r9") MCUD_PAIR_FINISH("r10") MCUD_PAIR_FINISH("r11")            \
+    MCUD_PAIR_FINISH(MCUD_PAIR_4, "add r0, r0, #64\n\t")                                                     \
     "ldr r12, [sp, #32]\n\t"                                                                                 \
     "ldr lr, [sp, #36]\n\t"                                                                                  \
     "add lr, lr, r1\n\t"                                                                                     \
@@ -209,8 +228,7 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
     MCUD_PAIR_TWO("r8", "r10", a, b, "r3", "r6")                                                             \
     MCUD_PAIR_LOAD("r12", "lr", "2")                                                                         \
     MCUD_PAIR_TWO("r8", "r10", a, b, "r4", "r7")                                                             \
-    MCUD_PAIR_SCALE                                                                                          \
-    MCUD_PAIR_FINISH("r8") MCUD_PAIR_FINISH("r10")                                                           \
+    MCUD_PAIR_FINISH(MCUD_PAIR_2_ROWS, "")                                                                   \
     "ldr lr, [sp, #36]\n\t"                                                                                  \
     MCUD_PAIR_CLAMP("r8") MCUD_PAIR_CLAMP("r10")                                                             \
     "strb r10, [r1, lr]\n\t"                                                                                 \
@@ -253,9 +271,7 @@ MCUD_ROWS(mcud_row_by_steps_of_1)
         MCUD_PAIR_ONE("r11", "r12", "lr", "r3", "r6")
         MCUD_PAIR_LOAD("r12", "lr", "5")
         MCUD_PAIR_ONE("r11", "r12", "lr", "r4", "r7")
-        MCUD_PAIR_SCALE
-        "add r0, r0, #128\n\t"
-        MCUD_PAIR_FINISH("r8") MCUD_PAIR_FINISH("r9") MCUD_PAIR_FINISH("r10") MCUD_PAIR_FINISH("r11")
+        MCUD_PAIR_FINISH(MCUD_PAIR_4, "add r0, r0, #128\n\t")
         "ldr r12, [sp, #32]\n\t"
         MCUD_PAIR_CLAMP("r8") MCUD_PAIR_CLAMP("r9") MCUD_PAIR_CLAMP("r10") MCUD_PAIR_CLAMP("r11")
         "strb r9, [r1, r12]\n\t"
@@ -280,9 +296,7 @@ MCUD_ROWS(mcud_row_by_steps_of_1)
         MCUD_PAIR_ONE("r8", "r9", "r10", "r3", "r6")
         "add r0, r0, #32\n\t"
         MCUD_PAIR_ONE("r8", "r12", "lr", "r4", "r7")
-        MCUD_PAIR_SCALE
-        "ldr r9, [sp, #32]\n\t"
-        MCUD_PAIR_FINISH("r8")
+        MCUD_PAIR_FINISH(MCUD_PAIR_1, "ldr r9, [sp, #32]\n\t")
         "subs r11, r11, #32\n\t"
         MCUD_PAIR_CLAMP("r8")
         "strb r8, [r1]\n\t"
@@ -309,9 +323,7 @@ MCUD_ROWS(mcud_row_by_steps_of_1)
     MCUD_PAIR_ONE("r9", c, d, "r3", "r6")                                                                    \
     "add r0, r0, #128\n\t"                                                                                   \
     MCUD_PAIR_ONE("r9", a, b, "r4", "r7")                                                                    \
-    MCUD_PAIR_SCALE                                                                                          \
-    "ldr r10, [sp, #32]\n\t"                                                                                 \
-    MCUD_PAIR_FINISH("r8") MCUD_PAIR_FINISH("r9")                                                            \
+    MCUD_PAIR_FINISH(MCUD_PAIR_2, "ldr r10, [sp, #32]\n\t")                                                  \
     MCUD_PAIR_CLAMP("r8") MCUD_PAIR_CLAMP("r9")                                                              \
     "strb r9, [r1, r10]\n\t"                                                                                 \
     "strb r8, [r1]\n\t"                                                                                      \
@@ -328,8 +340,7 @@ MCUD_ROWS(mcud_row_by_steps_of_1)
     MCUD_PAIR_LOAD("r12", "lr", "2")                                                                         \
     MCUD_PAIR_ONE("r8", c, d, "r3", "r6")                                                                    \
     MCUD_PAIR_ONE("r8", a, b, "r4", "r7")                                                                    \
-    MCUD_PAIR_SCALE                                                                                          \
-    MCUD_PAIR_FINISH("r8") MCUD_PAIR_CLAMP("r8")                                                             \
+    MCUD_PAIR_FINISH(MCUD_PAIR_1, "") MCUD_PAIR_CLAMP("r8")                                                  \
     "strb r8, [r1]\n"                                                                                        \
     "4:\n\t"                                                                                                 \
     MCUD_PAIR_NEXT_CHANNEL

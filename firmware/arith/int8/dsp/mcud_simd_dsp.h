@@ -96,6 +96,14 @@ MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *cons
         "mov %[f], %[b]\n\t"
         MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_REPEAT("4", MCUD_GROUP_3X2, MCUD_LINES_60))
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
+        MCUD_IF_TWICE(
+        "smmlar %[a], %[a], %[w0], %[a]\n\t"
+        "smmlar %[b], %[b], %[w1], %[b]\n\t"
+        "smmlar %[c], %[c], %[w0], %[c]\n\t"
+        "smmlar %[d], %[d], %[w1], %[d]\n\t"
+        "smmlar %[e], %[e], %[w0], %[e]\n\t"
+        "smmlar %[f], %[f], %[w1], %[f]\n\t"
+        "ldrd %[w0], %[w1], [%[w]], #8\n\t")
         "ldrd r8, r10, " MCUD_FINISH "\n\t" /* zero point and left */
         "cmp r10, #0\n\t"
         "beq 6f\n"
@@ -187,6 +195,12 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
         "mov %[d], %[b]\n\t"
         MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_REPEAT("4", MCUD_GROUP_2X2, MCUD_LINES_60))
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
+        MCUD_IF_TWICE(
+        "smmlar %[a], %[a], %[w0], %[a]\n\t"
+        "smmlar %[b], %[b], %[w1], %[b]\n\t"
+        "smmlar %[c], %[c], %[w0], %[c]\n\t"
+        "smmlar %[d], %[d], %[w1], %[d]\n\t"
+        "ldrd %[w0], %[w1], [%[w]], #8\n\t")
         "ldrd r8, r10, " MCUD_FINISH "\n\t"
         "cmp r10, #0\n\t"
         "beq 6f\n"
@@ -279,6 +293,12 @@ MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const 
         "ldrd %[c], %[d], [%[w]], #8\n\t"
         MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_EIGHT_1X4)
         "ldm %[w]!, {r8, r10, r11, lr}\n\t"
+        MCUD_IF_TWICE(
+        "smmlar %[a], %[a], r8, %[a]\n\t"
+        "smmlar %[b], %[b], r10, %[b]\n\t"
+        "smmlar %[c], %[c], r11, %[c]\n\t"
+        "smmlar %[d], %[d], lr, %[d]\n\t"
+        "ldm %[w]!, {r8, r10, r11, lr}\n\t")
         "ldrd %[x0], %[x1], " MCUD_FINISH "\n\t"
         "cmp %[x1], #0\n\t"
         "beq 6f\n"
@@ -380,7 +400,7 @@ static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *c
                                               int32_t channels)
 {
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
-    for (const int8_t *last = y + channels; y < last; y += 2, record += 2) {
+    for (const int8_t *last = y + channels; y < last; y += 2, record += 2 * MCUD_FACTORS) {
         const int32_t *pairs = (const int32_t *)(const void *)x;
         int32_t a = record[0];
         int32_t b = record[1];
@@ -390,8 +410,8 @@ static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *c
             a = mcud_add_products(pairs[2], mcud_odd_bytes(record[0]), a);
             b = mcud_add_products(pairs[2], mcud_odd_bytes(record[1]), b);
         }
-        y[0] = mcud_requantize_s8(a, record[0], finish);
-        y[1] = mcud_requantize_s8(b, record[1], finish);
+        y[0] = MCUD_RESULT_S8(a, record, 2, finish);
+        y[1] = MCUD_RESULT_S8(b, record + 1, 2, finish);
     }
     return record;
 }

@@ -75,6 +75,13 @@ MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8
         "7:\n\t"
         "ldrd %[x], %[z], [%[w]], #8\n\t"
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
+        MCUD_IF_TWICE(
+        "smmlar %[a], %[a], %[x], %[a]\n\t"
+        "smmlar %[b], %[b], %[z], %[b]\n\t"
+        "smmlar %[c], %[c], %[w0], %[c]\n\t"
+        "smmlar %[d], %[d], %[w1], %[d]\n\t"
+        "ldrd %[x], %[z], [%[w]], #8\n\t"
+        "ldrd %[w0], %[w1], [%[w]], #8\n\t")
         "ldr %[t], " MCUD_LEFT "\n\t"
         "cmp %[t], #0\n\t"
         "beq 6f\n"

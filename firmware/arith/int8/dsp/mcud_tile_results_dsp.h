@@ -9,7 +9,7 @@ typedef struct {
     int8_t *y;
     int32_t pixel;
     int32_t row;
-    int32_t zero; /* 2^s times the zero point, and half of 2^s */
+    int32_t zero; /* 2^s times the zero point, and half of 2^s; rounded twice, the zero point */
     int32_t channels;
 } mcud_whole_tile;
 
@@ -56,6 +56,20 @@ typedef struct {
     column("0", "") column("1", "add r5, r5, r11\n\t") column("2", "") column("3", "") column("4", "")        \
         column("5", "")
 
+/* 2^s times a sum to a result, which is not clamped; r9 is the power of two. */
+#if MCUD_FACTORS == 2
+#define MCUD_RESULT(sum, shift)                                                                              \
+    "asr " sum ", " sum ", #" shift "\n\t"                                                                   \
+    "smmlar " sum ", " sum ", r12, " sum "\n\t"                                                              \
+    "smmlar " sum ", " sum ", r9, lr\n\t"
+#define MCUD_RESULT_CLAMP(sum, shift) "ssat " sum ", #8, " sum "\n\t"
+#define MCUD_FACTORS_BYTES "12"
+#else
+#define MCUD_RESULT(sum, shift) "smmla " sum ", " sum ", r12, lr\n\t"
+#define MCUD_RESULT_CLAMP(sum, shift) "ssat " sum ", #8, " sum ", asr #" shift "\n\t"
+#define MCUD_FACTORS_BYTES "8"
+#endif
+
 /* Row i of sums -> four results. r1 y, r2 pixel, r11 inverse, r12 multiplier, lr zero. */
 #define MCUD_RESULT_ROW(i, bias, last, shift)                                                                \
     "ldr r4, [r0, #(" i " * 192)]\n\t"                                                                       \
@@ -68,15 +82,16 @@ typedef struct {
     "mul r8, r8, r11\n\t"                                                                                    \
     "mul r10, r10, r11\n\t"                                                                                  \
     "mul r5, r5, r11\n\t"                                                                                    \
-    "smmla r4, r4, r12, lr\n\t"                                                                              \
-    "smmla r8, r8, r12, lr\n\t"                                                                              \
-    "smmla r10, r10, r12, lr\n\t"                                                                            \
-    "smmla r5, r5, r12, lr\n\t"                                                                              \
+    MCUD_IF_TWICE("ldr r9, [sp, #20]\n\tldr r9, [r9, #8]\n\t")                                               \
+    MCUD_RESULT("r4", shift)                                                                                 \
+    MCUD_RESULT("r8", shift)                                                                                 \
+    MCUD_RESULT("r10", shift)                                                                                \
+    MCUD_RESULT("r5", shift)                                                                                 \
     "add r6, r1, r2, lsl #1\n\t"                                                                             \
-    "ssat r4, #8, r4, asr #" shift "\n\t"                                                                    \
-    "ssat r8, #8, r8, asr #" shift "\n\t"                                                                    \
-    "ssat r10, #8, r10, asr #" shift "\n\t"                                                                  \
-    "ssat r5, #8, r5, asr #" shift "\n\t"                                                                    \
+    MCUD_RESULT_CLAMP("r4", shift)                                                                           \
+    MCUD_RESULT_CLAMP("r8", shift)                                                                           \
+    MCUD_RESULT_CLAMP("r10", shift)                                                                          \
+    MCUD_RESULT_CLAMP("r5", shift)                                                                           \
     "strb r4, [r1]\n\t"                                                                                      \
     "strb r8, [r1, r2]\n\t"                                                                                  \
     "strb r10, [r6]\n\t"                                                                                     \
@@ -101,7 +116,7 @@ typedef struct {
         "ldr r1, [sp, #20]\n\t"                                                                              \
         "ldr r5, [sp]\n\t"                                                                                   \
         "ldr r6, [sp, #16]\n\t"                                                                              \
-        "add r1, r1, #8\n\t"                                                                                 \
+        "add r1, r1, #" MCUD_FACTORS_BYTES "\n\t"                                                            \
         "add r5, r5, #1\n\t"                                                                                 \
         "add r0, r0, #8\n\t"                                                                                 \
         "subs r6, r6, #1\n\t"                                                                                \

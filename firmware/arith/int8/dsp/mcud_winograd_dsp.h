@@ -59,11 +59,16 @@ MCUD_BLOCK void mcud_lane_store(int32_t *group, int32_t lane, int32_t value)
     group[2 * lane] = value;
 }
 
-MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, int32_t multiplier, int32_t zero, int32_t shift)
+MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, int32_t zero, int32_t shift)
 {
-    __asm__("smmla %0, %0, %1, %2" : "+r"(sum) : "r"(multiplier), "r"(zero));
+#if MCUD_FACTORS == 2
+    const mcud_finish_s8 finish = {zero, 0, 0};
+    return MCUD_RESULT_S8(sum >> shift, factor, 1, &finish);
+#else
+    __asm__("smmla %0, %0, %1, %2" : "+r"(sum) : "r"(*factor), "r"(zero));
     __asm__("ssat %0, #8, %0, asr %1" : "+r"(sum) : "i"(shift));
     return (int8_t)sum;
+#endif
 }
 
 #if MCUD_BLOCKS

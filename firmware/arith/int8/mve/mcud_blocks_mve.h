@@ -27,6 +27,13 @@ MCUD_BLOCK void mcud_vector_widen(mcud_vector_sums *sums, int16x8_t even, int16x
 /* The results of sums, whose multipliers are scales[16]. */
 MCUD_BLOCK int8x16_t mcud_vector_results(mcud_vector_sums sums, const int32_t *scales, int32_t left, int32_t zero_point)
 {
+#if MCUD_FACTORS == 2
+    sums.a = vqrdmulhq_s32(sums.a, vldrwq_s32(scales));
+    sums.b = vqrdmulhq_s32(sums.b, vldrwq_s32(scales + 4));
+    sums.c = vqrdmulhq_s32(sums.c, vldrwq_s32(scales + 8));
+    sums.d = vqrdmulhq_s32(sums.d, vldrwq_s32(scales + 12));
+    scales += 16;
+#endif
     if (left != 0) {
         sums.a = vqshlq_r_s32(sums.a, left);
         sums.b = vqshlq_r_s32(sums.b, left);
@@ -50,7 +57,7 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
     const int32_t zero_point = finish->zero_point;
     for (; windows > 0; windows--, at += step - channels) {
         const int32_t *w = records;
-        for (int32_t rest = channels; rest > 0; rest -= 16, w += 16) {
+        for (int32_t rest = channels; rest > 0; rest -= 16, w += 16 * MCUD_FACTORS) {
             const mve_pred16_t some = vctp8q((uint32_t)rest);
             const int8_t *const *tap = taps;
             mcud_vector_sums sums = {vldrwq_s32(w), vldrwq_s32(w + 4), vldrwq_s32(w + 8), vldrwq_s32(w + 12)};

@@ -49,11 +49,11 @@ typedef struct {
 } mcud_four_steps;
 
 /* Four sums in r0, r2, r4 and r6 to results, stored by `store`. r1 y, r7 zero point, r8 pitch, r10 bias, q4 multiplier,
- * q7 places. */
+ * q7 places. Rounded twice, r9 multiplier, q4 power of two. */
 #define MCUD_FOUR_RESULTS(store)                                                                             \
     "vmov q6[2], q6[0], r0, r4\n\t"                                                                          \
     "vmov q6[3], q6[1], r2, r6\n\t"                                                                          \
-    "vadd.i32 q6, q6, r10\n\t"                                                                               \
+    "vadd.i32 q6, q6, r10\n\t" MCUD_IF_TWICE("vqrdmulh.s32 q6, q6, r9\n\t")                                 \
     "vrmulh.s32 q6, q6, q4\n\t"                                                                              \
     "vadd.i32 q6, q6, r7\n\t"                                                                                \
     "vqmovnb.s32 q6, q6\n\t"                                                                                 \
@@ -88,6 +88,15 @@ typedef struct {
     "vldrw.u32 q6, [q5, #128]!\n\t"                                                                          \
     "vmladav.s8 r6, q6, q0\n\t" MCUD_FOUR_RESULTS(store)
 
+/* Begins a record, and the loop over the steps of a row. */
+#if MCUD_FACTORS == 2
+#define MCUD_FOUR_RECORD_BEGIN "ldr r10, [r3]\n\tldr r4, [r3, #8]\n\tadd r3, r3, #12\n\t"
+#define MCUD_FOUR_STEPS_BEGIN "ldr lr, [r11, #36]\n\tldr r9, [r3, #-24]\n\twls lr, lr, 3f\n"
+#else
+#define MCUD_FOUR_RECORD_BEGIN "ldrd r10, r4, [r3], #8\n\t"
+#define MCUD_FOUR_STEPS_BEGIN "ldr r9, [r11, #36]\n\twls lr, r9, 3f\n"
+#endif
+
 /* Channel by channel, and block by block. r3 records, r11 steps, r12 blocks left, q5 four columns of x. */
 #define MCUD_FOUR_ROWS_OF(weights, step)                                                                     \
     __asm__(                                                                                                 \
@@ -102,14 +111,13 @@ typedef struct {
         "vadd.i32 q5, q5, r4\n\t"                                                                            \
         "ldrd r8, r7, [r11, #44]\n"                                                                          \
         "0:\n\t"                                                                                             \
-        "ldrd r10, r4, [r3], #8\n\t"                                                                         \
+        MCUD_FOUR_RECORD_BEGIN                                                                               \
         "vldrw.u32 q0, [r3], #16\n\t"                                                                        \
         "vdup.32 q4, r4\n\t" weights                                                                         \
         "ldr r1, [r11, #24]\n\t"                                                                             \
         "ldr r12, [r11, #32]\n"                                                                              \
         "1:\n\t"                                                                                             \
-        "ldr r9, [r11, #36]\n\t"                                                                             \
-        "wls lr, r9, 3f\n"                                                                                   \
+        MCUD_FOUR_STEPS_BEGIN                                                                                \
         "2:\n\t" step("vstrb.32 q6, [r1, q7]\n\t")                                                           \
         "le lr, 2b\n"                                                                                        \
         "3:\n\t"                                                                                             \

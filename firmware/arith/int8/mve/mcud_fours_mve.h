@@ -50,23 +50,31 @@ typedef struct {
 #define MCUD_FIND_2 "ldrd r3, r5, [sp]\n\t"
 #define MCUD_FIND_3 MCUD_FIND_2 "ldr r7, [sp, #8]\n\t"
 
-/* Four lanes of sums, with their biases in q0, multipliers in q1 and the zero point in r12. */
+/* Four lanes of sums, with their biases in q0, multipliers in q1, powers of two in `power` and the zero point in r12. */
+#if MCUD_FACTORS == 2
+#define MCUD_SCALE_FIRST "vqrdmulh.s32 "
+#define MCUD_SCALE_AGAIN(q, power) "vrmulh.s32 " q ", " q ", " power "\n\t"
+#define MCUD_SAVED "{d8-d13}"
+#else
+#define MCUD_SCALE_FIRST "vrmulh.s32 "
+#define MCUD_SCALE_AGAIN(q, power)
+#define MCUD_SAVED "{d8-d11}"
+#endif
 #define MCUD_SCALE_FOUR(q)                                                                                   \
-    "vadd.i32 " q ", " q ", q0\n\t"                                                                          \
-    "vrmulh.s32 " q ", " q ", q1\n\t"
+    "vadd.i32 " q ", " q ", q0\n\t" MCUD_SCALE_FIRST q ", " q ", q1\n\t"
 #define MCUD_STORE_FOUR(q, y)                                                                                \
     "vadd.i32 " q ", " q ", r12\n\t"                                                                         \
     "vqmovnb.s32 " q ", " q "\n\t"                                                                           \
     "vqmovnb.s16 " q ", " q "\n\t"                                                                           \
     "vstrb.32 " q ", " y "\n\t"
 #define MCUD_RESULTS_1                                                                                       \
-    "mov r0, r11\n\t" MCUD_SCALE_FOUR("q3") MCUD_STORE_FOUR("q3", "[r0]")
+    "mov r0, r11\n\t" MCUD_SCALE_FOUR("q3") MCUD_SCALE_AGAIN("q3", "q6") MCUD_STORE_FOUR("q3", "[r0]")
 #define MCUD_RESULTS_2                                                                                       \
     "ldr r6, [sp, #16]\n\t" MCUD_RESULTS_1                                                                   \
-    "add r2, r0, r6\n\t" MCUD_SCALE_FOUR("q4") MCUD_STORE_FOUR("q4", "[r2]")
+    "add r2, r0, r6\n\t" MCUD_SCALE_FOUR("q4") MCUD_SCALE_AGAIN("q4", "q6") MCUD_STORE_FOUR("q4", "[r2]")
 #define MCUD_RESULTS_3                                                                                       \
     MCUD_RESULTS_2                                                                                           \
-    "add r4, r2, r6\n\t" MCUD_SCALE_FOUR("q5") MCUD_STORE_FOUR("q5", "[r4]")
+    "add r4, r2, r6\n\t" MCUD_SCALE_FOUR("q5") MCUD_SCALE_AGAIN("q5", "q6") MCUD_STORE_FOUR("q5", "[r4]")
 
 /* Two channels of pixels to lanes `a` and `b`. */
 #define MCUD_PAIR_OF(n, a, b)                                                                                \
@@ -80,19 +88,20 @@ typedef struct {
 #define MCUD_DEEP_FOURS(n)                                                                                   \
     __asm__(                                                                                                 \
         "push {r4-r11, lr}\n\t"                                                                              \
-        "vpush {d8-d11}\n\t"                                                                                 \
+        "vpush " MCUD_SAVED "\n\t"                                                                           \
         "ldm r0!, {r3-r7}\n\t"                                                                               \
         "push {r3-r7}\n\t"                                                                                   \
         "ldm r0, {r1, r9, r11, r12}\n"                                                                       \
         "9:\n\t" MCUD_PAIR_OF(n, "0", "2") MCUD_PAIR_OF(n, "1", "3")                                         \
         "vldrw.u32 q0, [r1], #16\n\t"                                                                        \
-        "vldrw.u32 q1, [r1], #16\n\t" MCUD_RESULTS_##n                                                       \
+        "vldrw.u32 q1, [r1], #16\n\t"                                                                        \
+        MCUD_IF_TWICE("vldrw.u32 q6, [r1], #16\n\t") MCUD_RESULTS_##n                                        \
         "ldr r6, [sp, #12]\n\t"                                                                              \
         "add r11, r11, #4\n\t"                                                                               \
         "cmp r11, r6\n\t"                                                                                    \
         "bne 9b\n\t"                                                                                         \
         "add sp, sp, #20\n\t"                                                                                \
-        "vpop {d8-d11}\n\t"                                                                                  \
+        "vpop " MCUD_SAVED "\n\t"                                                                            \
         "pop {r4-r11, pc}\n\t")
 
 MCUD_NAKED static void mcud_deep_fours_3(MCUD_UNUSED const mcud_deep_fours *by)
@@ -144,6 +153,10 @@ MCUD_NAKED static void mcud_shallow_fours_3(MCUD_UNUSED const mcud_shallow_fours
         MCUD_SCALE_FOUR("q2")
         MCUD_SCALE_FOUR("q3")
         MCUD_SCALE_FOUR("q4")
+        MCUD_IF_TWICE("vldrw.u32 q1, [r1], #16\n\t")
+        MCUD_SCALE_AGAIN("q2", "q1")
+        MCUD_SCALE_AGAIN("q3", "q1")
+        MCUD_SCALE_AGAIN("q4", "q1")
         MCUD_STORE_FOUR("q2", "[r3], #4")
         MCUD_STORE_FOUR("q3", "[r5], #4")
         MCUD_STORE_FOUR("q4", "[r7], #4")

@@ -20,9 +20,11 @@
     "vmovlt.s16 %q[o], %q[o]\n\t"                                                                            \
     "vadd.i32 %q[c], %q[c], %q[x]\n\t"                                                                       \
     "vadd.i32 %q[d], %q[d], %q[o]\n\t"
-#define MCUD_SCALE(sums)                                                                                     \
+#define MCUD_SCALE(multiply, sums)                                                                           \
     "vldrw.32 %q[x], [%[w]], #16\n\t"                                                                        \
-    "vrmulh.s32 %q[" sums "], %q[" sums "], %q[x]\n\t"
+    multiply " %q[" sums "], %q[" sums "], %q[x]\n\t"
+#define MCUD_SCALES(multiply)                                                                                \
+    MCUD_SCALE(multiply, "a") MCUD_SCALE(multiply, "b") MCUD_SCALE(multiply, "c") MCUD_SCALE(multiply, "d")
 #define MCUD_TAPS(load, store)                                                                               \
     "mov %[t], %[taps]\n\t"                                                                                 \
     "vldrw.32 %q[a], [%[w]], #16\n\t"                                                                        \
@@ -57,7 +59,8 @@
     "vmullb.s8 %q[e], %q[x], %q[k]\n\t"                                                                     \
     "vmullt.s8 %q[o], %q[x], %q[k]\n\t"                                                                     \
     MCUD_WIDEN                                                                                               \
-    "3:\n\t"                                                                                                \
+    "3:\n\t"                                                                                                 \
+    MCUD_IF_TWICE(MCUD_SCALES("vqrdmulh.s32"))                                                               \
     "ldr %[p0], %[left]\n\t"                                                                                \
     "cbz %[p0], 4f\n\t"                                                                                     \
     "vqshl.s32 %q[a], %[p0]\n\t"                                                                            \
@@ -65,10 +68,7 @@
     "vqshl.s32 %q[c], %[p0]\n\t"                                                                            \
     "vqshl.s32 %q[d], %[p0]\n"                                                                               \
     "4:\n\t"                                                                                                \
-    MCUD_SCALE("a")                                                                                          \
-    MCUD_SCALE("b")                                                                                          \
-    MCUD_SCALE("c")                                                                                          \
-    MCUD_SCALE("d")                                                                                          \
+    MCUD_SCALES("vrmulh.s32")                                                                                \
     "vqmovnb.s32 %q[a], %q[a]\n\t"                                                                          \
     "vqmovnt.s32 %q[a], %q[b]\n\t"                                                                          \
     "vqmovnb.s32 %q[c], %q[c]\n\t"                                                                          \

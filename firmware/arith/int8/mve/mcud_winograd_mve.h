@@ -148,7 +148,26 @@ MCUD_NAKED static void mcud_multiply_eights(MCUD_UNUSED const int32_t *weights, 
     "vadd.i32 q0, q0, q7\n\t"                                                                                \
     "vmla.s32 q1, q5, r10\n\t"
 
-/* Results of a pixel. r5 the inverse of 9, q7 multipliers, r12 zero. */
+/* Results of a pixel. r5 the inverse of 9, q7 multipliers, q5 powers, r12 zero. */
+#if MCUD_FACTORS == 2
+#define MCUD_RESULT(q, y)                                                                                    \
+    "vmul.i32 " q ", " q ", r5\n\t"                                                                          \
+    "vshr.s32 " q ", " q ", #6\n\t"                                                                          \
+    "vqrdmulh.s32 " q ", " q ", q7\n\t"                                                                      \
+    "vrmulh.s32 " q ", " q ", q5\n\t"                                                                        \
+    "vadd.i32 " q ", " q ", r12\n\t"                                                                         \
+    "vqmovnb.s32 " q ", " q "\n\t"                                                                           \
+    "vqmovnb.s16 " q ", " q "\n\t"                                                                           \
+    "vstrb.32 " q ", " y "\n\t"
+#define MCUD_BIASES "vldrw.u32 q0, [r1]\n\t"
+#define MCUD_KEEP_FACTORS                                                                                    \
+    "vldrw.u32 q0, [r1, #16]\n\t"                                                                            \
+    "vldrw.u32 q1, [r1, #32]\n\t"                                                                            \
+    "vstrw.32 q0, [r11]\n\t"                                                                                 \
+    "vstrw.32 q1, [r11, #32]\n\t"
+#else
+#define MCUD_BIASES "vld20.32 {q0, q1}, [r1]\n\tvld21.32 {q0, q1}, [r1]\n\t"
+#define MCUD_KEEP_FACTORS MCUD_BIASES "vstrw.32 q1, [r11]\n\t"
 #define MCUD_RESULT(q, y)                                                                                    \
     "vmul.i32 " q ", " q ", r5\n\t"                                                                          \
     "vmulh.s32 " q ", " q ", q7\n\t"                                                                         \
@@ -156,6 +175,7 @@ MCUD_NAKED static void mcud_multiply_eights(MCUD_UNUSED const int32_t *weights, 
     "vqshrnb.s32 " q ", " q ", #6\n\t"                                                                       \
     "vqmovnb.s16 " q ", " q "\n\t"                                                                           \
     "vstrb.32 " q ", " y "\n\t"
+#endif
 
 /* The sixes of columns are done first, in place; then the multipliers lie after the four rows left. */
 MCUD_NAKED static void mcud_finish_four(MCUD_UNUSED int32_t *sums, MCUD_UNUSED const int32_t *factors,
@@ -163,9 +183,7 @@ MCUD_NAKED static void mcud_finish_four(MCUD_UNUSED int32_t *sums, MCUD_UNUSED c
 {
     __asm__(
         "push {r4-r11, lr}\n\t"
-        "vpush {d8-d15}\n\t"
-        "vld20.32 {q0, q1}, [r1]\n\t"
-        "vld21.32 {q0, q1}, [r1]\n\t"
+        "vpush {d8-d15}\n\t" MCUD_BIASES
         "vldrw.u32 q2, [r0, #224]\n\t"
         "vadd.i32 q2, q2, q0\n\t"
         "vstrw.32 q2, [r0, #224]\n\t"
@@ -189,9 +207,7 @@ MCUD_NAKED static void mcud_finish_four(MCUD_UNUSED int32_t *sums, MCUD_UNUSED c
         "vstrw.32 q0, [r7], #32\n\t"
         "vstrw.32 q1, [r11], #32\n\t"
         "le lr, 1b\n\t"
-        "vld20.32 {q0, q1}, [r1]\n\t"
-        "vld21.32 {q0, q1}, [r1]\n\t"
-        "vstrw.32 q1, [r11]\n\t"
+        MCUD_KEEP_FACTORS
         "ldm r2, {r1-r3, r12}\n\t"
         "movs r6, #4\n\t"
         "movw r5, #0x8e39\n\t"
@@ -208,7 +224,7 @@ MCUD_NAKED static void mcud_finish_four(MCUD_UNUSED int32_t *sums, MCUD_UNUSED c
         "vldrw.u32 q5, [r0, #160]\n\t"
         "vldrw.u32 q0, [r0], #192\n\t"
         MCUD_RESULTS_OF_SIX
-        "vldrw.u32 q7, [r11]\n\t"
+        "vldrw.u32 q7, [r11]\n\t" MCUD_IF_TWICE("vldrw.u32 q5, [r11, #32]\n\t")
         MCUD_RESULT("q0", "[r1]")
         MCUD_RESULT("q2", "[r6]")
         MCUD_RESULT("q6", "[r7]")
