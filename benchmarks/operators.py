@@ -13,7 +13,7 @@ from pathlib import Path
 
 from generated import write_or_check
 
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.decompose import decompose
 from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, OWN_RULES
 from mcudeploy.frontend.lower import lowering
@@ -25,9 +25,9 @@ from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 from mcudeploy.frontend.passes.control import CONTROL
 from mcudeploy.frontend.passes.versions import OPSETS
 
-ML_RULES = added_by_domain("rules")["ai.onnx.ml"]
-RULES = {**decompose.RULES, **added_by_domain("rules")[""]}
-LOWERINGS = {**lowering.LOWERINGS, **added_by_domain("lowerings")[""]}
+ML_RULES = added_for("rules", "ai.onnx.ml")
+RULES = {**decompose.RULES, **added_for("rules", "")}
+LOWERINGS = {**lowering.LOWERINGS, **added_for("lowerings", "")}
 FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators

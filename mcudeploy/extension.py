@@ -24,6 +24,7 @@ _GROUP = "mcudeploy"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _SEVERAL = frozenset({"commands", "functions"})
 """Fields with several texts."""
+_NO_ADDITIONS = ("name", "domains", "home")
 _FOLDERS = ("kernels", "costs")
 """Fields that name a folder."""
 _BY_DOMAIN = ("rules", "lowerings", "references", "layouts", "translations")
@@ -45,6 +46,7 @@ class Extension:
     its inputs, and its attributes as keywords, to its output or the tuple of them.
     `layouts`: by domain and operator, the `Layout` that an ONNX node requires.
     `translations`: by "INT16" or "CUSTOM", and operator, functions that translate a .tflite operator.
+    `domains`: those of these five tables, which are imported for models with one of them; of all without any.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
     `proposals`: functions of a model, a board and options that return proposals to make the model fit.
@@ -67,6 +69,7 @@ class Extension:
     references: str = ""
     layouts: str = ""
     translations: str = ""
+    domains: tuple[str, ...] = ()
     integer_forms: str = ""
     ways_out: str = ""
     proposals: str = ""
@@ -85,7 +88,7 @@ class Extension:
     @property
     def additions(self) -> tuple[str, ...]:
         """The names of the fields that it fills."""
-        names = (field.name for field in fields(self) if field.name not in ("name", "home"))
+        names = (field.name for field in fields(self) if field.name not in _NO_ADDITIONS)
         return tuple(name for name in names if getattr(self, name))
 
     def fault(self) -> UsageError | None:
@@ -176,7 +179,8 @@ def disagreement() -> UsageError | None:
         return None
     try:
         for field in _BY_DOMAIN:
-            added_by_domain(field)
+            for domain in {domain for table in added(field) for domain in table}:
+                added_for(field, domain)
     except UsageError as fault:
         return fault
     return None
@@ -207,26 +211,26 @@ def added(field: str) -> Iterator[Any]:
             yield value_of(text)
 
 
-def added_by_domain(field: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the tables of a field, joined. Raises UsageError for an operator that two extensions add."""
-    return _joined(field, extensions())
+def added_for(field: str, domain: str) -> Mapping[str, Any]:
+    """Return the tables of a field for a domain, joined. Raises UsageError for an operator that two add."""
+    return _joined(field, domain, extensions())
 
 
 @cache
-def _joined(field: str, among: Sequence[Extension]) -> Mapping[str, Mapping[str, Any]]:
-    joined: dict[str, dict[str, Any]] = {}
-    owners: dict[tuple[str, str], str] = {}
+def _joined(field: str, domain: str, among: Sequence[Extension]) -> Mapping[str, Any]:
+    joined: dict[str, Any] = {}
+    owners: dict[str, str] = {}
     for extension in among:
         text: str = getattr(extension, field)
-        for domain, table in (value_of(text) if text else {}).items():
-            for operator, value in table.items():
-                owner = owners.setdefault((domain, operator), extension.name)
-                if operator in joined.setdefault(domain, {}):
-                    raise UsageError(
-                        f"two extensions add {field} of {domain or 'ai.onnx'}::{operator}, {owner} and "
-                        f"{extension.name}: use one of them"
-                    )
-                joined[domain][operator] = value
+        if not text or (extension.domains and domain not in extension.domains):
+            continue
+        for operator, value in value_of(text).get(domain, {}).items():
+            if operator in joined:
+                raise UsageError(
+                    f"two extensions add {field} of {domain or 'ai.onnx'}::{operator}, {owners[operator]} "
+                    f"and {extension.name}: use one of them"
+                )
+            owners[operator], joined[operator] = extension.name, value
     return joined
 
 

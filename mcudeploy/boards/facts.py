@@ -113,7 +113,7 @@ Clocks = Annotated[float, Field(ge=0, le=1e9)]
 class Facts(BaseModel):
     """Base of all facts: unknown keys are errors; instances are immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class BoardRegion(Facts):

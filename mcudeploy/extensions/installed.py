@@ -10,6 +10,7 @@ EXTENSIONS = (
         rules="mcudeploy.extensions.audio.signal_rules:RULES",
         lowerings="mcudeploy.extensions.audio.signal_nodes:LOWERINGS",
         translations="mcudeploy.extensions.audio.signal_operators:TRANSLATIONS",
+        domains=("", "CUSTOM", "tflite"),
         commands=("mcudeploy.extensions.audio.frontend_command:frontend",),
         options="mcudeploy.extensions.audio.frontend_command:OPTIONS",
     ),
@@ -53,6 +54,7 @@ EXTENSIONS = (
         lowerings="mcudeploy.extensions.int16.int16_nodes:LOWERINGS",
         layouts="mcudeploy.extensions.int16.int16_nodes:LAYOUTS",
         translations="mcudeploy.extensions.int16.int16_operators:TRANSLATIONS",
+        domains=("INT16", "tflite"),
         integer_forms="mcudeploy.extensions.int16.qdq_int16:in_integers",
     ),
     Extension(
@@ -60,6 +62,7 @@ EXTENSIONS = (
         readers="mcudeploy.extensions.learned.class_names:with_numbers",
         rules="mcudeploy.extensions.learned.tables:RULES",
         lowerings="mcudeploy.extensions.learned.tables:LOWERINGS",
+        domains=("ai.onnx.ml", "tflite"),
         ways_out="mcudeploy.extensions.learned.tables:WAYS_OUT",
     ),
     Extension(
@@ -74,6 +77,7 @@ EXTENSIONS = (
         states="mcudeploy.extensions.training.training_functions:hide_training",
         lowerings="mcudeploy.extensions.training.training_nodes:LOWERINGS",
         layouts="mcudeploy.extensions.training.training_nodes:LAYOUTS",
+        domains=("mcudeploy.training",),
         commands=("mcudeploy.extensions.training.train_command:train",),
         functions=tuple(
             f"mcudeploy.extensions.training.learning:{name}"

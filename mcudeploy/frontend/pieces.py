@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, 
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.text import printable
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.onnx.foreign_nodes import computed, foreign_nodes
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, graphs_in, refill
@@ -137,11 +137,11 @@ def _outputs(nodes: Sequence[NodeProto]) -> set[str]:
 
 def _way_out(proto: ModelProto) -> str:
     """The way out for nodes that an extension lowers without saying what they compute."""
-    lowerings = added_by_domain("lowerings")
     local = {(function.domain, function.name) for function in proto.functions}
     for node in proto.graph.node:
-        lowered = node.op_type in lowerings.get(node.domain, {}) and node.domain not in ONNX_DOMAINS
-        if lowered and (node.domain, node.op_type) not in local:
+        if node.domain in ONNX_DOMAINS or (node.domain, node.op_type) in local:
+            continue
+        if node.op_type in added_for("lowerings", node.domain):
             return (
                 f". {node.domain}::{printable(node.op_type)} comes from an extension: add its numpy function "
                 "to `references` of the extension"

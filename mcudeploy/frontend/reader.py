@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.decompose.decompose import expand, inlined, require_finite, require_replaced
 from mcudeploy.frontend.decompose.old_opsets import modern
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions
@@ -135,7 +135,8 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
         if node.op_type == _OF_RUNTIME and node.domain in ONNX_DOMAINS:
             node.domain = "com.microsoft"
             import_domain(proto, node.domain)
-    for domain in sorted({node.domain for node in proto.graph.node} & domain_ways_out().keys()):
+    domains = {node.domain for node in proto.graph.node}.difference(ONNX_DOMAINS)
+    for domain in sorted(domains & domain_ways_out().keys()) if domains else ():
         import_domain(proto, domain)  # lowering refuses it, with the way out
     require_versions(proto)
     drop_equal_versions(proto)
@@ -195,8 +196,7 @@ def _flat(
 
 def _without_lowered(proto: ModelProto) -> ModelProto:
     """The model without the bodies of functions that an extension lowers: the reference computes them."""
-    lowerings = added_by_domain("lowerings")
-    kept = [it for it in proto.functions if it.name not in lowerings.get(it.domain, {})]
+    kept = [it for it in proto.functions if it.name not in added_for("lowerings", it.domain)]
     if len(kept) == len(proto.functions):
         return proto
     result = copy_of(proto)

@@ -21,7 +21,7 @@ from mcudeploy.commands.build import build_models, named_part
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
-from mcudeploy.extension import Extension, added, added_by_domain, extensions
+from mcudeploy.extension import _BY_DOMAIN, Extension, added, added_for, extensions, value_of
 from mcudeploy.extensions import installed
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
@@ -72,7 +72,24 @@ def test_every_text_of_a_built_in_extension_names_a_value() -> None:
 
 
 def test_domains_in_files_do_not_follow_the_folders() -> None:
-    assert added_by_domain("lowerings").keys() == {"", "ai.onnx.ml", "mcudeploy.training", "tflite"}
+    domains = {domain for it in installed.EXTENSIONS for domain in it.domains}
+    assert domains == {"", "CUSTOM", "INT16", "ai.onnx.ml", "mcudeploy.training", "tflite"}
+
+
+def test_domains_of_the_tables_of_a_built_in_extension_are_those_that_it_states() -> None:
+    for it in installed.EXTENSIONS:
+        texts = [text for field in _BY_DOMAIN if (text := getattr(it, field))]
+        assert {domain for text in texts for domain in value_of(text)} == set(it.domains), it.name
+
+
+def test_a_model_imports_the_tables_of_its_domains_alone(tmp_path: Path) -> None:
+    path = model_of(tmp_path, helper.make_node("Relu", ["x"], ["z"]), domain="ai.onnx.ml")
+    tables = ("training_nodes", "learned_rules", "int16_nodes")
+    code = (
+        "import sys; from pathlib import Path; from mcudeploy.frontend.load import load;"
+        f"load(Path({str(path)!r})); sys.exit(any(name.endswith({tables}) for name in sys.modules))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_without_an_extension_its_operators_are_refused_by_name(
@@ -152,7 +169,7 @@ def test_an_operator_has_one_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     again = Extension("again", rules="mcudeploy.extensions.audio.signal_rules:RULES")
     monkeypatch.setattr(installed, "EXTENSIONS", (*installed.EXTENSIONS, again))
     with pytest.raises(UsageError, match=r"add rules of ai\.onnx::BlackmanWindow, audio and again: use one"):
-        added_by_domain("rules")
+        added_for("rules", "")
 
 
 def test_an_extension_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.decompose import (
     attention_rules,
     box_rules,
@@ -259,8 +259,8 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Seq
 def rule_for(node: NodeProto) -> Rule | None:
     """The rule that replaces a node of the file; None if it is lowered as it is."""
     domain = "" if node.domain in ONNX_DOMAINS else node.domain
-    tables = _RULES_BY_DOMAIN, added_by_domain("rules")
-    return next((it for table in tables if (it := table.get(domain, {}).get(node.op_type))), None)
+    rule: Rule | None = _RULES_BY_DOMAIN.get(domain, {}).get(node.op_type)
+    return rule or added_for("rules", domain).get(node.op_type)
 
 
 def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, Constant]:

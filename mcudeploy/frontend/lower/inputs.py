@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import common_quantization
 from mcudeploy.frontend.lower.views import VIEWS, view_index
@@ -148,7 +148,7 @@ def _required(node: Node, value: str) -> Layout | None:
         return "same if as large"
     if node.op in _SAME_LAYOUT:
         return "same"
-    layout: Layout | None = added_by_domain("layouts").get(node.domain, {}).get(node.op)
+    layout: Layout | None = added_for("layouts", node.domain).get(node.op)
     of_others = layout in ("image", "stored image") and node.inputs[0] != value
     return None if of_others else layout
 

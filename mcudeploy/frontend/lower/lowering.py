@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower.builder import Builder, Lowering, RealLowering
 from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
@@ -187,8 +187,8 @@ def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
 def _lower_node(
     builder: Builder, node: Node, reasons: Mapping[str, str], unknown: set[str]
 ) -> Problem | None:
-    tables = _LOWERINGS_BY_DOMAIN, added_by_domain("lowerings")
-    lowering = next((it for table in tables if (it := table.get(node.domain, {}).get(node.op))), None)
+    lowering = _LOWERINGS_BY_DOMAIN.get(node.domain, {}).get(node.op)
+    lowering = lowering or added_for("lowerings", node.domain).get(node.op)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
         way_out = domain_ways_out().get(node.domain, "this operator is not supported")

@@ -12,7 +12,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, ValueInfoProt
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.text import count_text, first_line, printable
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import constants_of, element_type, fixed_shape
 
@@ -21,14 +21,12 @@ Array = NDArray[Any]
 
 def reference_of(node: NodeProto) -> Callable[..., Any] | None:
     """The numpy function of a node, None if no extension has one."""
-    function: Callable[..., Any] | None = added_by_domain("references").get(node.domain, {}).get(node.op_type)
+    function: Callable[..., Any] | None = added_for("references", node.domain).get(node.op_type)
     return function
 
 
 def foreign_nodes(proto: ModelProto) -> list[NodeProto]:
     """The nodes that numpy functions compute: a function in the file goes before one of an extension."""
-    if not added_by_domain("references"):
-        return []
     local = {(function.domain, function.name) for function in proto.functions}
     nodes = (node for node in proto.graph.node if (node.domain, node.op_type) not in local)
     return [node for node in nodes if reference_of(node) is not None]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onnx import shape_inference
 
-from mcudeploy.extension import added_by_domain
+from mcudeploy.extension import added_for
 from mcudeploy.frontend.onnx.nodes import Parsed, Unsupported
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.onnx.states import state_functions
@@ -244,16 +244,15 @@ def _translated(contents: Contents, shapes: Shapes) -> Parsed:
 
 def _translation(writer: Writer, operator: TfliteOperator) -> Translation | None:
     """The translation of an operator; those of int16 activations have their own arithmetic."""
-    more = added_by_domain("translations")
     if operator.custom:
-        return CUSTOM.get(operator.op) or more.get("CUSTOM", {}).get(operator.op)
-    numbers = (*(number for number in operator.inputs if number >= 0), *operator.outputs)
+        return CUSTOM.get(operator.op) or added_for("translations", "CUSTOM").get(operator.op)
+    numbers = [number for number in (*operator.inputs, *operator.outputs) if number >= 0]
     if any(number >= 0 and writer.numbered(number).kind == composed.COMPLEX for number in operator.inputs):
         return composed.ON_COMPLEX.get(operator.op)
-    own: Translation | None = more.get("INT16", {}).get(operator.op)
-    if own is not None and any(is_int16(writer.numbered(number)) for number in numbers):
-        return own
-    return TRANSLATIONS.get(operator.op)
+    own: Translation | None = None
+    if any(is_int16(writer.numbered(number)) for number in numbers):
+        own = added_for("translations", "INT16").get(operator.op)
+    return own or TRANSLATIONS.get(operator.op)
 
 
 def _variables(contents: Contents) -> Variables:
