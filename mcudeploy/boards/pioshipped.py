@@ -26,7 +26,7 @@ Radio = Literal["wifi", "bluetooth", "zigbee", "thread"]
 class PioBoard(BaseModel):
     """The used facts of a manifest. `ram` and `flash` are bytes, `clock` is Hz, `upload` is the uploader."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str
     platform: str

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import onnx
@@ -11,7 +13,7 @@ from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.formats import way_in
-from mcudeploy.extension import added
+from mcudeploy.extension import Extension, added, extensions
 from mcudeploy.frontend.onnx import dynamic_ranges, qonnx
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
@@ -19,7 +21,7 @@ from mcudeploy.frontend.onnx.legacy import put_right
 from mcudeploy.frontend.onnx.named_states import amend
 from mcudeploy.frontend.onnx.nodes import Parsed
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
-from mcudeploy.frontend.onnx.protos import opset_of
+from mcudeploy.frontend.onnx.protos import copy_of, opset_of
 from mcudeploy.frontend.onnx.rounding import round_exactly
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
@@ -126,6 +128,16 @@ def _require_shapes_only(path: Path, choices: InputChoices) -> None:
 
 
 def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:
+    """The model of a .tflite file, with a proto of its own, which readers change in place."""
+    parsed = _translation(content, str(path), tuple(shapes.items()), extensions())
+    return replace(parsed, proto=copy_of(parsed.proto))
+
+
+@lru_cache(maxsize=1)
+def _translation(
+    content: bytes, where: str, shapes: tuple[tuple[str, tuple[int, ...]], ...], _: tuple[Extension, ...]
+) -> Parsed:
+    """The last translation: a command reads its file for the plan, for the reference and for sizes."""
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
-    return translate(content, str(path), shapes)
+    return translate(content, where, dict(shapes))
