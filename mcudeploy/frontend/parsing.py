@@ -128,7 +128,7 @@ def _require_shapes_only(path: Path, choices: InputChoices) -> None:
 
 
 def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:
-    """The model of a .tflite file, with a proto of its own, which readers change in place."""
+    """The model of a .tflite file; its proto is a copy, which readers change in place."""
     parsed = _translation(content, str(path), tuple(shapes.items()), extensions())
     return replace(parsed, proto=copy_of(parsed.proto))
 
