@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
@@ -295,7 +296,8 @@ def _model_of_one(
 
 def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:
     if node.op == "Transpose":  # of all weights of a .tflite file, which start without the evaluator
-        return [np.transpose(arrays[node.inputs[0]], node.attributes.get("perm"))]
+        perm: Any = node.attributes.get("perm")
+        return [np.transpose(arrays[node.inputs[0]], perm)]
     single = _model_of_one(node, [onnx.ValueInfoProto(name=name) for name in arrays], opset)
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import, few models need it
 
