@@ -1,4 +1,4 @@
-"""The source's recursion, step by step, as in docs/pipeline.md."""
+"""The source's recursion, step by step, as in GRAPHS.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains, groups and merged edges, as in docs/pipeline.md."""
+"""Chains, groups and merged edges, as in GRAPHS.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hand-worked graphs of docs/pipeline.md, and random ones."""
+"""The hand-worked graphs of GRAPHS.md, and random ones."""
 
 from __future__ import annotations
 

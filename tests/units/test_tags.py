@@ -1,4 +1,4 @@
-"""The tag pass: on the hand-worked examples of docs/memories.md, and its invariants on random programs."""
+"""The tag pass: on the hand-worked examples of TAGS.md, and its invariants on random programs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ EXAMPLES = {"last readers": (LAST_READERS, ONE), "common memory": (COMMON, TWO),
 
 @pytest.mark.parametrize("title", EXAMPLES)
 def test_tables_worked_out_by_hand(title: str) -> None:
-    page = Path(__file__).parents[2].joinpath("docs/memories.md").read_text("utf-8")
+    page = Path(__file__).with_name("TAGS.md").read_text("utf-8")
     table = page.split(f"| {title} | tag | its bytes |\n|---|---|---|\n")[1].split("\n\n")[0]
     rows = [f"| {name} | {tag.number} | {tag.bytes} |" for name, tag in assign_tags(*EXAMPLES[title]).items()]
     assert rows == table.strip().splitlines()
