@@ -12,6 +12,7 @@ COLUMNS = "as they come | integers constant | parameters constant"
 
 HEAD = """# Coverage of ONNX's node tests
 
+For users with an ONNX model: how many of ONNX's own tests pass, by operator.
 Made by `python benchmarks/onnx_score.py`. The script plans, builds and runs the {number:,} node tests of
 onnx {version}, in their opset, on the board `host` through
 [mcudeploy.onnx_backend](../mcudeploy/onnx_backend.py). ONNX's own runner compares the outputs with the
