@@ -17,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = """# Licences of dependencies
 
-For those who approve dependencies, made by `python benchmarks/licences.py` from the metadata of the installed packages. mcudeploy is
+For those who approve dependencies: their licences.
+Made by `python benchmarks/licences.py` from the metadata of the installed packages. mcudeploy is
 Apache-2.0. The generated C contains none of these packages: all of it is mcudeploy's and Apache-2.0 as
 well. mcudeploy does not ship compilers, QEMU, OpenOCD or similar programs.
 

@@ -32,7 +32,8 @@ FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators
 
-For users with an ONNX model: which operators run, made by `python benchmarks/operators.py`. mcudeploy reads ONNX files of opset {OPSETS.start} and
+For users with an ONNX model: which operators run.
+Made by `python benchmarks/operators.py`. mcudeploy reads ONNX files of opset {OPSETS.start} and
 newer, and older ones after conversion to opset {OPSETS.start}:
 float32, QDQ with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are
 fixed. A batch may have up to 16 images. Each image, and each sequence of a recurrent operator, is computed
