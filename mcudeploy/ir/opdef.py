@@ -316,6 +316,10 @@ class OperatorDef(Protocol):
     """The types of integers that inputs and output may have, beside int8."""
     takes_rows: ClassVar[bool]
     """Whether `on_rows` restricts it to some rows of its output."""
+    links_vectors: ClassVar[bool]
+    """Whether vectors of one length that it reads and writes can become rows of channels together."""
+    copies: ClassVar[bool]
+    """Whether it copies its input to the memory of another unit."""
 
     @property
     def stem(self) -> str:
@@ -340,6 +344,14 @@ class OperatorDef(Protocol):
 
     def on_rows(self, part: RowsPart) -> OperatorDef:
         """Return the operator that computes these rows of the output from these rows of the first input."""
+        ...
+
+    def is_dense(self, operator: Operator, inputs: tuple[Tensor, ...]) -> bool:
+        """Return whether it is a fully connected layer, which can write its vector as rows, or read one."""
+        ...
+
+    def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
+        """Return the operator for vectors as rows of these shapes: its output, its first input."""
         ...
 
     def rounding_error(
@@ -411,6 +423,8 @@ class PlainOperator:
     """The inputs whose memory the output takes, unless shapes and types decide; see `overwrites`."""
     accepts: ClassVar[frozenset[DType]] = frozenset()
     takes_rows: ClassVar[bool] = False
+    links_vectors: ClassVar[bool] = False
+    copies: ClassVar[bool] = False
     named: ClassVar[str] = ""
     """The stem, unless attributes decide."""
 
@@ -430,6 +444,14 @@ class PlainOperator:
     def on_rows(self, part: RowsPart) -> OperatorDef:
         """Itself: its definition does not state rows."""
         return self  # type: ignore[return-value]  # a family, which has loops and kernel
+
+    def is_dense(self, operator: Operator, inputs: tuple[Tensor, ...]) -> bool:
+        """It is not."""
+        return False
+
+    def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
+        """The operator: its definition does not state the shape."""
+        return operator
 
     def rounding_error(
         self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor

@@ -17,6 +17,8 @@ from mcudeploy.ir.opdef import (
     RoundingErrors,
     RowsPart,
 )
+from mcudeploy.ops.conv.channel_rows import Conv2dToRows
+from mcudeploy.ops.conv.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.conv.conv_constants import Results, bias_error
 from mcudeploy.ops.conv.conv_kernels import by_rows_kernel, conv_kernel
 from mcudeploy.ops.conv.windows import Windowing, window_text
@@ -129,6 +131,24 @@ class Conv2d(PlainOperator):
         """
         results = Results(self.low, self.high, self.rounding)
         return conv_kernel(self.windowing, results, operator, inputs[0], output)
+
+    def is_dense(self, operator: Operator, inputs: tuple[Tensor, ...]) -> bool:
+        """From a vector to a vector, by symmetric weights and results that are rounded once."""
+        return (
+            not is_asymmetric(operator)
+            and self.rounding == "once"
+            and (self.kernel_shape, self.pads, self.groups) == ((1, 1), (0, 0, 0, 0), 1)
+            and inputs[0].shape[:2] == (1, 1)
+        )
+
+    def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
+        """A layer that makes rows; or one whose window covers the rows that it reads."""
+        if written is not None:
+            return replace(operator, op=Conv2dToRows(written[0], written[2], self.low, self.high))
+        if read is None:
+            return operator
+        constants = {**operator.constants, "weights": operator.constants["weights"].reshape(-1, *read)}
+        return replace(operator, op=replace(self, kernel_shape=read[:2]), constants=constants)
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> Conv2dByRows | None:
         """The operator with the same sums that reads its input (H, W, C) in blocks of rows.

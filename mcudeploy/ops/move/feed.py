@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -22,6 +22,10 @@ class StreamedInput(PlainOperator):
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """No input; the output has the given shape."""
         return LoopNest(spatial_axes(self.shape), (), ELEMENTWISE)
+
+    def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
+        """Of the written shape."""
+        return operator if written is None else replace(operator, op=replace(self, shape=written))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """feed, which requests rows from the application."""

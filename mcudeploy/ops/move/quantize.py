@@ -26,6 +26,7 @@ class Quantize(ElementwiseOperator):
 
     kind: ClassVar[str] = "Quantize"
     takes_rows: ClassVar[bool] = True
+    links_vectors: ClassVar[bool] = True
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `quantize`."""
@@ -44,6 +45,7 @@ class Dequantize(ElementwiseOperator):
 
     kind: ClassVar[str] = "Dequantize"
     takes_rows: ClassVar[bool] = True
+    links_vectors: ClassVar[bool] = True
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `dequantize`."""

@@ -36,6 +36,7 @@ class Copy(_Identity):
     """Copy the input to a memory that the next unit reaches."""
 
     kind: ClassVar[str] = "Copy"
+    copies: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = ()
     """None: the copy needs another place."""
     _kernel: ClassVar[str] = "copy"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar
 
@@ -154,6 +154,7 @@ class Binary(BroadcastOperator):
 
     kind: ClassVar[str] = "Binary"
     takes_rows: ClassVar[bool] = True
+    links_vectors: ClassVar[bool] = True
 
     function: str
     constant_operand: int | None = None
@@ -179,6 +180,13 @@ class Binary(BroadcastOperator):
     def label(self, inputs: tuple[Shape, ...]) -> str:
         """The function."""
         return self.function
+
+    def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
+        """With a constant vector as rows too."""
+        if written is None or self.constant_shape is None or self.constant_shape[2] == 1:
+            return operator
+        constants = {"constant": operator.constants["constant"].reshape(written)}
+        return replace(operator, op=replace(self, constant_shape=written), constants=constants)
 
     def rounding_error(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> float:
         """That of an int8 sum, or of a product that is rounded twice."""
@@ -368,6 +376,7 @@ class Lut(ElementwiseOperator):
 
     kind: ClassVar[str] = "Lut"
     takes_rows: ClassVar[bool] = True
+    links_vectors: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

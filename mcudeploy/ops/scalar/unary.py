@@ -21,6 +21,7 @@ class Unary(ElementwiseOperator):
 
     kind: ClassVar[str] = "Unary"
     takes_rows: ClassVar[bool] = True
+    links_vectors: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = (0,)
 
     function: str

@@ -12,13 +12,6 @@ from dataclasses import dataclass, replace
 
 from mcudeploy.ir.graph import Graph, Operator, Shape
 from mcudeploy.ops.common import SUM_BYTES
-from mcudeploy.ops.conv.channel_rows import Conv2dToRows
-from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.conv.conv_asymmetric import is_asymmetric
-from mcudeploy.ops.move.feed import StreamedInput
-from mcudeploy.ops.move.quantize import Dequantize, Quantize
-from mcudeploy.ops.scalar.elementwise import Binary, Lut
-from mcudeploy.ops.scalar.unary import Unary
 
 _KERNEL_CHANNELS = 4
 """The number of channels that kernels compute at a time; a row has a multiple of it."""
@@ -27,8 +20,6 @@ _LEAST_CHANNELS = 8
 _LEAST_ROWS = 4
 _MOST_ROWS = 64
 """The maximum number of rows of a vector; the search proposes parts of up to half of them."""
-
-_Elementwise = Binary | Lut | Unary | Quantize | Dequantize
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +54,12 @@ def channels_as_rows(graph: Graph) -> Graph:
     tensors = {
         name: replace(tensor, shape=shapes.get(name, tensor.shape)) for name, tensor in graph.tensors.items()
     }
-    operators = tuple(_reshaped(operator, shapes) for operator in graph.operators)
+    operators = tuple(
+        operator.op.in_rows(
+            operator, shapes.get(operator.output), shapes.get(operator.inputs[0]) if operator.inputs else None
+        )
+        for operator in graph.operators
+    )
     return replace(graph, tensors=tensors, operators=operators)
 
 
@@ -100,12 +96,9 @@ def _vectors(graph: Graph) -> Iterator[Vector]:
         inside = {at for at, operator in enumerate(graph.operators) if _links(operator, tensors)}
         makers = {producers[name] for name in tensors} - inside
         ends = {at for name in tensors for at in readers[name]} - inside
-        whole = [at for at in makers | ends if not _is_dense(graph, graph.operators[at])]
-        if (
-            not ends
-            or makers & ends
-            or any(graph.operators[at].inputs for at in whole)
-        ):
+        others = [graph.operators[at] for at in makers | ends]
+        whole = [it for it in others if not it.op.is_dense(it, graph.input_tensors(it))]
+        if not ends or makers & ends or any(operator.inputs for operator in whole):
             continue
         gain = _gain(graph, tensors, makers, ends, length // channels)
         yield Vector(tensors, frozenset(makers), frozenset(ends), length // channels, channels, gain)
@@ -115,7 +108,7 @@ def _linked(graph: Graph) -> Iterable[frozenset[str]]:
     """Return all tensors in groups: elementwise operators link their inputs and output of one shape."""
     group = {name: {name} for name in graph.tensors}
     for operator in graph.operators:
-        if not isinstance(operator.op, _Elementwise):
+        if not operator.op.links_vectors:
             continue
         for name in operator.inputs:
             joined, other = group[operator.output], group[name]
@@ -129,21 +122,9 @@ def _linked(graph: Graph) -> Iterable[frozenset[str]]:
 def _links(operator: Operator, tensors: frozenset[str]) -> bool:
     """Return True for operators inside a group; an operator whose inputs all broadcast is not."""
     return (
-        isinstance(operator.op, _Elementwise)
+        operator.op.links_vectors
         and operator.output in tensors
         and any(name in tensors for name in operator.inputs)
-    )
-
-
-def _is_dense(graph: Graph, operator: Operator) -> bool:
-    """Return True for a fully connected layer from a vector to a vector."""
-    op = operator.op
-    return (
-        isinstance(op, Conv2d)
-        and not is_asymmetric(operator)
-        and op.rounding == "once"
-        and (op.kernel_shape, op.pads, op.groups) == ((1, 1), (0, 0, 0, 0), 1)
-        and graph.tensors[operator.inputs[0]].shape[:2] == (1, 1)
     )
 
 
@@ -153,22 +134,3 @@ def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[
     vector = max(made, *(graph.tensors[name].size_bytes for name in tensors))
     sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)
     return vector - vector // rows - sums * SUM_BYTES
-
-
-def _reshaped(operator: Operator, shapes: dict[str, Shape]) -> Operator:
-    """Return the operator for tensors of these new shapes."""
-    makes = shapes.get(operator.output)
-    takes = shapes.get(operator.inputs[0]) if operator.inputs else None
-    match operator.op:
-        case Conv2d() as conv if makes is not None:
-            return replace(operator, op=Conv2dToRows(makes[0], makes[2], conv.low, conv.high))
-        case Conv2d() as conv if takes is not None:
-            weights = operator.constants["weights"].reshape(-1, *takes)
-            constants = {**operator.constants, "weights": weights}
-            return replace(operator, op=replace(conv, kernel_shape=takes[:2]), constants=constants)
-        case StreamedInput() as feed if makes is not None:
-            return replace(operator, op=replace(feed, shape=makes))
-        case Binary(constant_shape=(_, _, length)) as binary if makes is not None and length > 1:
-            constants = {"constant": operator.constants["constant"].reshape(makes)}
-            return replace(operator, op=replace(binary, constant_shape=makes), constants=constants)
-    return operator

@@ -9,7 +9,6 @@ from mcudeploy.boards.board import Board, Unit
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
-from mcudeploy.ops.move.transfer import Copy
 from mcudeploy.planner.cores.requirements import unit_names, users
 from mcudeploy.planner.place.arena import pack
 from mcudeploy.planner.place.residences import input_stacks
@@ -44,7 +43,7 @@ def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
         border_bytes=border_bytes,
         separate_bytes=separate,
         saved_bytes=separate - plan.layout.arena_bytes,
-        copies=sum(isinstance(operator.op, Copy) for operator in plan.graph.operators),
+        copies=sum(operator.op.copies for operator in plan.graph.operators),
     )
 
 
