@@ -17,17 +17,13 @@ from mcudeploy.extension import added_for
 from mcudeploy.frontend.decompose import decompose
 from mcudeploy.frontend.decompose.decompose import MICROSOFT_RULES, OWN_RULES
 from mcudeploy.frontend.lower import lowering
-from mcudeploy.frontend.lower.arithmetic import BITWISE, INTEGER_OPERATORS
-from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, OPERATIONS
-from mcudeploy.frontend.lower.slice import PICKS
-from mcudeploy.frontend.lower.views import VIEWS
-from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
+from mcudeploy.frontend.lower.arithmetic import INTEGER_OPERATORS
+from mcudeploy.frontend.lower.builder import OperatorLowering
 from mcudeploy.frontend.passes.control import CONTROL
 from mcudeploy.frontend.passes.versions import OPSETS
 
 ML_RULES = added_for("rules", "ai.onnx.ml")
 RULES = {**decompose.RULES, **added_for("rules", "")}
-LOWERINGS = {**lowering.LOWERINGS, **added_for("lowerings", "")}
 FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators
@@ -79,26 +75,11 @@ Every command notes the types that cost memory. Scales and zero points are const
 fixed ones, `mcudeploy quantize`.
 """
 
-KERNELS = frozenset(
-    {"AveragePool", "BatchNormalization", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "ReduceMean"}
-    | {"LayerNormalization", "Resize", "RMSNormalization", "Softmax", *OF_INTEGERS}
-)
-MOVED = frozenset(
-    {*PICKS, "ArgMax", "ArgMin", "Concat", "GlobalMaxPool", "MaxPool", "Pad", "ScatterND", "Split", "TopK"}
-)
-FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
-
 RESTRICTIONS = {
-    **dict.fromkeys(BITWISE, "of integers"),
     "Attention": "nonpad_kv_seqlen constant; qk_matmul_output_mode 2 only if nothing is hidden",
-    "BatchNormalization": "inference",
-    "Cast": "to float32, int32, int64, bool, to float16 if a Cast follows; of floats beyond 32 bits the "
-    "nearest integer, of NaN 0",
     "CausalConvWithState": "weights constant",
     "CenterCropPad": "sizes constant",
     "Compress": "condition constant",
-    "Concat": "constants at the ends, which take the flash of the whole result",
-    "Conv": "3-D: float32, by 2-D convolutions; computed weights: one image, float32",
     "ConvInteger": "weights and zero points constant; read by Cast to float32",
     "ConvTranspose": "weights constant, int8 ones stay integers; 3-D: float32",
     "CumProd": "of float32; axis constant",
@@ -107,55 +88,28 @@ RESTRICTIONS = {
     "2 to 5, others by a matrix of all frequencies",
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix"), "sizes constant"),
     "STFT": "step, length and window constant; as DFT",
-    "Dropout": "inference",
-    "Expand": "shape constant",
-    "Gather": "computed indices that are outside take the nearest row",
-    "GRU": "constant weights; activations but Softplus; initial states also "
-    "as inputs, kept with `--stateful`",
-    "GridSample": "2-D images",
     "If": "if the condition is computed, both branches run; their results have one type and shape",
-    "LSTM": "constant weights; activations but Softplus; initial states also "
-    "as inputs, kept with `--stateful`",
     "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",
     "LpPool": "1-D and 2-D",
     "LpNormalization": "p 1 or 2",
     "MatMulInteger": "zero points constant; read by Cast to float32",
-    "MaxPool": "indices of 1-D and 2-D",
     "MaxUnpool": "output_shape equal to that of the kernel",
-    "Mod": "of floats with fmod=1",
     "NonMaxSuppression": "limits constant; as many rows as it can have, and an output with the number of "
     "those that it has",
     "OneHot": "depth constant, or the shape of the result known",
-    "Pad": "amounts and value constant",
-    "ReverseSequence": "lengths constant",
-    "RNN": "constant weights; initial states also as inputs, kept with `--stateful`; activations but "
-    "Softplus",
-    "Resize": "rows, columns and depth; cubic, antialiased and cropped ones in float",
-    "Reshape": "shape constant",
-    "RoiAlign": "batch 1; float32",
     "Scan": "opset 9 and newer; unrolled",
     "ScatterElements": "8-bit integers without reduction",
-    "ScatterND": "8-bit integers without reduction",
-    "Slice": "bounds constant",
-    "Tile": "repeats constant",
-    "TopK": "k constant",
     "Trilu": "diagonal constant",
 }
+"""Restrictions of operators that rules replace, or extensions lower."""
 
-
-def on_int8(op: str) -> str:
-    """Return how an operator of int8 values is computed."""
-    if op in KERNELS:
-        return "kernel"
-    if op in FUNCTIONS:
-        return "table"
-    if op in MOVED:
-        return "moved"
-    if op in FREE:
-        return "free"
-    if op in BITWISE:
-        return ""
-    return "table with a constant number, else float" if op in OPERATIONS else "float"
+LOWERINGS = {
+    **lowering.LOWERINGS,
+    **{
+        op: OperatorLowering(function, only=RESTRICTIONS.get(op, ""))
+        for op, function in added_for("lowerings", "").items()
+    },
+}
 
 
 def text() -> str:
@@ -165,7 +119,8 @@ def text() -> str:
     lines += [f"| {types} | {held} |" for types, held in TYPES.items()]
     lines += [TYPES_BELOW, "## Lowered to kernels", "", "| operator | int8 | only |", "|---|---|---|"]
     lines += [
-        f"| {op} | {on_int8(op)} | {RESTRICTIONS.get(op, '')} |" for op in sorted(LOWERINGS, key=str.lower)
+        f"| {op} | {it.on_int8} | {it.only} |"
+        for op, it in sorted(LOWERINGS.items(), key=lambda row: row[0].lower())
     ]
     lines += ["", "## Decomposed into the operators above", "", "| operator | only |", "|---|---|", *_made()]
     lines += [

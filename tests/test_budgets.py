@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections import Counter
 from pathlib import Path
@@ -116,6 +117,28 @@ def test_functions_have_few_parameters() -> None:
                 if count > MOST_PARAMETERS:
                     many[getattr(node, "name", "lambda")] = count
     assert many == LISTS_OPTIONS
+
+
+OF_AN_OPERATOR = {
+    *("mcudeploy/ops/pool/pool_indices.py", "mcudeploy/frontend/lower/pool.py"),
+    *("firmware/kernels/pool/maxpool_indices.c", "firmware/kernels/pool/maxpool_indices.h"),
+    *("benchmarks/cost_cases.py", "tests/ops/test_indexed.py"),
+}
+"""The files that a developer writes for an operator, as CONTRIBUTING.md lists them."""
+
+
+def test_an_operator_is_six_files() -> None:
+    """Any other one that names it would be a second copy of a fact."""
+    top = ROOT.parent
+    files = (
+        path
+        for folder in ("mcudeploy", "firmware", "benchmarks", "tests")
+        for path in (top / folder).rglob("*.*")
+        if path.suffix in (".py", ".c", ".h") and "golden" not in path.parts and path != Path(__file__)
+    )
+    named = re.compile("MaxPoolIndices|maxpool_indices")
+    texts = ((path, path.read_text("utf-8", "replace")) for path in files)
+    assert {path.relative_to(top).as_posix() for path, text in texts if named.search(text)} == OF_AN_OPERATOR
 
 
 def test_code_alone_counts() -> None:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.alignment import Operands, aligned
-from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.elementwise import binary, unary, where
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
+from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, binary, real_binary, real_unary, unary, where
 from mcudeploy.frontend.lower.graph_outputs import truth
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import TRUTH
+from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.values import STORED_TYPES, OnnxValue
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ops.requantize import STORED, dequantize_table
@@ -200,3 +201,15 @@ def _emit(
     if truths:
         return OnnxValue(tensor, both.index, True, dequantize_table(TRUTH), TRUTH)
     return OnnxValue(tensor, both.index, real=False, quantization=meaning)
+
+
+_ON_NUMBERS = "table with a constant number, else float"
+LOWERINGS: dict[str, OperatorLowering] = {
+    **dict.fromkeys(FUNCTIONS, OperatorLowering(any_unary, "table", real=real_unary)),
+    **dict.fromkeys(OPERATIONS, OperatorLowering(any_binary, _ON_NUMBERS, real=real_binary)),
+    **dict.fromkeys(OF_INTEGERS, OperatorLowering(any_binary, "kernel", real=real_binary)),
+    **dict.fromkeys(BITWISE - {"BitwiseNot"}, OperatorLowering(any_binary, "", only="of integers")),
+    "BitwiseNot": OperatorLowering(any_unary, "", only="of integers"),
+    "Mod": OperatorLowering(any_binary, _ON_NUMBERS, only="of floats with fmod=1", real=real_binary),
+    "Where": OperatorLowering(any_where),
+}

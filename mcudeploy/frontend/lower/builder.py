@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -33,6 +33,21 @@ Lowering = Callable[["Builder", Node], None]
 """A function that emits the operators of a node."""
 RealLowering = Callable[["Builder", Node], OnnxValue]
 """A function that lowers the first output of a node to float tensors, without fusion and tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLowering:
+    """How an ONNX operator is lowered, and the row of docs/operators.md about it.
+
+    `on_int8`: how an operator between DequantizeLinear and QuantizeLinear is computed; `only`: its
+    restrictions. `real`: for operators whose result may first be a table over an int8 tensor.
+    """
+
+    lowering: Lowering
+    on_int8: str = "float"
+    only: str = ""
+    real: RealLowering | None = None
+
 
 _BORDER_DTYPES = {
     DType.FLOAT32: ("float32",),

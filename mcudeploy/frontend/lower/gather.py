@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower.inputs import meaning
 from mcudeploy.frontend.lower.slice import axis_of, pick, real_pick
@@ -145,3 +145,10 @@ def _gathered(builder: Builder, node: Node, table: OnnxValue) -> OnnxValue:
     shape = (indices.index.size, 1, prod(rest))
     rows = builder.emit(GatherRows(), (vector, source), shape, kind.dtype, kind.quantization, nodes=(node,))
     return replace(table, tensor=rows, index=_placed(indices, rest, axis))
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    "Gather": OperatorLowering(
+        gather, "moved", only="computed indices that are outside take the nearest row", real=real_gather
+    ),
+}

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.move import regrown, with_size
 from mcudeploy.frontend.lower.norm import along
 from mcudeploy.frontend.lower.pool import ordered
@@ -229,3 +229,17 @@ def _stored_integers(builder: Builder, names: list[str], reduction: ScatterReduc
         replace(value, tensor=builder.reinterpreted(value.tensor, meaning), quantization=meaning)
         for value in values
     ]
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    "ArgMax": OperatorLowering(arg_extreme, "moved"),
+    "ArgMin": OperatorLowering(arg_extreme, "moved"),
+    "Cast": OperatorLowering(
+        cast,
+        only="to float32, int32, int64, bool, to float16 if a Cast follows; of floats beyond 32 bits the "
+        "nearest integer, of NaN 0",
+        real=real_cast,
+    ),
+    "ScatterND": OperatorLowering(scatter, "moved", only="8-bit integers without reduction"),
+    "TopK": OperatorLowering(top_k, "moved", only="k constant"),
+}

@@ -17,7 +17,7 @@ from mcudeploy.frontend.lower.affine import (
     fold_affine,
     normalization,
 )
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -322,3 +322,13 @@ def _read_channels(builder: Builder, source: OnnxValue, weights: Constant) -> Co
     shape: Shape = builder.shape_of(tensor)
     made = image_index(shape, index.ndim) if index.ndim > 2 else positions(index.shape)
     return ConvRead(tensor, Conv2d(shape[2], groups=shape[2]), weights, shape, made)
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    "BatchNormalization": OperatorLowering(batch_normalization, "kernel", only="inference"),
+    "Conv": OperatorLowering(
+        conv, "kernel", only="3-D: float32, by 2-D convolutions; computed weights: one image, float32"
+    ),
+    "Gemm": OperatorLowering(gemm, "kernel"),
+    "MatMul": OperatorLowering(matmul, "kernel"),
+}

@@ -8,121 +8,53 @@ from dataclasses import replace
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.common.text import printable
 from mcudeploy.extension import added_for
-from mcudeploy.frontend.lower.arithmetic import BITWISE, any_binary, any_unary, any_where
-from mcudeploy.frontend.lower.builder import Builder, Lowering, RealLowering
-from mcudeploy.frontend.lower.elementwise import real_binary, real_unary
+from mcudeploy.frontend.lower import (
+    arithmetic,
+    gather,
+    integers,
+    linear,
+    move,
+    norm,
+    pool,
+    quantized,
+    recurrent,
+    regions,
+    resize,
+    state_nodes,
+)
+from mcudeploy.frontend.lower import (
+    slice as picks,
+)
+from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
-from mcudeploy.frontend.lower.gather import gather, real_gather
 from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
 from mcudeploy.frontend.lower.inputs import declare, placeholder
-from mcudeploy.frontend.lower.integers import (
-    arg_extreme,
-    cast,
-    real_cast,
-    scatter,
-    top_k,
-)
-from mcudeploy.frontend.lower.linear import batch_normalization, conv, gemm, matmul
-from mcudeploy.frontend.lower.move import concat, pad, real_concat, real_pad
-from mcudeploy.frontend.lower.norm import layer_norm, softmax
-from mcudeploy.frontend.lower.pool import (
-    REDUCTIONS,
-    average_pool,
-    max_pool,
-    real_max_pool,
-    real_reduce,
-    reduce,
-)
-from mcudeploy.frontend.lower.quantized import dequantize_linear, quantize_linear, real_view, view
-from mcudeploy.frontend.lower.recurrent import recurrent, sequence_lstm
-from mcudeploy.frontend.lower.regions import box_selection, grid_sample, roi_align
-from mcudeploy.frontend.lower.resize import real_resize, resize
-from mcudeploy.frontend.lower.slice import PICKS, pick, real_pick, split
-from mcudeploy.frontend.lower.state_nodes import load, quantized_svdf, queue, svdf
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
-from mcudeploy.frontend.lower.views import VIEWS
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import domain_ways_out
-from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.ir.graph import Graph, GraphIO
 
-
-def _dropout(builder: Builder, node: Node) -> None:
-    raise Unsupported("Dropout in training mode, or with a mask that is read, is not supported")
-
-
-LOWERINGS: dict[str, Lowering] = {
-    **dict.fromkeys(VIEWS, view),
-    **dict.fromkeys(FUNCTIONS, any_unary),
-    **dict.fromkeys({*OPERATIONS, *BITWISE}, any_binary),
-    **dict.fromkeys(PICKS, pick),
-    **dict.fromkeys(REDUCTIONS, reduce),
-    "BitwiseNot": any_unary,
-    "ArgMax": arg_extreme,
-    "ArgMin": arg_extreme,
-    "AveragePool": average_pool,
-    "BatchNormalization": batch_normalization,
-    "Cast": cast,
-    "Concat": concat,
-    "Conv": conv,
-    "DequantizeLinear": dequantize_linear,
-    "Dropout": _dropout,
-    "Gather": gather,
-    "Gemm": gemm,
-    "GlobalAveragePool": average_pool,
-    "GlobalMaxPool": max_pool,
-    "GRU": recurrent,
-    "GridSample": grid_sample,
-    "LSTM": recurrent,
-    "LayerNormalization": layer_norm,
-    "MatMul": matmul,
-    "MaxPool": max_pool,
-    "Pad": pad,
-    "QuantizeLinear": quantize_linear,
-    "RMSNormalization": layer_norm,
-    "RNN": recurrent,
-    "Resize": resize,
-    "RoiAlign": roi_align,
-    "ScatterND": scatter,
-    "Softmax": softmax,
-    "Split": split,
-    "TopK": top_k,
-    "Where": any_where,
+_FAMILIES = (
+    *(arithmetic, gather, integers, linear, move, norm, pool, quantized, recurrent, regions, resize, picks),
+)
+LOWERINGS: Mapping[str, OperatorLowering] = {
+    op: lowering for family in _FAMILIES for op, lowering in family.LOWERINGS.items()
 }
-"""Lowering function of each supported ONNX operator."""
+"""The lowering of each supported ONNX operator, from the files of the families."""
 
-LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
-    "BoxSelection": box_selection,
-    "Load": load,
-    "RMSNormalization": layer_norm,
-    "QuantizedSVDF": quantized_svdf,
-    "Queue": queue,
-    "SVDF": svdf,
-    "SequenceLSTM": sequence_lstm,
+_LOWERINGS_OF_TFLITE = {
+    op: lowering
+    for family in (norm, recurrent, regions, state_nodes)
+    for op, lowering in family.OF_TFLITE.items()
 }
 """Lowering functions of nodes that frontend/tflite and rules write if ONNX has no such operator."""
 
 _LOWERINGS_BY_DOMAIN: Mapping[str, Mapping[str, Lowering]] = {
-    "": LOWERINGS,
-    "tflite": LOWERINGS_OF_TFLITE,
+    "": {op: it.lowering for op, it in LOWERINGS.items()},
+    "tflite": _LOWERINGS_OF_TFLITE,
 }
 
-REAL_LOWERINGS: dict[str, RealLowering] = {
-    **dict.fromkeys(VIEWS, real_view),
-    **dict.fromkeys(FUNCTIONS, real_unary),
-    **dict.fromkeys(OPERATIONS, real_binary),
-    **dict.fromkeys(PICKS, real_pick),
-    **dict.fromkeys(REDUCTIONS, real_reduce),
-    "Cast": real_cast,
-    "Concat": real_concat,
-    "Gather": real_gather,
-    "GlobalMaxPool": real_max_pool,
-    "MaxPool": real_max_pool,
-    "Pad": real_pad,
-    "Resize": real_resize,
-}
-"""Lowering functions on float tensors, for operators whose result may first be a table over an int8 tensor.
-"""
+_REAL_LOWERINGS = {op: it.real for op, it in LOWERINGS.items() if it.real is not None}
 
 _LOSS = "a loss is for training; export the model without it"
 _DYNAMIC = "the size of its result is known at run time only, by how many"
@@ -148,7 +80,7 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
 
     Raises ModelError listing all unsupported nodes.
     """
-    builder = Builder(model, REAL_LOWERINGS)
+    builder = Builder(model, _REAL_LOWERINGS)
     problems: list[Problem] = []
     unknown: set[str] = set()
     inputs: list[GraphIO] = []

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.text import agree, count_text
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower.norm import along
 from mcudeploy.frontend.lower.slice import part
@@ -374,3 +374,14 @@ def _permuted_images(builder: Builder, operands: Sequence[OnnxValue]) -> _Images
 def with_size(shape: Shape, dimension: int, size: int) -> Shape:
     rows, cols, channels = (size if place == dimension else own for place, own in enumerate(shape))
     return rows, cols, channels
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    "Concat": OperatorLowering(
+        concat,
+        "moved",
+        only="constants at the ends, which take the flash of the whole result",
+        real=real_concat,
+    ),
+    "Pad": OperatorLowering(pad, "moved", only="amounts and value constant", real=real_pad),
+}

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.lower.follow import follow
 from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
 from mcudeploy.frontend.lower.slice import axis_of
@@ -94,3 +94,11 @@ def _with_axes_last(builder: Builder, value: OnnxValue, axis: int) -> OnnxValue:
     tensor = builder.arranged(value.tensor, merged.reshape(natural_shape(merged.shape)))
     index = np.arange(value.index.size, dtype=np.int32).reshape(value.shape)
     return OnnxValue(tensor, index, real=True)
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    "LayerNormalization": OperatorLowering(layer_norm, "kernel"),
+    "RMSNormalization": OperatorLowering(layer_norm, "kernel"),
+    "Softmax": OperatorLowering(softmax, "kernel"),
+}
+OF_TFLITE: dict[str, Lowering] = {"RMSNormalization": layer_norm}

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower.views import axes_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -299,3 +299,13 @@ def _reduced_dimensions(
     tensor = builder.arranged(value.tensor, first.reshape(shape))
     index = np.moveaxis(positions(first.shape), range(len(axes)), axes)
     return replace(value, tensor=tensor, index=index), shape, (0,)
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    **dict.fromkeys(REDUCTIONS, OperatorLowering(reduce, real=real_reduce)),
+    "AveragePool": OperatorLowering(average_pool, "kernel"),
+    "GlobalAveragePool": OperatorLowering(average_pool, "kernel"),
+    "GlobalMaxPool": OperatorLowering(max_pool, "moved", real=real_max_pool),
+    "MaxPool": OperatorLowering(max_pool, "moved", only="indices of 1-D and 2-D", real=real_max_pool),
+    "ReduceMean": OperatorLowering(reduce, "kernel", real=real_reduce),
+}

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.views import view_index
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
+from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters, is_identity, quantized_dtype
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
@@ -85,3 +85,17 @@ def real_view(builder: Builder, node: Node) -> OnnxValue:
     """Lower the operator on a float tensor."""
     value = builder.real(node.inputs[0])
     return replace(value, index=view_index(builder.constants, node, value.index))
+
+
+def dropout(builder: Builder, node: Node) -> None:
+    """Refuse: simplification has removed Dropout nodes without effect."""
+    raise Unsupported("Dropout in training mode, or with a mask that is read, is not supported")
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    **dict.fromkeys(VIEWS, OperatorLowering(view, "free", real=real_view)),
+    "DequantizeLinear": OperatorLowering(dequantize_linear, "free"),
+    "Dropout": OperatorLowering(dropout, "free", only="inference"),
+    "QuantizeLinear": OperatorLowering(quantize_linear, "free"),
+    "Reshape": OperatorLowering(view, "free", only="shape constant", real=real_view),
+}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.affine import Linear, stored_weights
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.lower.inputs import state_input
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue
@@ -292,3 +292,14 @@ def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]
     if peepholes is not None:
         made["peepholes"] = peepholes
     return made
+
+
+_GATED = "constant weights; activations but Softplus; initial states also as inputs, kept with `--stateful`"
+_PLAIN_ONLY = (
+    "constant weights; initial states also as inputs, kept with `--stateful`; activations but Softplus"
+)
+LOWERINGS: dict[str, OperatorLowering] = {
+    **dict.fromkeys(("GRU", "LSTM"), OperatorLowering(recurrent, only=_GATED)),
+    "RNN": OperatorLowering(recurrent, only=_PLAIN_ONLY),
+}
+OF_TFLITE: dict[str, Lowering] = {"SequenceLSTM": sequence_lstm}

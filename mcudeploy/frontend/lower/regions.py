@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.onnx.constants import integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions, positions
@@ -75,3 +75,10 @@ def roi_align(builder: Builder, node: Node) -> None:
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, constants=constants, nodes=(node,))
     index = positions((count, *bins, channels)).transpose(0, 3, 1, 2)
     builder.define(node.output, OnnxValue(tensor, index, real=True))
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    "GridSample": OperatorLowering(grid_sample, only="2-D images"),
+    "RoiAlign": OperatorLowering(roi_align, only="batch 1; float32"),
+}
+OF_TFLITE: dict[str, Lowering] = {"BoxSelection": box_selection}

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mcudeploy.common.text import agree
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions
@@ -182,3 +182,13 @@ def _keep_aspect(
 def _require_length(given: list[float], axes: list[int]) -> None:
     if len(given) != len(axes):
         raise Unsupported(f"{len(given)} scales or sizes for {len(axes)} {agree(len(axes), 'axis', 'axes')}")
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    "Resize": OperatorLowering(
+        resize,
+        "kernel",
+        only="rows, columns and depth; cubic, antialiased and cropped ones in float",
+        real=real_resize,
+    ),
+}

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.taking import Selection, depth_to_space, separated, taking
 from mcudeploy.frontend.onnx.constants import Constant, integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
@@ -332,3 +332,13 @@ def split(builder: Builder, node: Node) -> None:
             builder.producers[name] = replace(node, op="Slice", inputs=inputs, outputs=(name,), attributes={})
             pick(builder, builder.producers[name])
         first += length
+
+
+LOWERINGS: dict[str, OperatorLowering] = {
+    **{op: OperatorLowering(pick, "moved", real=real_pick) for op in PICKS if op != "Gather"},
+    "Expand": OperatorLowering(pick, "moved", only="shape constant", real=real_pick),
+    "ReverseSequence": OperatorLowering(pick, "moved", only="lengths constant", real=real_pick),
+    "Slice": OperatorLowering(pick, "moved", only="bounds constant", real=real_pick),
+    "Tile": OperatorLowering(pick, "moved", only="repeats constant", real=real_pick),
+    "Split": OperatorLowering(split, "moved"),
+}

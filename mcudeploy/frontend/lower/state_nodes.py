@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from mcudeploy.frontend.lower.builder import Builder
+from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.lower.inputs import by_time, meaning, state_input
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters
@@ -127,3 +127,6 @@ def _filtered(
     tensor = builder.emit(op, (x, state), (1, 1, units), dtype, of_result, constants=constants, nodes=(node,))
     index = np.arange(units, dtype=np.int32).reshape(1, units)
     builder.define(node.output, OnnxValue(tensor, index, real=of_result is None, quantization=of_result))
+
+
+OF_TFLITE: dict[str, Lowering] = {"Load": load, "QuantizedSVDF": quantized_svdf, "Queue": queue, "SVDF": svdf}
