@@ -12,7 +12,9 @@ any.
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +33,7 @@ from mcudeploy.toolchain.project import SoftEngine, assemble
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("host", "stm32f405", "mps2-an521", "microbit", "mps3-an547", "riscv32-virt", "riscv32-virt-v")
 """Boards that together cover every family of HAL, and every kind of kernel code that depends on the core."""
-GENERATED = tuple(sorted((ROOT / "tests/golden").iterdir()))
+GOLDEN = ROOT / "tests/golden"
 CHECKS = "-*,bugprone-*,cert-*,clang-analyzer-*,misc-*,performance-*,portability-*"
 FINDING = re.compile(
     r"^(.*?):\d+(?::\d+)?: (?:warning|error|style|performance|portability): .*\[([\w.,-]+)\]$", re.M
@@ -65,23 +67,30 @@ def units(folder: Path) -> list[Unit]:
         defines += tuple(f"-D{macro}={value}" for macro, value in project.defines.items())
         compiler = (tool, *board.cpu_flags, *libc, "-std=c99", *defines, *includes)
         found += [Unit(file, compiler) for file in sorted((folder / name / "src").rglob("*.c"))]
-    return found + generated_units()
+    return found + generated_units(folder)
 
 
-def generated_units() -> list[Unit]:
-    """Return the generated programs, as for the host."""
+def generated_units(folder: Path) -> list[Unit]:
+    """Return the generated programs, as for the host; they are written below `folder`."""
+    for path in sorted(GOLDEN.iterdir()):
+        whole = GOLDEN / "residual_8_rows" if path.suffix == ".diff" else path
+        target = folder / path.stem
+        shutil.copytree(whole, target)
+        if path.suffix == ".diff":
+            command = ["git", "apply", "-p0", "--whitespace=nowarn", str(path)]
+            subprocess.run(command, cwd=target, env=os.environ | {"GIT_DIR": os.devnull}, check=True)
     headers = [f"-I{it}" for it in source_folders()]
     return [
-        Unit(file, ("gcc", "-std=c99", f"-I{golden}", *headers))
-        for golden in GENERATED
-        for file in sorted(golden.glob("*.c"))
+        Unit(file, ("gcc", "-std=c99", f"-I{folder / path.stem}", *headers))
+        for path in sorted(GOLDEN.iterdir())
+        for file in sorted((folder / path.stem).glob("*.c"))
     ]
 
 
 def kernel_units(folder: Path) -> list[Unit]:
     """Return the kernels as for the host, with the types of one generated program."""
     write = folder / "mcud_config.h"
-    write.write_text((GENERATED[0] / "mcud_config.h").read_text("utf-8"), "utf-8")
+    write.write_text((GOLDEN / "residual_8_rows/mcud_config.h").read_text("utf-8"), "utf-8")
     compiler = ("gcc", "-std=c99", f"-I{folder}", *(f"-I{it}" for it in source_folders()))
     return [Unit(file, compiler) for file in kernel_paths(folder)]
 
@@ -143,7 +152,7 @@ def main() -> int:
         tool = "gcc" if mode == "quick" else mode
         with tempfile.TemporaryDirectory() as folder:
             if mode == "quick":
-                work = kernel_units(Path(folder)) + generated_units()
+                work = kernel_units(Path(folder)) + generated_units(Path(folder))
             else:
                 work = [it for it in units(Path(folder)) if tool == "gcc" or it.compiler[0] == "gcc"]
             work = [it for it in work if options.only in it.file.name]

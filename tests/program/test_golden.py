@@ -1,4 +1,6 @@
-"""Generated C against the golden files of tests/golden: a change of the output shows in review.
+"""Generated C against tests/golden: a change of the output shows in review.
+
+A folder has all files of a program, a .diff how those of another one differ from `residual_8_rows`.
 
 After a change that is meant: pytest tests/program --update-golden
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from difflib import unified_diff
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
@@ -130,19 +133,33 @@ PROGRAMS: dict[str, Callable[[], tuple[Program, Plan]]] = {
 }
 
 
+WHOLE = ("residual_8_rows", "recurrent_streamed")
+
+
 @pytest.mark.parametrize("golden", PROGRAMS)
 def test_generated_files_are_the_golden_ones(golden: str, request: pytest.FixtureRequest) -> None:
     program, plan = PROGRAMS[golden]()
     source = replace(SOURCE, file_name=f"{program.prefix}.onnx")
     texts = render_firmware(program, plan, source)
     texts |= render_package(program.prefix, [LibraryModel(program, plan, source)])
-    folder = GOLDEN / golden
-    for name, text in texts.items():
-        path = folder / name
-        if request.config.getoption("--update-golden"):
+    update = request.config.getoption("--update-golden")
+    path = GOLDEN / golden
+    if golden in WHOLE:
+        golden_files = {path / name: text for name, text in texts.items()}
+    else:
+        golden_files = {path.with_suffix(".diff"): "".join(map(difference, texts, texts.values()))}
+    for path, text in golden_files.items():
+        if update:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
         assert text == path.read_text("utf-8"), f"{path} differs; if that is meant, --update-golden"
+
+
+def difference(name: str, text: str) -> str:
+    """Return how a generated file differs from that of `residual_8_rows`, as `diff -u1` does."""
+    path = GOLDEN / "residual_8_rows" / name
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    return "".join(unified_diff(lines, text.splitlines(keepends=True), name, name, n=1))
 
 
 @pytest.mark.parametrize(
