@@ -26,6 +26,10 @@ test: lint $(VENV)/.packages $(VENV)/.independent ## ruff, mypy, gcc -fanalyzer,
 	$(BIN)/python benchmarks/analyse.py quick
 	$(BIN)/python -m pytest -n $(JOBS)
 
+.PHONY: weekly
+weekly: $(VENV)/.ready $(VENV)/.packages $(VENV)/.independent ## all tests with whole sweeps, of which `test` has samples: for once a week
+	$(BIN)/python -m pytest -n $(JOBS) -m "" --hypothesis-profile=weekly
+
 .PHONY: quick
 quick: lint ## lint, and the tests of what changed against BASE=main: at most 5 minutes
 	$(BIN)/python .ci/quick $(or $(BASE),main)

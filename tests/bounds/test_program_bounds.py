@@ -23,7 +23,7 @@ from mcudeploy.verify.samples import Sample, load_samples
 from tests import reports
 from tests.deploy.models import fully_connected, quantised_convolutions
 
-QUICK = Options(name="tiny", split=False, time_limit=1)
+QUICK = Options(name="tiny", split=False, time_limit=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def _drawing(blocks: int, name: str = "conv_0", memories: int = 1) -> Drawing:
 
 @pytest.fixture(scope="module")
 def split() -> Drawing:
-    found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=2))
+    found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
     plan = found.choices[0]
     return chart.draw(plan, found.model_of(plan).work, MODEL.name)
 
@@ -58,7 +58,7 @@ def _shapes(text: str) -> dict[str, ElementTree.Element]:
 
 
 def test_a_drawing_has_every_block_and_the_peak_of_the_plan() -> None:
-    found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=2))
+    found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
     for plan in (found.choices[0], found.baseline):
         drawn = chart.draw(plan, found.model_of(plan).work, MODEL.name)
         (panel,) = drawn.panels

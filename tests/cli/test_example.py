@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from models import fully_connected, quantised_convolutions
 
 from mcudeploy.cli.main import cli
 from tests.cli.conftest import BUILD, CHECK, FLASH, PLAN, RUN
@@ -38,19 +39,21 @@ def test_check(call: Call) -> None:
     assert (report["supported"], report["fits"], report["macs"]) == (True, True, 3766476)
 
 
-def test_check_of_a_model_that_runs_again_and_again(call: Call) -> None:
-    report = _report(call("check", MODEL, "--board", "stm32f405", "--period", "200", "--json"))
-    assert (report["period_ms"], report["macs_per_second"]) == (200, 5 * 3766476)
+def test_check_of_a_model_that_runs_again_and_again(call: Call, folder: Path) -> None:
+    line = ["check", str(quantised_convolutions(folder / "small.onnx")), "--board", "stm32f405"]
+    report = _report(call(*line, "--period", "200", "--json"))
+    assert (report["period_ms"], report["macs_per_second"]) == (200, 5 * report["macs"])
     latency = report["plans"]["unsplit"]["latency"]
     assert latency["milliseconds"] == 1000 * latency["value"] / latency["clock_hz"]
-    assert " ms of 200 ms" in call("check", MODEL, "--board", "stm32f405", "--period", "200").stdout
+    assert " ms of 200 ms" in call(*line, "--period", "200").stdout
     assert call("check", MODEL, "--period", "nan").exit_code == 2
 
 
-def test_a_board_that_is_too_small_is_told_by_how_much(call: Call) -> None:
-    report = _report(call("plan", MODEL, "--board", "stm32f100", "--time-limit", "0.5", "--json"), 5)
+def test_a_board_that_is_too_small_is_told_by_how_much(call: Call, folder: Path) -> None:
+    wide = str(fully_connected(folder / "wide.onnx", (16_000, 2), quantised=True))
+    report = _report(call("plan", wide, "--board", "stm32f100", "--time-limit", "0.5", "--json"), 5)
     assert "too many" in report["error"]["message"]
-    assert call("check", MODEL, "--board", "stm32f100").exit_code == 5
+    assert call("check", wide, "--board", "stm32f100").exit_code == 5
 
 
 @pytest.mark.parametrize("board", ["host", "stm32f405"])

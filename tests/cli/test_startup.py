@@ -65,7 +65,7 @@ def test_measured_times_are_looked_up_without_a_firmware_project(
         raise AssertionError("a firmware project was assembled")
 
     monkeypatch.setattr("mcudeploy.toolchain.firmware_build.assemble", assemble)
-    made = api.plan_model(model, BOARD, Options(time_limit=1))
+    made = api.plan_model(model, BOARD, Options(time_limit=0.5))
     assert as_json(made)["latency"] is None
     with Database() as database:
         database.add_tiles({TileKey("microbit", "0", "conv", "", ""): 1})

@@ -27,7 +27,7 @@ from tests import reports
 from tests.deploy.test_stateful import network, saved
 
 BOARD = load_board("stm32f405")
-QUICK = Options(split=False, time_limit=1)
+QUICK = Options(split=False, time_limit=0.5)
 STRICT = [
     "-std=c99",
     "-O1",
@@ -67,7 +67,7 @@ def run(out: Path, main: str, *macros: str) -> None:
 def test_the_sum_of_arenas_is_checked_and_each_share_named(models: list[Path], tmp_path: Path) -> None:
     arenas = [built([model], tmp_path / model.stem, "own")["arena_bytes"] for model in models]
     limits = (("sram", max(arenas) + 8), ("ccm", 0))
-    narrow = Options(split=False, time_limit=1, memory_limits=limits)
+    narrow = Options(split=False, time_limit=0.5, memory_limits=limits)
     assert min(arenas) > 8
     with pytest.raises(FitError) as caught:
         built(models, tmp_path / "out", "own", narrow)
@@ -179,7 +179,7 @@ def test_the_example_of_one_model_gives_its_arena(
 
 
 def test_memories_are_given_one_by_one(models: list[Path], tmp_path: Path) -> None:
-    spread = Options(split=False, time_limit=1, memory_limits=(("sram", 1200),))
+    spread = Options(split=False, time_limit=0.5, memory_limits=(("sram", 1200),))
     built(models[:1], tmp_path / "out", "init", spread)
     header = (tmp_path / "out" / "include" / "small.h").read_text()
     assert "uint32_t small_init(void *ccm_arena, void *sram_arena);" in header

@@ -20,7 +20,7 @@ from mcudeploy.planner.plan_options import Options
 from tests import reports
 
 BOARD = load_board("stm32f405")
-QUICK = Options(name="tiny", split=False, time_limit=1)
+QUICK = Options(name="tiny", split=False, time_limit=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -71,6 +71,6 @@ def test_a_fed_vector_comes_in_rows(tmp_path: Path) -> None:
 def test_measured_within_the_limit_and_bit_identical_on_a_board(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "dense.onnx", WIDE, quantised=True)
     target = Target(load_board("stm32f405"), emulate=True)
-    _, report = reports.tune_model(path, [target], Options(time_limit=5, max_overhead=40))
+    _, report = reports.tune_model(path, [target], Options(time_limit=0.5, max_overhead=40))
     assert report["arena_bytes"] <= 512 < report["unsplit_arena_bytes"] == 1088
     assert report["overhead_percent"] <= 40

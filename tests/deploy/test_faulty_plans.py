@@ -27,7 +27,7 @@ def test_an_input_that_is_cut_and_looked_at_through_a_view(
     name: str, streamed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = REGRESSIONS / f"fail_planfault_{name}.onnx"
-    options = Options(max_overhead=400, time_limit=1, stream_input=streamed)
+    options = Options(max_overhead=400, time_limit=0.5, stream_input=streamed)
     report = reports.run_model(model, Target(HOST), options, inputs=[], expected=[])
     assert report["verified"]
     assert "defect" not in caplog.text
@@ -48,7 +48,7 @@ def test_a_plan_that_the_checker_refuses_is_passed_over_and_told_of(
     model = quantised_convolutions(tmp_path / "small.onnx")
     refuse(monkeypatch, unsplit=False)
     with caplog.at_level(logging.WARNING):
-        made = api.plan_model(model, board, Options(time_limit=5, max_overhead=50))
+        made = api.plan_model(model, board, Options(time_limit=0.5, max_overhead=50))
     assert made.plan is made.planned.baseline
     assert "warning: defect: " in caplog.text and "needs what is overwritten" in caplog.text
     assert "report this with the model, the command line, and mcudeploy" in caplog.text
@@ -74,5 +74,5 @@ def test_control_c_behind_the_search_loses_no_plan(tmp_path: Path, monkeypatch: 
             raise KeyboardInterrupt
 
     monkeypatch.setattr(planner, "check_plan", check)
-    made = api.plan_model(model, HOST, Options(time_limit=5, max_overhead=50))
+    made = api.plan_model(model, HOST, Options(time_limit=0.5, max_overhead=50))
     assert made.plan.splits and len(asked) > 2

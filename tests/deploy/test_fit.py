@@ -53,14 +53,14 @@ def proposals(model: Path, board: Board, options: Options) -> dict[str, str]:
 
 
 def test_what_does_not_fit_names_what_would(model: Path) -> None:
-    told = proposals(model, with_room_for(1200), Options(time_limit=1))
+    told = proposals(model, with_room_for(1200), Options(time_limit=0.5))
     assert re.fullmatch(r"an arena of [\d,]+ bytes, [+-][\d.]+ % of .* latency", told["--stream-input"])
     board = next(option for option in told if option.startswith("--board"))
     assert board == "--board stm32f100"  # the least RAM of all
-    streamed = api.plan_model(model, with_room_for(1200), Options(time_limit=1, stream_input=True))
+    streamed = api.plan_model(model, with_room_for(1200), Options(time_limit=0.5, stream_input=True))
     assert streamed.plan.layout.arena_bytes <= 1200
-    assert list(proposals(model, with_room_for(64), Options(time_limit=1))) == [board]
-    given = Options(time_limit=1, stream_input=True)
+    assert list(proposals(model, with_room_for(64), Options(time_limit=0.5))) == [board]
+    given = Options(time_limit=0.5, stream_input=True)
     assert "--stream-input" not in proposals(model, with_room_for(64), given)
 
 
@@ -68,8 +68,8 @@ def test_cuts_overhead_and_wider_limits_are_proposed_where_they_work(model: Path
     whole = api.plan_model(model, STM, Options(split=False)).plan.layout.arena_bytes
     unsplit = Options(split=False, ram_limit=whole - 16)
     assert set(proposals(model, STM, unsplit)) == {"--split", f"--ram-limit {whole}"}
-    least = api.plan_model(model, STM, Options(max_overhead=100, time_limit=1)).plan.layout.arena_bytes
-    hurried = Options(max_overhead=0, ram_limit=least, time_limit=1)
+    least = api.plan_model(model, STM, Options(max_overhead=100, time_limit=0.5)).plan.layout.arena_bytes
+    hurried = Options(max_overhead=0, ram_limit=least, time_limit=0.5)
     overhead = next(it for it in proposals(model, STM, hurried) if it.startswith("--max-overhead"))
     more = replace(hurried, max_overhead=float(overhead.split()[1]))
     assert api.plan_model(model, STM, more).plan.layout.arena_bytes <= least
@@ -80,7 +80,7 @@ def test_cuts_overhead_and_wider_limits_are_proposed_where_they_work(model: Path
 def test_a_float_model_is_proposed_as_int8(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "dense.onnx", (64, 64, 8), quantised=False)
     flash = STM.flash.model_copy(update={"bytes": 8000})
-    told = proposals(path, STM.model_copy(update={"flash": flash}), Options(time_limit=1))
+    told = proposals(path, STM.model_copy(update={"flash": flash}), Options(time_limit=0.5))
     (command,) = (option for option in told if "quantize" in option)
     assert command.startswith("mcudeploy quantize ") and "of weights" in told[command]
     assert [option for option in told if option.startswith("--board")] == ["--board stm32f100"]
@@ -92,7 +92,7 @@ def test_where_the_weights_are_too_large_nothing_is_said_of_the_arena(model: Pat
     with pytest.raises(
         FitError, match=r"^weights need [\d,]+ bytes, the flash of stm32f405 has 100"
     ) as caught:
-        api.plan_model(model, board, Options(time_limit=1))
+        api.plan_model(model, board, Options(time_limit=0.5))
     assert "arena" not in str(caught.value).splitlines()[0]
     found = reports.check_model(model, board, Options())
     assert list(found["plans"]) == ["unsplit"] and not found["fits"]

@@ -29,10 +29,11 @@ from mcudeploy.planner.search.fusing import FusedSeeds
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.verify.samples import load_samples
+from tests.weekly import sample
 
 HOST = load_board("host")
 BOTH = [["conv_0", "conv_1", "conv_2"], ["conv_3", "conv_4", "conv_5"]]
-OPTIONS = Options(time_limit=1, max_overhead=200)
+OPTIONS = Options(time_limit=0.5, max_overhead=200)
 
 Stored = tuple[Path, Path, api.Deployment]
 
@@ -201,7 +202,7 @@ def _shorter_life(plan: Plan, random: np.random.Generator) -> Plan:
     return _changed_block(plan, random, lambda it: replace(it, life=Interval(it.life.lo, it.life.hi - 1)))
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", sample(range(14), 4))
 @pytest.mark.parametrize("mutate", [_scratch_over, _shorter_life])
 def test_mutants_are_refused(
     stored: Stored, mutate: Callable[[Plan, np.random.Generator], Plan], seed: int

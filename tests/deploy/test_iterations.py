@@ -93,7 +93,7 @@ def test_a_device_tells_what_it_waited_for(made: Deployment, stage: Iterations) 
 
 @pytest.mark.usefixtures("small_bench")
 def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
-    options = Options(split=False, memory_limits=LIMITS, time_limit=2)
+    options = Options(split=False, memory_limits=LIMITS, time_limit=0.5)
     tuned, report = reports.tune_model(model, [Target(BOARD, emulate=True)], options)
     kinds = [one["kind"] for one in report["iterations"]]
     waits = [one["waits"] for one in report["iterations"]]
@@ -105,5 +105,5 @@ def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
 @pytest.mark.usefixtures("small_bench")
 def test_tune_has_no_iterations_where_nothing_leaves(model: Path) -> None:
     target = Target(BOARD, emulate=True)
-    _, report = reports.tune_model(model, [target], Options(split=False, time_limit=1))
+    _, report = reports.tune_model(model, [target], Options(split=False, time_limit=0.5))
     assert report["iterations"] == [] and report["transfers"]["count"] == 0

@@ -27,7 +27,7 @@ from mcudeploy.report import as_json
 from tests import reports
 
 BOARD = load_board("stm32f405")
-OPTIONS = Options(time_limit=5, max_overhead=50, objective="instructions")
+OPTIONS = Options(time_limit=0.5, max_overhead=50, objective="instructions")
 
 
 @pytest.fixture

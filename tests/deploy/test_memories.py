@@ -164,7 +164,7 @@ def test_an_unknown_memory_is_refused_with_the_names(model: Path) -> None:
 
 
 def test_a_split_plan_that_fits_the_fast_memory_is_taken(model: Path) -> None:
-    options = Options(time_limit=5, max_overhead=300, memory_limits=(("sram", 1300),))
+    options = Options(time_limit=0.5, max_overhead=300, memory_limits=(("sram", 1300),))
     made = api.plan_model(model, load_board("mps2-an386"), options)
     assert set(made.plan.layout.arenas) == {"sram"} and made.plan.splits
     assert set(made.planned.baseline.layout.arenas) == {"sram", "psram"}

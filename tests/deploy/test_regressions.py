@@ -49,7 +49,7 @@ MODELS = (
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_a_model_of_a_fault_is_verified(path: Path) -> None:
     report = reports.run_model(
-        path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+        path, Target(load_board("host")), Options(time_limit=0.5), inputs=[], expected=[]
     )
     assert report["verified"], report["reason"]
 
@@ -57,7 +57,7 @@ def test_a_model_of_a_fault_is_verified(path: Path) -> None:
 def test_nothing_may_be_left_in_the_fast_memory() -> None:
     """28 bytes hold no row of the only tensors, which are the input and the output."""
     board = load_board("mps2-an386")
-    options = Options(split=False, memory_limits=(("sram", 28),), time_limit=1)
+    options = Options(split=False, memory_limits=(("sram", 28),), time_limit=0.5)
     made = api.plan_model(REGRESSIONS / "memories_keyerror.onnx", board, options)
     assert made.plan.layout.arenas == {"psram": 144}
 
@@ -93,7 +93,7 @@ def constant_outputs(folder: Path, inputs: str) -> Path:
 def test_outputs_may_be_constant(inputs: str, tmp_path: Path) -> None:
     path = constant_outputs(tmp_path, inputs)
     report = reports.run_model(
-        path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+        path, Target(load_board("host")), Options(time_limit=0.5), inputs=[], expected=[]
     )
     assert report["verified"] and report["elements"] == 35, report["reason"]
 
@@ -116,7 +116,7 @@ def test_an_output_near_zero_is_held_to_the_least_tolerance(dtype: str, tmp_path
     """ONNX Runtime adds 0.5 on the way to a sigmoid; float16 has two digits there, in steps of 6e-8."""
     path = near_zero(tmp_path, dtype)
     report = reports.run_model(
-        path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+        path, Target(load_board("host")), Options(time_limit=0.5), inputs=[], expected=[]
     )
     assert report["verified"], report["reason"]
     assert 0 < report["max_abs_error"] < report["tolerance"]["least"] < 1e-6
@@ -132,7 +132,7 @@ def test_the_range_of_an_output_is_that_of_all_samples(tmp_path: Path) -> None:
     inputs, expected = map(list, zip(*files, strict=True))
 
     def run(first: int, end: int) -> dict[str, Any]:
-        target, options = Target(load_board("host")), Options(time_limit=1)
+        target, options = Target(load_board("host")), Options(time_limit=0.5)
         return reports.run_model(
             path, target, options, inputs=inputs[first:end], expected=expected[first:end]
         )

@@ -39,7 +39,7 @@ def model(tmp_path: Path) -> Path:
 def stored(model: Path, tmp_path: Path) -> Path:
     """The file of a plan that cuts the model."""
     path = tmp_path / "plan.json"
-    made = api.plan_model(model, HOST, Options(time_limit=20, max_overhead=50))
+    made = api.plan_model(model, HOST, Options(time_limit=0.5, max_overhead=50))
     assert made.plan.splits
     api.save_plan(made, path)
     return path
@@ -56,7 +56,7 @@ def test_a_search_without_time_still_has_the_stored_plan(model: Path, stored: Pa
 
 
 def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> None:
-    first = api.plan_model(MODEL, HOST, Options(time_limit=20, ram_limit=40_000))
+    first = api.plan_model(MODEL, HOST, Options(time_limit=0.5, ram_limit=40_000))
     api.save_plan(first, tmp_path / "plan.json")
     told: list[int] = []
 
@@ -71,7 +71,7 @@ def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> No
 
         def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None: ...
 
-    options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=6)
+    options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=0.5)
     again = api.plan_model(MODEL, HOST, options, Told())
     assert told[1] <= 40_000  # right after the unsplit plan; the order is mended only at the end
     assert again.plan.layout.arena_bytes <= first.plan.layout.arena_bytes
@@ -86,7 +86,7 @@ def test_a_device_tries_the_plan_that_its_search_starts_from_even_if_tiles_say_t
     model: Path,
 ) -> None:
     board, options = load_board("mps2-an386"), Options(time_limit=NO_TIME, max_overhead=0)
-    start = api.plan_model(model, board, Options(time_limit=5, max_overhead=50)).plan
+    start = api.plan_model(model, board, Options(time_limit=0.5, max_overhead=50)).plan
     net, tiles = read_model(model, options, isa=board.isa), estimated(load_costs(board.core))
     assert find_plans(net, board, options, tiles, start=start).candidates[0].splits == start.splits
     assert not find_plans(net, board, options, start=start).candidates
@@ -94,7 +94,7 @@ def test_a_device_tries_the_plan_that_its_search_starts_from_even_if_tiles_say_t
 
 def test_a_stored_plan_says_whether_the_input_is_streamed(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    options = Options(time_limit=5, max_overhead=50)
+    options = Options(time_limit=0.5, max_overhead=50)
     api.save_plan(api.plan_model(model, HOST, replace(options, stream_input=True)), path)
     assert api.plan_model(model, HOST, replace(options, plan_file=path, resume=True)).plan.form.streamed
 
@@ -103,7 +103,7 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
     model: Path, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target(load_board("mps2-an386"))
-    plan = api.plan_model(model, target.board, Options(time_limit=5, max_overhead=50))
+    plan = api.plan_model(model, target.board, Options(time_limit=0.5, max_overhead=50))
     api.save_plan(plan, stored)
     options = Options(plan_file=stored, split=False, max_overhead=90, resume=True)
     _, report = reports.tune_model(model, [target], options)
@@ -115,17 +115,17 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
 
 
 def test_of_plans_that_fit_the_fastest_is_taken() -> None:
-    limit, options = 40_000, Options(time_limit=2)
+    limit, options = 40_000, Options(time_limit=0.5)
     made = api.plan_model(MODEL, HOST, replace(options, ram_limit=limit))
     smallest = api.plan_model(MODEL, HOST, options)
     assert smallest.plan.layout.arena_bytes < made.plan.layout.arena_bytes <= limit
     assert made.plan.estimate.ticks < smallest.plan.estimate.ticks
     roomy = api.plan_model(MODEL, HOST, replace(options, ram_limit=1 << 20))
     assert not roomy.plan.splits and roomy.planned.search.candidates == 0
-    narrow = Options(ram_limit=1 << 20, time_limit=2, memory_limits=((HOST.memories[0].name, limit),))
+    narrow = Options(ram_limit=1 << 20, time_limit=0.5, memory_limits=((HOST.memories[0].name, limit),))
     assert api.plan_model(MODEL, HOST, narrow).plan.layout.arena_bytes <= limit
     with pytest.raises(FitError, match=r"arena needs [\d,]+ bytes, the limit is 1,024"):
-        api.plan_model(MODEL, HOST, Options(ram_limit=1024, time_limit=1))
+        api.plan_model(MODEL, HOST, Options(ram_limit=1024, time_limit=0.5))
 
 
 def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:

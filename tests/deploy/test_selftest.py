@@ -24,7 +24,7 @@ int main(void)
     return m_selftest() > 100u ? 100 : (int)m_selftest();
 }
 """
-QUICK = Options(name="m", time_limit=1)
+QUICK = Options(name="m", time_limit=0.5)
 
 
 def library(path: Path, folder: Path, options: Options = QUICK, *, verify: bool = True) -> dict[str, object]:
@@ -53,10 +53,10 @@ def test_it_is_right_as_built_and_wrong_with_other_weights(kind: str, tmp_path: 
         path = fully_connected(tmp_path / "m.onnx", (8, 6, 4), quantised=False)
     elif kind == "stateful":
         path = saved(network("LSTM"), tmp_path)
-        options = Options(name="m", time_limit=1, stateful=True)
+        options = Options(name="m", time_limit=0.5, stateful=True)
     else:
         path = quantised_convolutions(tmp_path / "m.onnx")
-        options = Options(name="m", time_limit=1, stream_input=True)
+        options = Options(name="m", time_limit=0.5, stream_input=True)
     report = library(path, tmp_path / "out", options)
     assert report["selftest"] and report["verified"]
     assert not list((tmp_path / "out").rglob("*.elf"))

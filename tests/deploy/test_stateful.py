@@ -30,7 +30,7 @@ from mcudeploy.verify.samples import NamedArray, drawn_samples, load_samples
 from tests import reports
 
 HOST = Target(load_board("host"))
-STATEFUL = Options(stateful=True, time_limit=2)
+STATEFUL = Options(stateful=True, time_limit=0.5)
 INPUTS, HIDDEN = 3, 5
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 FLOAT = TensorProto.FLOAT
@@ -226,7 +226,7 @@ def test_what_keeps_states_runs_on_one_board_alone(tmp_path: Path) -> None:
 
 def test_a_plan_without_the_state_is_none_of_the_model(tmp_path: Path) -> None:
     path, stored = saved(network("GRU"), tmp_path), tmp_path / "plan.json"
-    api.save_plan(api.plan_model(path, HOST.board, Options(time_limit=2)), stored)
+    api.save_plan(api.plan_model(path, HOST.board, Options(time_limit=0.5)), stored)
     with pytest.raises(ConfigError, match="--stateful"):
         api.plan_model(path, HOST.board, replace(STATEFUL, plan_file=stored))
 

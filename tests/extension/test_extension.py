@@ -116,7 +116,7 @@ def test_a_package_adds_operators_of_its_own_domain(tmp_path: Path, monkeypatch:
     graph = load(path)
     assert [it.op.kind for it in graph.operators] == ["Binary", "Binary", "Unary"]
     assert graph.outputs[0].shape == SHAPE
-    deployment = plan_model(path, load_board("stm32f405"), Options(time_limit=1))
+    deployment = plan_model(path, load_board("stm32f405"), Options(time_limit=0.5))
     assert deployment.plan.layout.arena_bytes >= 16
 
 
@@ -216,7 +216,7 @@ def test_a_part_adds_files_and_facts_to_a_library(tmp_path: Path) -> None:
     model = model_of(tmp_path, helper.make_node("Add", ["x", "y"], ["z"], "add"), domain="org.example")
     library = tmp_path / "library"
     request = BuildRequest(
-        [model], load_board("host"), Options(time_limit=1), library, library_only=True, parts=[Notice()]
+        [model], load_board("host"), Options(time_limit=0.5), library, library_only=True, parts=[Notice()]
     )
     built = build_models(request)
     assert (library / "NOTICE").read_text("utf-8") == "net for host"
@@ -227,7 +227,7 @@ def test_a_part_adds_files_and_facts_to_a_library(tmp_path: Path) -> None:
 def test_without_extensions_a_plain_library_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "EXTENSIONS", ())
     model = model_of(tmp_path, helper.make_node("Add", ["x", "y"], ["z"], "add"), domain="org.example")
-    request = BuildRequest([model], load_board("host"), Options(time_limit=1), tmp_path / "library")
+    request = BuildRequest([model], load_board("host"), Options(time_limit=0.5), tmp_path / "library")
     files = as_json(build_models(request))["files"]
     assert str(tmp_path / "library" / "include" / "net.h") in files
     with pytest.raises(UsageError, match="no extension adds bounds to libraries: there are none"):

@@ -36,7 +36,7 @@ Array = NDArray[Any]
 
 def _outputs(model: Model, samples: list[dict[str, Array]]) -> list[bytes]:
     """Stored outputs of the model's unsplit program on this computer, for stored inputs."""
-    options = Options(split=False, time_limit=1)
+    options = Options(split=False, time_limit=0.5)
     found = find_plans(model, HOST.board, options)
     made = Deployment.of(found, found.baseline, HOST.board, options)
     storage = Storage.of(made.plan)

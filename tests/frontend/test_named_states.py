@@ -20,7 +20,7 @@ from tests import reports
 from tests.frontend.onnx_files import build, node
 
 HOST = Target(load_board("host"))
-QUICK = Options(time_limit=1, constants=(("rate", 3),), states=(("cache", "cache_out"), ("h", "h_out")))
+QUICK = Options(time_limit=0.5, constants=(("rate", 3),), states=(("cache", "cache_out"), ("h", "h_out")))
 _STATES = dict(QUICK.states)
 """The state `cache` is the last rows of a concatenation, `h` is computed."""
 
@@ -124,7 +124,7 @@ def test_states_that_depend_on_each_other(tmp_path: Path) -> None:
     )
     path = tmp_path / "crossed.onnx"
     onnx.save(model, path)
-    options = Options(time_limit=1, states=(("a", "a_out"), ("b", "b_out")))
+    options = Options(time_limit=0.5, states=(("a", "a_out"), ("b", "b_out")))
     report = reports.run_model(path, HOST, options, inputs=[], expected=[], steps=5)
     assert report["verified"]
 
@@ -153,7 +153,7 @@ def _images(folder: Path, reader: str) -> tuple[Path, Options]:
     )
     path = folder / "images.onnx"
     onnx.save(model, path)
-    return path, Options(time_limit=1, states=(("cache", "cache_out"),))
+    return path, Options(time_limit=0.5, states=(("cache", "cache_out"),))
 
 
 def test_channels_of_cached_images_come_last(tmp_path: Path) -> None:

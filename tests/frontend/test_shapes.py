@@ -156,7 +156,7 @@ def test_no_window_begins_behind_the_input(pool: str, tmp_path: Path) -> None:
 
 def run_model(path: Path) -> dict[str, Any]:
     """A run on this machine."""
-    target, options = Target(load_board("host")), Options(time_limit=1, split=False)
+    target, options = Target(load_board("host")), Options(time_limit=0.5, split=False)
     return reports.run_model(path, target, options, inputs=[], expected=[])
 
 

@@ -56,7 +56,7 @@ class Searches:
 @pytest.mark.parametrize("last", [1, 2])
 def test_an_interrupt_ends_all_searches(last: int, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch, last)
-    planned = find_hop_plans(load_model(net, hop=2), BOARD, Options(hop=2, time_limit=2))
+    planned = find_hop_plans(load_model(net, hop=2), BOARD, Options(hop=2, time_limit=0.5))
     assert [it.interrupted for it in searches.results] == [False] * (last - 1) + [True]
     assert planned.interrupted and planned.choices
     assert planned.hop_curve is not None and len(planned.hop_curve.points) == last
@@ -64,7 +64,7 @@ def test_an_interrupt_ends_all_searches(last: int, net: Path, monkeypatch: pytes
 
 def test_the_curve_has_the_deployed_plan(net: Path) -> None:
     """Also a plan that the last search, or times of a device, took in place of the curve's."""
-    deployment = api.plan_model(net, BOARD, Options(hop=2, time_limit=2, max_overhead=40))
+    deployment = api.plan_model(net, BOARD, Options(hop=2, time_limit=0.5, max_overhead=40))
     plan = replace(deployment.plan, layout=replace(deployment.plan.layout, arenas={"sram": 8}))
     report = as_json(replace(deployment, plan=plan))
     curve = report["window"]["curve"]
@@ -77,7 +77,7 @@ def test_the_curve_has_the_deployed_plan(net: Path) -> None:
 def test_proposals_may_keep_fewer_rows(tmp_path: Path) -> None:
     """The rows of the input alone need less RAM than all rows, by more than the grain of proposals."""
     path = time_network(tmp_path / "net.onnx", 40, 6, 4 * (TimeConv(8, pads=(1, 1)),), "mean")
-    options, model = Options(hop=2, time_limit=2, ram_limit=64), load_model(path, hop=2)
+    options, model = Options(hop=2, time_limit=0.5, ram_limit=64), load_model(path, hop=2)
     with pytest.raises(FitError) as error:
         api.plan_model(path, BOARD, options)
     (proposal,) = error.value.proposals

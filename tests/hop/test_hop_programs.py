@@ -29,7 +29,7 @@ from mcudeploy.verify.samples import NamedArray
 from tests import reports
 
 HOST, BOARD = Target(load_board("host")), Target(load_board("mps2-an386"))
-HOP = Options(hop=2, time_limit=2, split=False)
+HOP = Options(hop=2, time_limit=0.5, split=False)
 ROWS, CHANNELS = 20, 6
 PADDED = (TimeConv(8, kernel=3, stride=2, pads=(1, 1)), TimeConv(8, kernel=3, pads=(1, 1)))
 

@@ -57,8 +57,8 @@ def test_without_padding_ram_is_at_most_that_of_the_streamed_window(
     layers: tuple[TimeConv, ...], hop: int, tmp_path: Path
 ) -> None:
     path, board = time_network(tmp_path / "m.onnx", 96, 8, layers), load_board("mps2-an386")
-    streamed = api.plan_model(path, board, Options(stream_input=True, time_limit=2)).plan
-    by_rows = api.plan_model(path, board, Options(hop=hop, time_limit=2)).plan
+    streamed = api.plan_model(path, board, Options(stream_input=True, time_limit=0.5)).plan
+    by_rows = api.plan_model(path, board, Options(hop=hop, time_limit=0.5)).plan
     assert by_rows.layout.arena_bytes <= streamed.layout.arena_bytes
     assert 10 * by_rows.estimate.ticks <= streamed.estimate.ticks
 

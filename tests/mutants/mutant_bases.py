@@ -63,7 +63,7 @@ def plans(folder: Path) -> list[tuple[Model, Board, str]]:
     host, two_cores = load_board("host"), load_board("mps2-an521")
     convolutions = load_model(quantised_convolutions(folder / "cut.onnx"))
     residual = load_model(residual_network(folder / "units.onnx"))
-    cut = find_plans(convolutions, host, Options(time_limit=2)).choices[0]
+    cut = find_plans(convolutions, host, Options(time_limit=0.5)).choices[0]
     parted = find_plans(residual, two_cores, Options(split=False, assign=("cpu1=Conv2d",))).choices[0]
     return [
         (convolutions, host, plan_text(cut, convolutions.sha256)),

@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.ir.graph import Graph
+from tests.weekly import examples
 
 Array = NDArray[Any]
 OPSET = 21
 
 bounded = settings(
-    max_examples=28, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(12, 28),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 """Few examples, always the same ones: these tests run before every commit."""
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from plain_node import check, check_by_definition, loaded, model
 from single_node import bounded, seeds, shapes
 
+from tests.weekly import examples
+
 Array = NDArray[Any]
-few = settings(parent=bounded, max_examples=10)
+few = settings(parent=bounded, max_examples=examples(4, 10))
 ENDS = (-(2**31), 2**31 - 1, -1, 0, 1)
 
 

@@ -20,6 +20,7 @@ from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.model.channels import channels_as_rows
+from tests.weekly import examples
 
 
 def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:
@@ -99,7 +100,7 @@ def test_weights_of_another_size_are_refused() -> None:
     dtype=st.sampled_from([DType.INT8, DType.FLOAT32]),
     seed=seeds,
 )
-@settings(bounded, max_examples=8)
+@settings(bounded, max_examples=examples(4, 8))
 def test_a_rewritten_graph_has_the_bits_of_the_plain_one(
     length: int, gated: bool, dtype: DType, seed: int
 ) -> None:

@@ -15,9 +15,10 @@ from plain_node import check, loaded
 from single_node import Quantized, bounded, normal, quantized_types, seeds, shapes
 
 from mcudeploy.common.errors import ModelError
+from tests.weekly import examples
 
 Array = NDArray[Any]
-few = settings(parent=bounded, max_examples=12)
+few = settings(parent=bounded, max_examples=examples(4, 12))
 
 
 @given(shape=shapes, axis=st.integers(0, 2), count=st.integers(1, 9), kind=st.booleans(), seed=seeds)

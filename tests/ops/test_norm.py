@@ -18,10 +18,11 @@ from single_node import Quantized, bounded, check_float, check_quantized, kinds,
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ops.reduce.norm import LayerNorm, fixed_point
 from mcudeploy.verify.reference import Reference
+from tests.weekly import examples
 
 
 @given(shape=shapes, axis=st.integers(-3, -1), bias=st.booleans(), seed=seeds)
-@settings(parent=bounded, max_examples=8)
+@settings(parent=bounded, max_examples=examples(4, 8))
 def test_layer_normalization(shape: tuple[int, ...], axis: int, bias: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = shape[axis:]

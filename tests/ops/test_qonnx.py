@@ -20,6 +20,7 @@ from single_node import bounded, seeds
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.parsing import with_data
+from tests.weekly import examples
 
 Array = NDArray[Any]
 SHAPE = (1, 4, 3, 5)
@@ -57,7 +58,7 @@ def definition(x: Array, scale: Array, zero: float, bits: int, signed: int, narr
     seed=seeds,
 )
 @example(bits=16, zero=0, sizes=(4, 1, 1), form=(1, 0, True), seed=0)
-@settings(parent=bounded, max_examples=40)
+@settings(parent=bounded, max_examples=examples(16, 40))
 def test_quantisers_follow_their_definition(
     bits: int, zero: float, sizes: tuple[int, ...], form: tuple[int, int, bool], seed: int
 ) -> None:

@@ -22,6 +22,7 @@ from single_node import (
 
 from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ops.reduce.reduce import Reduce
+from tests.weekly import examples
 
 CHOICES = [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)]
 
@@ -38,7 +39,7 @@ def test_image(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, dtype:
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"])
 @given(shape=shapes, axes=st.sampled_from(CHOICES), keep=st.booleans(), seed=seeds)
-@settings(parent=bounded, max_examples=8)
+@settings(parent=bounded, max_examples=examples(4, 8))
 def test_other_functions(
     op: str, shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, seed: int
 ) -> None:

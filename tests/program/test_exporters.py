@@ -50,7 +50,7 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> list[LibraryModel]:
     floats = fully_connected(folder / "dense.onnx", SIZES, quantised=False)
     found = []
     for path, streamed in ((int8, True), (floats, False)):
-        options = Options(time_limit=1, stream_input=streamed)
+        options = Options(time_limit=0.5, stream_input=streamed)
         built = building.built_model(
             path, BuildRequest([path], BOARD, options, folder, library_only=True), SILENT
         )

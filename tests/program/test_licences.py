@@ -28,7 +28,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built(model: Path, out: Path, kind: Kind | None = None, *, sbom: bool = False) -> dict[str, str]:
-    options = Options(time_limit=1)
+    options = Options(time_limit=0.5)
     parts = [WakeWord("a word", 0.5, 2, hop=8)] if kind == "esphome" else []
     reports.build_models([model], BOARD, options, out, library_only=True, kind=kind, sbom=sbom, parts=parts)
     return {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
@@ -61,7 +61,7 @@ def test_every_file_has_a_licence_and_the_library_its_text_and_origin(
 
 
 def test_a_project_s_files_have_a_licence_too(model: Path, tmp_path: Path) -> None:
-    reports.init_project(model, BOARD, Options(time_limit=1), tmp_path, emulate=True)
+    reports.init_project(model, BOARD, Options(time_limit=0.5), tmp_path, emulate=True)
     files = (path for path in tmp_path.rglob("*") if path.is_file() and path.suffix not in {".json", ".onnx"})
     for path in files:
         assert path.name == "LICENSE" or "SPDX-License-Identifier: " in path.read_text().splitlines()[0], path

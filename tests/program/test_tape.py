@@ -17,7 +17,7 @@ from mcudeploy.report import as_json
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 
 
-@pytest.mark.parametrize("options", [Options(split=False), Options(time_limit=1, stream_input=True)])
+@pytest.mark.parametrize("options", [Options(split=False), Options(time_limit=0.5, stream_input=True)])
 @pytest.mark.parametrize("board", ["host", "mps2-an386"])
 def test_it_is_what_the_elf_has(board: str, options: Options) -> None:
     target = Target(load_board(board), emulate=True)

@@ -24,7 +24,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.difference import FLOAT_FLOOR, least_tolerance
 from tests import reports
 
-HOST, QUICK = Target(load_board("host")), Options(time_limit=1)
+HOST, QUICK = Target(load_board("host")), Options(time_limit=0.5)
 
 
 class QdqGraph:

@@ -79,7 +79,7 @@ def test_a_float_model_runs_verified_in_int8(folder: Path) -> None:
     assert reports.check_model(folder / "q.onnx", None, Options())["supported"]
     inputs = {"inputs": [folder / "x.npy"], "expected": []}
     np.save(folder / "x.npy", images(1))
-    ran = reports.run_model(folder / "q.onnx", Target(load_board("host")), Options(time_limit=1), **inputs)
+    ran = reports.run_model(folder / "q.onnx", Target(load_board("host")), Options(time_limit=0.5), **inputs)
     assert ran["verified"], ran["reason"]
 
 
@@ -102,7 +102,7 @@ def test_a_transposed_convolution_of_groups_with_a_bias(tmp_path: Path) -> None:
     report = report_of(f"{paths[0]} --data {paths[1]} -o {paths[2]}")
     assert report["outputs"][0]["sqnr_db"] > 25
     ran = reports.run_model(
-        tmp_path / "q.onnx", Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[]
+        tmp_path / "q.onnx", Target(load_board("host")), Options(time_limit=0.5), inputs=[], expected=[]
     )
     assert ran["verified"], ran["reason"]
 

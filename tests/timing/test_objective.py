@@ -19,7 +19,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from tests import reports
 
-CYCLES = Options(objective="cycles", time_limit=2)
+CYCLES = Options(objective="cycles", time_limit=0.5)
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -80,7 +80,7 @@ def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
     assert report["overhead_percent"] <= CYCLES.max_overhead
     # what was measured in cycles is found again, and only where cycles are the objective
     assert made.measured(True) is not None
-    counted = api.plan_model(model, target.board, Options(time_limit=2, objective="instructions"))
+    counted = api.plan_model(model, target.board, Options(time_limit=0.5, objective="instructions"))
     found = counted.measured(True)
     assert found is None or found.unit == "instructions"
 

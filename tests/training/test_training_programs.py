@@ -36,7 +36,7 @@ def ran(
     path = saved(step.proto, folder, "step")
     names = [it.name for it in step.proto.graph.input if it.name not in step.states]
     inputs = [NamedArray(name, np.stack([run[name] for run in runs])) for name in names]
-    options = Options(split=split, time_limit=1, fresh=True)
+    options = Options(split=split, time_limit=0.5, fresh=True)
     return api.run_model(path, target, options, RunRequest(inputs))
 
 

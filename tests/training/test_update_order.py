@@ -39,7 +39,7 @@ def early_updates(plan: Plan) -> list[Schedule]:
 def test_an_early_update_is_refused(seed: int, momentum: float, tmp_path: Path) -> None:
     step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", rate=0.05, momentum=momentum)
     model = read_model(saved(step.proto, tmp_path, "step"), Options(keep_constant=True), isa=BOARD.isa)
-    planned = search_plans(model, BOARD, Options(time_limit=1))
+    planned = search_plans(model, BOARD, Options(time_limit=0.5))
     plan = planned.choices[0]
     in_form, tiled = planned.model_of(plan), TiledGraph.of(plan)
     mutants = early_updates(plan)

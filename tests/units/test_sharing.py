@@ -67,7 +67,7 @@ def test_tagged_plans_pass_the_checker_and_take_no_less(tmp_path: Path, rules: t
 @pytest.mark.parametrize("split", [False, True])
 def test_it_saves_the_border_tensors_at_least(tmp_path: Path, split: bool) -> None:
     model = residual_network(tmp_path / "residual.onnx")
-    options = Options(time_limit=3, split=split, assign=("auto",))
+    options = Options(time_limit=0.5, split=split, assign=("auto",))
     report = as_json(api.plan_model(model, TWO, options))
     found = report["sharing"]
     assert {function["unit"] for function in found["functions"]} == {"core", "npu"}

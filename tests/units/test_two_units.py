@@ -39,7 +39,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("split", [False, True])
 def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
-    options = Options(split=split, time_limit=5, assign=ASSIGN, stream_input=split)
+    options = Options(split=split, time_limit=0.5, assign=ASSIGN, stream_input=split)
     report = reports.run_model(model, Target(TWO), options, inputs=[], expected=[])
     assert report["verified"]
     kinds = {name.split("_")[0] for name in report["operator_checks"]}
@@ -82,7 +82,7 @@ def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
 
 def test_a_plan_file_keeps_the_functions(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    made = api.plan_model(model, TWO, Options(time_limit=5, assign=ASSIGN))
+    made = api.plan_model(model, TWO, Options(time_limit=0.5, assign=ASSIGN))
     api.save_plan(made, file)
     again = api.plan_model(model, TWO, Options(plan_file=file))
     assert again.plan.functions == made.plan.functions
@@ -116,8 +116,8 @@ def test_a_plan_for_units_of_another_board_says_so(model: Path, tmp_path: Path) 
 
 
 def test_rules_for_the_first_unit_alone_change_nothing(model: Path) -> None:
-    plain = api.plan_model(model, TWO, Options(time_limit=5, split=False)).plan
-    same = api.plan_model(model, TWO, Options(time_limit=5, split=False, assign=("core=*",))).plan
+    plain = api.plan_model(model, TWO, Options(time_limit=0.5, split=False)).plan
+    same = api.plan_model(model, TWO, Options(time_limit=0.5, split=False, assign=("core=*",))).plan
     assert (same.functions, same.schedule, same.layout) == ((), plain.schedule, plain.layout)
 
 

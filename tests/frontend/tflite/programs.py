@@ -16,7 +16,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
 
 HOST = Target(load_board("host"))
-QUICK = Options(time_limit=1)
+QUICK = Options(time_limit=0.5)
 
 
 def results(path: Path, inputs: NDArray[Any], options: Options = QUICK) -> NDArray[Any]:

@@ -25,7 +25,7 @@ from mcudeploy.planner.plan_options import Options
 from tests import reports
 
 HOST = Target(load_board("host"))
-QUICK = Options(time_limit=1)
+QUICK = Options(time_limit=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def test_a_program_of_an_lstm_is_verified_and_keeps_its_state(tmp_path: Path) ->
     file = FlatFile()
     path = file.save(tmp_path, *lstm(file, int8=True, clip=0.5))
     for stateful in (False, True):
-        options = Options(time_limit=1, stateful=stateful)
+        options = Options(time_limit=0.5, stateful=stateful)
         report = reports.run_model(path, Target(load_board("host")), options, inputs=[], expected=[])
         assert report["verified"], report["reason"]
         assert report["state_bytes"] == (1 + 2) * 6

@@ -130,7 +130,7 @@ def test_the_bits_of_tflite_micro(make: Any, options: dict[str, int], tmp_path: 
     (border,) = load(path).own_inputs()
     inputs = np.random.default_rng(0).integers(-128, 128, (40, *border.shape), np.int8)
     wanted = run_micro(path, inputs)
-    assert np.array_equal(results(path, inputs, Options(time_limit=1, rounding="tflite")), wanted)
+    assert np.array_equal(results(path, inputs, Options(time_limit=0.5, rounding="tflite")), wanted)
     assert np.unique(wanted).size > 30
 
 
@@ -228,7 +228,7 @@ def test_the_results_of_litert_by_weights_of_uint8(zero: int, tmp_path: Path) ->
     assert graph.float_causes == {}
     inputs = np.random.default_rng(0).integers(0, 256, (20, 1, 7, 6, 5), np.uint8)
     wanted = np.stack([litert(path, [each])[0] for each in inputs])
-    found = results(path, inputs, Options(time_limit=1, rounding="tflite"))
+    found = results(path, inputs, Options(time_limit=0.5, rounding="tflite"))
     off = np.abs(found.reshape(wanted.shape).astype(np.int32) - wanted)
     assert off.max() <= 1 and np.count_nonzero(off) <= 0.01 * off.size
     assert np.unique(wanted).size > 30

@@ -23,7 +23,7 @@ from mcudeploy.verify.compare import Storage, run_once
 from tests import reports
 
 HOST = Target(load_board("host"))
-QUICK = Options(time_limit=1)
+QUICK = Options(time_limit=0.5)
 
 
 @pytest.mark.parametrize("rank", [1, 2])

@@ -1,0 +1,24 @@
+"""Whole sweeps, which `make weekly` runs, and of which every run of the tests has a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import settings
+
+PROFILE = "weekly"
+"""The profile of hypothesis that draws all examples: `pytest -m "" --hypothesis-profile=weekly`."""
+
+
+def sample(cases: Iterable[object], kept: int) -> list[object]:
+    """Return the cases of a parameter: the first ones run always, the others once a week."""
+    return [
+        case if number < kept else pytest.param(case, marks=pytest.mark.weekly)
+        for number, case in enumerate(cases)
+    ]
+
+
+def examples(kept: int, whole: int) -> int:
+    """Return the number of hypothesis's examples: `kept`, or `whole` once a week."""
+    return whole if settings.get_current_profile_name() == PROFILE else kept
