@@ -1,6 +1,7 @@
 """The benefit of each part of planning: plans without it. Prints a Markdown table.
 
-    python benchmarks/plan_ablation.py MODEL.onnx ... [--board mps2-an386] [--time-limit 20] [--part NAME]...
+    python benchmarks/plan_ablation.py MODEL.onnx ... [--board mps2-an386] [--time-limit 20]
+        [--max-overhead 5] [--part NAME]...
 
 A row for each omitted part: growth of arenas, in total and at worst, moves and CPU seconds of all plans, with
 the input whole and streamed.
@@ -12,12 +13,14 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.planner.model.model import load_model
+from mcudeploy.ops.fused import fused_kernel
+from mcudeploy.planner import planner
+from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.place import compaction as relocation
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
@@ -64,6 +67,10 @@ def _undelayed(time: dict[int, int], *_: object) -> dict[int, int]:
     return time
 
 
+def _no_chains(*_: object) -> tuple[()]:
+    return ()
+
+
 PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "orders without idle memory": lambda: patch.object(placing, "without_idle_memory", _given),
     "seeds": lambda: patch.object(Seeds, "states", _nothing),
@@ -80,19 +87,21 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "looking ahead in relocation (16 births only)": lambda: patch.object(
         relocation, "_TRIES", relocation._TRIES[:1]
     ),
+    "fused chains": lambda: patch.object(planner, "chains", _no_chains),
+    "groups of channels": lambda: patch.object(fused_kernel, "_by_groups", _nothing),
 }
 """The omitted parts, and how each is switched off."""
 
 
-def plans(paths: list[Path], board_name: str, seconds: float) -> Made:
+def plans(paths: list[Path], board_name: str, options: Options) -> Made:
     """Return the best plan of each model."""
     board, start = load_board(board_name), time.process_time()
     arenas: dict[Key, int] = {}
     moves = 0
     for path in paths:
         for way in ("whole", "streamed"):
-            options = Options(stream_input=way == "streamed", time_limit=seconds)
-            plan = find_plans(load_model(path), board, options).choices[0]
+            chosen = replace(options, stream_input=way == "streamed")
+            plan = find_plans(read_model(path, chosen, isa=board.isa), board, chosen).choices[0]
             arenas[f"{path.parent.name}/{path.stem}", way] = plan.layout.arena_bytes
             moves += len(plan.layout.transfers)
     return Made(arenas, moves, time.process_time() - start)
@@ -118,15 +127,17 @@ def main() -> None:
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board", default="mps2-an386")
     parser.add_argument("--time-limit", type=float, default=20.0)
+    parser.add_argument("--max-overhead", type=float, default=5.0)
     parser.add_argument("--part", choices=PARTS, action="append", help="only rows of these parts")
     arguments = parser.parse_args()
     print("| without | larger arenas | smaller | mean | worst | moves | seconds |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    full = plans(arguments.models, arguments.board, arguments.time_limit)
+    options = Options(time_limit=arguments.time_limit, max_overhead=arguments.max_overhead)
+    full = plans(arguments.models, arguments.board, options)
     print(row("nothing", full, full), flush=True)
     for name in arguments.part or PARTS:
         with PARTS[name]():
-            print(row(name, full, plans(arguments.models, arguments.board, arguments.time_limit)), flush=True)
+            print(row(name, full, plans(arguments.models, arguments.board, options)), flush=True)
 
 
 if __name__ == "__main__":
