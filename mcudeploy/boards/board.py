@@ -277,6 +277,10 @@ class Board(Facts):
         left = max(0, min(self.room(first), self.free_bytes(first) - parameter_bytes))
         return self.limited({first.name: left})
 
+    def with_more_stack(self, more_bytes: int) -> Board:
+        """Return the board with these bytes more reserved for the stack."""
+        return self.model_copy(update={"stack_bytes": self.stack_bytes + more_bytes}) if more_bytes else self
+
     def limited(self, limits: Mapping[str, int], flash_bytes: int | None = None) -> Board:
         """Return the board with limits for the arenas in some memories, and for its flash, in bytes.
 

@@ -100,9 +100,8 @@ class Deployment:
             self._check_memories()
         program = guarded(self.program) if target.guards else self.program
         files = render_firmware(program, self.plan, self.source)
-        return build_firmware(
-            target.board, files, program.sources, emulate=target.emulated, sanitize=sanitize
-        )
+        board = footprint.stack_board(self.plan.form, target.board)
+        return build_firmware(board, files, program.sources, emulate=target.emulated, sanitize=sanitize)
 
     def require_flash(self, firmware: Firmware) -> None:
         """Raise FitError if a firmware exceeds the user's flash limit. Only a build gives the code's size."""

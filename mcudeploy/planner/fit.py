@@ -98,7 +98,7 @@ class Fit:
         """The RAM of the arena, the data of the firmware, and the stack that the board reserves."""
         plan = self.chosen.plan
         arena_bytes = plan.layout.arena_bytes + plan.parameters.ram_bytes
-        return arena_bytes + FIRMWARE_RAM_BYTES + self.board.stack_bytes
+        return arena_bytes + FIRMWARE_RAM_BYTES + footprint.stack_board(plan.form, self.board).stack_bytes
 
     @property
     def board_ram_bytes(self) -> int:
@@ -114,7 +114,8 @@ class Fit:
     @property
     def excess_bytes(self) -> int:
         """The bytes by which its arenas and its constants exceed the board, in total."""
-        board = self.board.reserving(self.chosen.plan.parameters.ram_bytes)
+        board = footprint.stack_board(self.chosen.plan.form, self.board)
+        board = board.reserving(self.chosen.plan.parameters.ram_bytes)
         room = {memory.name: board.room(memory) for memory in board.memories}
         arenas = self.chosen.plan.layout.arenas
         beyond = sum(max(0, size - room[name]) for name, size in arenas.items())
@@ -242,15 +243,15 @@ def _on_board(name: str, planned: Planned, board: Board) -> Way:
     return next((way for way in faster if not way.missing), first)
 
 
-def _placed(name: str, planned: Planned, plan: Plan, board: Board) -> Way:
-    model = planned.model_of(plan)
+def _placed(name: str, planned: Planned, plan: Plan, whole: Board) -> Way:
+    model, board = planned.model_of(plan), footprint.stack_board(plan.form, whole)
     overhead = 100 * (plan.estimate.ticks / (planned.baseline.estimate.ticks or inf) - 1)
     memory = _memory_for(plan.layout.arena_bytes, board)
     if memory is not None:
         plan = replace(plan, board=board.name, layout=_moved_into(plan.layout, memory))
     else:
         plan = _spread(plan, model, board)
-    return Way(name, plan, model, tuple(footprint.missing(plan, model.calls, board, None)), overhead)
+    return Way(name, plan, model, tuple(footprint.missing(plan, model.calls, whole, None)), overhead)
 
 
 def _memory_for(arena_bytes: int, board: Board) -> Memory | None:

@@ -375,13 +375,14 @@ class _FormTasks:
 
     def of(self, fused: tuple[Chain, ...]) -> SearchTask:
         """Return the task with these chains fused."""
-        made, order = self.cut, _order_in(self.cut.graph, self.unsplit)
+        made, order, board = self.cut, _order_in(self.cut.graph, self.unsplit), self.board
         if fused:
             made = self.fastest_in(replace(self.cut.form, fused=fused))
+            board = footprint.stack_board(made.form, board)
             order = _order_with(made.graph, self.cut.graph, order)
         return SearchTask.of(
             made,
-            self.board,
+            board,
             self.source,
             None if self.guess is None else self.guess(made.graph, ()),
             order=order,

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from models import bottlenecks, skipping
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.board import FIRMWARE_RAM_BYTES, load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.codegen.program import make_program
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.progress import SILENT
+from mcudeploy.device.target import Target
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import CallTable
 from mcudeploy.ir.plan import Plan, Residence, Rewrites
@@ -27,7 +28,9 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.fusing import FusedSeeds
 from mcudeploy.planner.search.placing import placed
+from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.blocks import whole
+from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.verify.samples import load_samples
 from tests.weekly import sample
 
@@ -105,6 +108,30 @@ def test_other_bits_than_those_of_the_unsplit_plan_are_an_error(stored: Stored) 
     wrong = replace(made, model=replace(made.model, calls=calls))
     verdict = api.verdict_on_host(wrong, samples, SILENT)
     assert "computed by fused chains differs from that of the unsplit plan" in verdict.reasons[0]
+
+
+def test_boards_reserve_more_stack_for_fused_chains(stored: Stored) -> None:
+    plan, calls = stored[2].plan, stored[2].model.calls
+    first = HOST.memories[0]
+
+    def missing(bytes_beside: int) -> list[str]:
+        size = HOST.stack_bytes + FIRMWARE_RAM_BYTES + plan.layout.arenas[first.name] + bytes_beside
+        small = HOST.model_copy(update={"memories": (first.model_copy(update={"bytes": size}),)})
+        return footprint.missing(plan, calls, small, None)
+
+    assert missing(footprint.FUSED_STACK_BYTES) == []
+    assert "1 too many" in missing(footprint.FUSED_STACK_BYTES - 1)[0]
+
+
+def test_the_reserved_stack_is_enough(stored: Stored) -> None:
+    """With an interrupt, on the board that reserves least."""
+    board = load_board("microbit")
+    made = api.plan_model(stored[0], board, replace(OPTIONS, stream_input=True))
+    assert made.plan.form.fused
+    bound = stack_bound(made.build(Target(board, emulate=True)))
+    assert bound is not None
+    needed = bound.program_bytes + bound.interrupt_bytes
+    assert board.stack_bytes < needed <= footprint.stack_board(made.plan.form, board).stack_bytes
 
 
 def test_infinite_bounds_of_stages_need_their_header(tmp_path: Path) -> None:

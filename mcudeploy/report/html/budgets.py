@@ -7,7 +7,7 @@ from typing import Any
 
 from mcudeploy.boards.board import FIRMWARE_RAM_BYTES
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
+from mcudeploy.planner.tape.footprint import stack_board, tables_bytes, weights_bytes
 
 View = dict[str, Any]
 Report = Mapping[str, Any]
@@ -40,7 +40,7 @@ def _bar(name: str, total: int, parts: list[tuple[str, int, str]], note: str = "
 
 
 def _memories(made: Deployment) -> Iterator[View]:
-    board, arenas = made.board, made.plan.layout.arenas
+    board, arenas = stack_board(made.plan.form, made.board), made.plan.layout.arenas
     first = board.memories[0].name
     for memory in board.memories:
         parts = [("arena", arenas.get(memory.name, 0), "a")]
@@ -69,4 +69,4 @@ def _stack(made: Deployment, report: Report) -> Iterator[View]:
     parts = [("measured", used, "a")]
     if most:
         parts.append(("more, at most", most - used, "b"))
-    yield _bar("stack", made.board.stack_bytes, parts)
+    yield _bar("stack", stack_board(made.plan.form, made.board).stack_bytes, parts)
