@@ -102,7 +102,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     if dtype is DType.INT8:
         yield from signal_cases()
         yield from int16_cases()
-        yield from fused_cases()
+        yield from (*fused_cases(), *fused_cases("tflite"))
 
 
 def _linear(dtype: DType) -> Iterator[Graph]:
@@ -184,6 +184,7 @@ def _variations(graphs: list[Graph], dtype: DType) -> Iterator[Graph]:
         convolutions = [graph for graph in graphs if isinstance(graph.operators[0].op, Conv2d)]
         asymmetric = [_of_nine_bits(graph) for graph in convolutions[::_ASYMMETRIC]]
         yield from map(_as_in_tflite, convolutions)
+        yield from (_as_in_tflite(it) for it in graphs if isinstance(it.operators[0].op, Conv2dByRows))
         yield from asymmetric
         yield from (_of_nine_bits(it) for it in graphs if isinstance(it.operators[0].op, Conv2dByRows))
         yield from map(_as_in_tflite, asymmetric)
@@ -213,7 +214,7 @@ def _of_int8_weights(graph: Graph) -> Graph:
 def _as_in_tflite(graph: Graph) -> Graph:
     """Return the graph of a convolution whose results are rounded twice."""
     (operator,) = graph.operators
-    assert isinstance(operator.op, Conv2d)
+    assert isinstance(operator.op, Conv2d | Conv2dByRows)
     return replace(graph, operators=(replace(operator, op=replace(operator.op, rounding="tflite")),))
 
 

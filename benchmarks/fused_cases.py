@@ -13,6 +13,7 @@ from mcudeploy.ir.one_operator import one_operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.fused.fused import Fused
+from mcudeploy.ops.requantize import Rounding
 
 
 def weighted(op: Any, shape: Shape, weights: tuple[int, ...], dtype: DType) -> Graph:
@@ -29,7 +30,7 @@ def weighted(op: Any, shape: Shape, weights: tuple[int, ...], dtype: DType) -> G
     return one_operator(op, (shape,), dtype, constants)
 
 
-def fused_cases() -> Iterator[Graph]:
+def fused_cases(rounding: Rounding = "once") -> Iterator[Graph]:
     """Bottlenecks of few columns, so that the calls of stages do not hide the rest."""
     for shape, expanded, projected, stride in (
         ((8, 6, 8), 16, 8, 1),
@@ -39,17 +40,18 @@ def fused_cases() -> Iterator[Graph]:
         ((16, 12, 8), 48, 16, 2),
         ((7, 7, 12), 32, 7, 1),
     ):
-        yield _bottleneck(shape, expanded, projected, stride)
+        yield _bottleneck(shape, expanded, projected, stride, rounding)
 
 
-def _bottleneck(shape: Shape, expanded: int, projected: int, stride: int) -> Graph:
+def _bottleneck(shape: Shape, expanded: int, projected: int, stride: int, rounding: Rounding) -> Graph:
     convs = (
         Conv2d(expanded),
         Conv2d(expanded, (3, 3), (stride, stride), pads=(1, 1, 1, 1), groups=expanded),
         Conv2d(projected),
     )
     stages, made, source = list[Operator](), list[Tensor](), shape
-    for conv, names in zip(convs, ("xe", "ed", "dy"), strict=True):
+    for once, names in zip(convs, ("xe", "ed", "dy"), strict=True):
+        conv = replace(once, rounding=rounding)
         graph = weighted(
             conv, source, (conv.out_channels, *conv.kernel_shape, source[2] // conv.groups), DType.INT8
         )

@@ -136,7 +136,7 @@ def test_other_chains(convs: tuple[Conv2d, ...], dtype: DType) -> None:
 
 def test_rounded_twice() -> None:
     graph = bottleneck((9, 6, 4), 16, 5, rounding="tflite")
-    assert all("8" not in call.form for call in calls_of(fused(graph)))  # sums round once
+    assert any("8" in call.form for call in calls_of(fused(graph)))
     check(graph, 3)
 
 

@@ -107,21 +107,24 @@ def _reference(conv: Conv2d, x: Array, shape: Shape, constants: dict[str, Array]
     function=st.sampled_from(["add", "sub", "mul"]),
     broadcast=st.sets(st.sampled_from([0, 1, 2])),
     low=st.sampled_from([-np.inf, 0.0]),
+    scale=st.sampled_from([0.11, 0.0625, 0.02, 0.001, 0.7]),
     seed=seeds,
 )
 @bounded
-def test_two_operands(shape: Shape, function: Any, broadcast: set[int], low: float, seed: int) -> None:
+def test_two_operands(
+    shape: Shape, function: Any, broadcast: set[int], low: float, scale: float, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     rows, cols, channels = (1 if axis in broadcast else size for axis, size in enumerate(shape))
-    inputs = {"a": (shape, X), "b": ((rows, cols, channels), Quantization(0.11, 20))}
+    inputs = {"a": (shape, X), "b": ((rows, cols, channels), Quantization(scale, 20))}
     graph = _graph(Binary(function, low=low, rounding="tflite"), inputs, (shape, Y), {})
     values = {name: rng.integers(-128, 128, sizes).astype(np.int8) for name, (sizes, _) in inputs.items()}
     a, b = (values[name].astype(np.int64) - inputs[name][1].zero_point for name in "ab")
     if function == "mul":
-        sums = _scaled(a * b, X.scale * 0.11 / Y.scale)
+        sums = _scaled(a * b, X.scale * scale / Y.scale)
     else:
-        common = 2 * 0.11
-        first, second = _scaled(a * 2**20, X.scale / common), _scaled(b * 2**20, 0.11 / common)
+        common = 2 * max(X.scale, scale)
+        first, second = _scaled(a * 2**20, X.scale / common), _scaled(b * 2**20, scale / common)
         sums = first + second if function == "add" else first - second
         sums = _scaled(sums, common / (2**20 * Y.scale))
     wanted = np.clip(sums + Y.zero_point, Y.zero_point if low == 0 else -128, 127)

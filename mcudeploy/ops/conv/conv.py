@@ -181,6 +181,7 @@ class Conv2dByRows(PlainOperator):
     kernel_shape: tuple[int, int]
     low: float = -inf
     high: float = inf
+    rounding: Rounding = "once"
 
     def label(self, inputs: tuple[Shape, ...]) -> str:
         """Its windows."""
@@ -210,6 +211,8 @@ class Conv2dByRows(PlainOperator):
         return LoopNest(axes, (read,), write, multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does."""
-        results = Results(self.low, self.high)
+        """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does, and for results
+        whose two roundings are no multiplications; see conv_twice.
+        """
+        results = Results(self.low, self.high, self.rounding)
         return by_rows_kernel(self.out_channels, results, operator, inputs[0], output)

@@ -227,6 +227,11 @@ def by_rows_kernel(
         call = KernelCall("conv2d_f32_by_rows", fields | numbers, state_bytes=state, counts=counts)
         return _with_weights(call, constants)
     counts = conv_counts.by_rows(fields, rows)
+    if results.rounding == "tflite":
+        factors = None if is_asymmetric(operator) else settled(constants, numbers, output)
+        if factors is None:
+            raise ValueError(f"{operator.name} has no kernel by rows that rounds twice")
+        constants, numbers = factors
     if is_asymmetric(operator):
         constants, offsets = in_bytes(constants)
         params = constants.packed_fours(runs=rows) | {"offsets": offsets} | fields | numbers
@@ -235,7 +240,8 @@ def by_rows_kernel(
     vectors = tuple(by.by_rows(constants, numbers, fields, rows) for by in (conv_mve, conv_rvv))
     state = out_channels * SUM_BYTES
     params = constants.packed_fours(runs=rows) | {"offsets": None} | fields | numbers
-    return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=vectors)
+    call = KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=vectors)
+    return call if results.rounding == "once" else twin(call, output)
 
 
 def to_rows_kernel(

@@ -11,7 +11,7 @@ import numpy as np
 from mcudeploy.ir.graph import DType, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import ArrayPointer, CallTable, Counts, KernelCall, ParamValue, StageCall
+from mcudeploy.ir.opdef import TWICE, ArrayPointer, CallTable, Counts, KernelCall, ParamValue, StageCall
 from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.conv.conv_constants import FOUR
@@ -66,7 +66,7 @@ def fused_kernel(
 
 
 def _is_bottleneck(stages: Sequence[_Stage]) -> bool:
-    """Whether int8 stages, rounded once, expand, filter each channel, and project by 1x1."""
+    """Whether int8 stages expand, filter each channel, and project by 1x1."""
     convs = [stage.operator.op for stage in stages if isinstance(stage.operator.op, Conv2d)]
     if not len(convs) == len(stages) == _BOTTLENECK:
         return False
@@ -76,7 +76,6 @@ def _is_bottleneck(stages: Sequence[_Stage]) -> bool:
     return (
         stages[0].source.dtype is DType.INT8
         and all(dtype == np.int8 for dtype in weights)
-        and all(conv.rounding == "once" for conv in convs)
         and expand.groups == 1
         and project.groups == 1
         and project.kernel_shape == project.stride == (1, 1)
@@ -120,7 +119,7 @@ def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
     expand, middle, project = stages
     channels, most = expand.output.shape[2], project.output.shape[0]
     whole = expand.call(), middle.call()
-    if channels % GROUP:
+    if channels % GROUP or project.call().kernel.endswith("asymmetric"):
         return
     for size in _GROUPS:
         if size >= channels:
@@ -210,13 +209,13 @@ def _sums(project: _Stage, size: int) -> KernelCall:
     assert isinstance(conv, Conv2d)
     shape = (channels // GROUP, GROUP)
     weights = project.operator.constants["weights"].reshape(conv.out_channels, *shape, 1)
-    op = Conv2dByRows(conv.out_channels, shape, conv.low, conv.high)
+    op = Conv2dByRows(conv.out_channels, shape, conv.low, conv.high, conv.rounding)
     operator = replace(project.operator, op=op, constants={**project.operator.constants, "weights": weights})
     source = replace(project.source, shape=(*shape, 1))
     by_rows = op.kernel(operator, (source,), replace(project.output, shape=(1, 1, conv.out_channels)))
     params = dict(by_rows.params)
     return KernelCall(
-        "conv2d_s8_1x1_sums",
+        "conv2d_s8_1x1_sums" + (TWICE if by_rows.kernel.endswith(TWICE) else ""),
         {
             "packed_weights": params.pop("packed_weights"),
             "group_values": size,
