@@ -22,4 +22,4 @@ def test_fused_networks_and_their_mutants(tmp_path: Path) -> None:
         call for it in made for call in it.model.calls.values() if call.params.get("summed_pixels", 0)
     ]
     assert len(made) == 2 and len(by_groups) == 3
-    assert 0 < tally.counts["refused"] < _MUTANTS
+    assert 0 < tally.counts["mutants refused"] < _MUTANTS

@@ -77,7 +77,7 @@ def examine_mutants(subjects: Sequence[Subject], count: int, seed: int, folder: 
         if refused != bool(fault):
             tally.findings.append(f"{subject.name}: one checker refuses mutant {number}: {fault or 'second'}")
         if fault:
-            tally.counts["refused"] += 1
+            tally.counts["mutants refused"] += 1
         else:
             accepted.append((subject, mutant))
     tally.findings += _differences(accepted, folder)
