@@ -140,7 +140,7 @@ def test_an_interrupt_ends_all_searches(folder: Path, monkeypatch: pytest.Monkey
         raise FitError("no plan fits")
 
     monkeypatch.setattr(training_steps, "find_plans", counted)
-    options, recipe = Options(max_overhead=200, time_limit=0.5), Recipe(update=Update("full"))
+    options, recipe = Options(max_overhead=200, time_limit=3), Recipe(update=Update("full"))
     for code, counts, limit in ((0, (2, 3, 4), 1.5), (130, (1,), 1.0)):
         searches.clear()
         monkeypatch.setattr(training_steps, "signalled", lambda code=code: code)
