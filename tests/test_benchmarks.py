@@ -51,6 +51,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "estimates": [["model.onnx", *ON_M4, *SHORT, "--most", "50"]],
     "figures": [["--check"]],
     "fleet": [["--boards", "2", "--tiles", "60", "--busy", "--only", "share"]],
+    "fused_networks": [["--networks", "1", "--mutants", "1"]],
     "fuzz": [["--graphs", "1"]],
     "heads": [["cost", "model.onnx", "--features", "conv_1", "--classes", "2"]],
     "interleavings": [["--plans", "1", "--runs", "1", "--graphs", "1"]],
