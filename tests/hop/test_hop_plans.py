@@ -77,7 +77,7 @@ def test_the_curve_has_the_deployed_plan(net: Path) -> None:
 def test_proposals_may_keep_fewer_rows(tmp_path: Path) -> None:
     """The rows of the input alone need less RAM than all rows, by more than the grain of proposals."""
     path = time_network(tmp_path / "net.onnx", 40, 6, 4 * (TimeConv(8, pads=(1, 1)),), "mean")
-    options, model = Options(hop=2, time_limit=0.5, ram_limit=64), load_model(path, hop=2)
+    options, model = Options(hop=2, time_limit=2, ram_limit=64), load_model(path, hop=2)
     with pytest.raises(FitError) as error:
         api.plan_model(path, BOARD, options)
     (proposal,) = error.value.proposals
