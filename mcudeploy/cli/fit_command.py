@@ -46,7 +46,7 @@ def fit(
     """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
 
     A board gets searches of 1 s for each core: unsplit, split, with --stream-input, and with a higher
-    --max-overhead, until a plan fits. The least overhead at which it fits is shown.
+    --max-overhead, until a plan fits. The table states the overhead of the fastest such plan found.
     `mcudeploy plan` searches longer, up to --time-limit. Exit code 5: the model fits none of the boards.
     """
     from mcudeploy.commands import checking

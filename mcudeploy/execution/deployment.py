@@ -100,8 +100,12 @@ class Deployment:
             self._check_memories()
         program = guarded(self.program) if target.guards else self.program
         files = render_firmware(program, self.plan, self.source)
-        board = footprint.stack_board(self.plan.form, target.board)
+        board = self.firmware_board(target)
         return build_firmware(board, files, program.sources, emulate=target.emulated, sanitize=sanitize)
+
+    def firmware_board(self, target: Target) -> Board:
+        """Return the board of a target with the stack that the program needs."""
+        return target.board.with_more_stack(self.plan.form.stack_bytes)
 
     def require_flash(self, firmware: Firmware) -> None:
         """Raise FitError if a firmware exceeds the user's flash limit. Only a build gives the code's size."""

@@ -98,7 +98,7 @@ class Fit:
         """The RAM of the arena, the data of the firmware, and the stack that the board reserves."""
         plan = self.chosen.plan
         arena_bytes = plan.layout.arena_bytes + plan.parameters.ram_bytes
-        return arena_bytes + FIRMWARE_RAM_BYTES + footprint.stack_board(plan.form, self.board).stack_bytes
+        return arena_bytes + FIRMWARE_RAM_BYTES + self.board.stack_bytes + plan.form.stack_bytes
 
     @property
     def board_ram_bytes(self) -> int:
@@ -114,7 +114,7 @@ class Fit:
     @property
     def excess_bytes(self) -> int:
         """The bytes by which its arenas and its constants exceed the board, in total."""
-        board = footprint.stack_board(self.chosen.plan.form, self.board)
+        board = self.board.with_more_stack(self.chosen.plan.form.stack_bytes)
         board = board.reserving(self.chosen.plan.parameters.ram_bytes)
         room = {memory.name: board.room(memory) for memory in board.memories}
         arenas = self.chosen.plan.layout.arenas
@@ -244,7 +244,7 @@ def _on_board(name: str, planned: Planned, board: Board) -> Way:
 
 
 def _placed(name: str, planned: Planned, plan: Plan, whole: Board) -> Way:
-    model, board = planned.model_of(plan), footprint.stack_board(plan.form, whole)
+    model, board = planned.model_of(plan), whole.with_more_stack(plan.form.stack_bytes)
     overhead = 100 * (plan.estimate.ticks / (planned.baseline.estimate.ticks or inf) - 1)
     memory = _memory_for(plan.layout.arena_bytes, board)
     if memory is not None:

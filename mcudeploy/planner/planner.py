@@ -378,7 +378,7 @@ class _FormTasks:
         made, order, board = self.cut, _order_in(self.cut.graph, self.unsplit), self.board
         if fused:
             made = self.fastest_in(replace(self.cut.form, fused=fused))
-            board = footprint.stack_board(made.form, board)
+            board = board.with_more_stack(made.form.stack_bytes)
             order = _order_with(made.graph, self.cut.graph, order)
         return SearchTask.of(
             made,

@@ -119,8 +119,8 @@ def test_boards_reserve_more_stack_for_fused_chains(stored: Stored) -> None:
         small = HOST.model_copy(update={"memories": (first.model_copy(update={"bytes": size}),)})
         return footprint.missing(plan, calls, small, None)
 
-    assert missing(footprint.FUSED_STACK_BYTES) == []
-    assert "1 too many" in missing(footprint.FUSED_STACK_BYTES - 1)[0]
+    assert missing(plan.form.stack_bytes) == []
+    assert "1 too many" in missing(plan.form.stack_bytes - 1)[0]
 
 
 def test_the_reserved_stack_is_enough(stored: Stored) -> None:
@@ -128,10 +128,11 @@ def test_the_reserved_stack_is_enough(stored: Stored) -> None:
     board = load_board("microbit")
     made = api.plan_model(stored[0], board, replace(OPTIONS, stream_input=True))
     assert made.plan.form.fused
-    bound = stack_bound(made.build(Target(board, emulate=True)))
+    target = Target(board, emulate=True)
+    bound = stack_bound(made.build(target))
     assert bound is not None
     needed = bound.program_bytes + bound.interrupt_bytes
-    assert board.stack_bytes < needed <= footprint.stack_board(made.plan.form, board).stack_bytes
+    assert board.stack_bytes < needed <= made.firmware_board(target).stack_bytes
 
 
 def test_infinite_bounds_of_stages_need_their_header(tmp_path: Path) -> None:

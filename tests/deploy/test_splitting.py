@@ -13,7 +13,7 @@ from models import quantised_convolutions
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SilentProgress
-from mcudeploy.ir.plan import Schedule, Search
+from mcudeploy.ir.plan import Rewrites, Schedule, Search
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planfile import plan_text
@@ -35,9 +35,8 @@ def plan(peak_bytes: int, status: str, ticks: float = 0.0, **arenas: int) -> Any
         unavoidable_ticks=ticks,
         latency_ticks=ticks,
     )
-    return SimpleNamespace(
-        layout=layout, estimate=estimate, schedule=SimpleNamespace(steps=(), status="feasible")
-    )
+    schedule = SimpleNamespace(steps=(), status="feasible")
+    return SimpleNamespace(layout=layout, estimate=estimate, schedule=schedule, form=Rewrites())
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def plan(peak_bytes: int, status: str, ticks: float = 0.0, **arenas: int) -> Any
 def test_a_plan_could_win_by_its_peak_or_where_the_best_has_other_faults(
     peak_bytes: int, best: tuple[int, float, int], could: bool
 ) -> None:
-    assert could_win(peak_bytes, best) == could
+    assert could_win(peak_bytes, 0, best) == could
 
 
 def test_of_slower_plans_with_larger_arenas_none_is_handed_on() -> None:
@@ -71,6 +70,18 @@ def test_of_plans_with_one_arena_the_fastest_and_then_the_smallest_is_taken() ->
 
     (best,) = front([of(9.0, 4), of(8.0, 5), of(8.0, 4), of(8.5, 4)], BOARD)
     assert (best.estimate.ticks, len(best.schedule.steps)) == (8.0, 4)
+
+
+def test_a_fused_plan_is_better_if_it_saves_more_than_its_stack() -> None:
+    name, fused = BOARD.memories[0].name, Rewrites(fused=(("a", "b"),))
+
+    def chosen(saved_bytes: int) -> Any:
+        other = plan(1, "feasible", 8.0, **{name: 10_000 - saved_bytes})
+        other.form = fused
+        return front([other, plan(1, "feasible", 8.0, **{name: 10_000})], BOARD)[0].form
+
+    assert chosen(fused.stack_bytes - 8) == Rewrites()
+    assert chosen(fused.stack_bytes + 8) == fused
 
 
 def test_ram_is_worth_some_tables_but_a_limit_is_worth_all() -> None:

@@ -83,7 +83,7 @@ def _build(made: Deployment, target: Target) -> Firmware:
     """Build the firmware for the emulated board, with the functions of the library that only others call."""
     files = render_firmware(made.program, made.plan, made.source)
     callers = {"callers.c": _CALLERS.format(prefix=made.prefix)}
-    return build_firmware(target.board, files | callers, made.program.sources, emulate=True)
+    return build_firmware(made.firmware_board(target), files | callers, made.program.sources, emulate=True)
 
 
 class CountedProgram:

@@ -112,12 +112,11 @@ def built(member: ChainBoard, count: int, line: UartLink, *, sanitize: bool = Fa
     files = render_firmware(made.program, made.plan, made.source)
     ends = {"first": member.number == 0, "last": member.number == count - 1}
     files["chain.c"] = render("chain.c.j2", **_tables(member), **ends)
-    board, emulated = member.target.board, member.target.emulated
     return build_firmware(
-        board,
+        made.firmware_board(member.target),
         files,
         made.program.sources,
-        emulate=emulated,
+        emulate=member.target.emulated,
         sanitize=sanitize,
         port_baud=line.baud,
     )

@@ -212,7 +212,7 @@ class Conv2dByRows(PlainOperator):
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does, and for results
-        whose two roundings are no multiplications; see conv_twice.
+        whose two roundings are not multiplications; see conv_twice.
         """
         results = Results(self.low, self.high, self.rounding)
         return by_rows_kernel(self.out_channels, results, operator, inputs[0], output)

@@ -116,9 +116,9 @@ class FusedSeeds:
     def states(self, high: float) -> Iterator[FusedCuts | None]:
         """Yield cuts under bounds below `high` bytes, down to the least that keeps the latency limit.
 
-        Low bounds are tried first: few segments fit, so they take the least effort. But before all of them,
-        the highest bound under the last assumption: without cuts there, there are none elsewhere. A None
-        says that the search was stopped; it may resume.
+        The highest bound under the last assumption comes first: if no cuts keep the limit there, none do.
+        Then low bounds come first: few segments fit, so they take the least effort. A None says that the
+        search was stopped; it may resume.
         """
         highest = WORTH * high
         if (yield from self._under(highest, ASSUMPTIONS[-1])) is None:
@@ -127,8 +127,8 @@ class FusedSeeds:
             low, top, known = max(float(self._forms[0].least_bytes - 1), high // _LEAST_PART), highest, False
             while top - low > max(1, top // FINE):
                 bound = (low + top) // 2 if known else min(_GROWTH * low + 1, top - 1)
-                found = yield from self._under(bound, assumption)
-                if found is None:
+                cuts = yield from self._under(bound, assumption)
+                if cuts is None:
                     low = bound
                 else:
                     top, known = bound, True
@@ -139,13 +139,13 @@ class FusedSeeds:
         """Yield and return the cuts under a bound, if they keep the latency limit."""
         while True:
             try:
-                found = self._least_time(bound, assumption)
+                cuts = self._least_time(bound, assumption)
             except StoppedError:
                 yield None
                 continue
-            if found is not None:
-                yield found
-            return found
+            if cuts is not None:
+                yield cuts
+            return cuts
 
     def _least_time(self, bound: float, assumption: Assumption) -> FusedCuts | None:
         plain = self._forms[0]

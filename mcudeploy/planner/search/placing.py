@@ -94,12 +94,12 @@ def cost_key(plan: Plan, board: Board) -> tuple[int, float, int]:
     """Return the key by which plans are compared, less is better.
 
     It contains the overflow of the board's memories in bytes, the latency if the core stalls avoidably, and
-    the arenas in bytes.
+    the bytes of the arenas and of the stack that its form needs beside that of others.
     """
     memories = {memory.name: memory for memory in board.memories}
     beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
     latency = plan.estimate.latency_ticks if plan.estimate.avoidable_ticks else 0.0
-    return beyond, latency, plan.layout.arena_bytes
+    return beyond, latency, plan.layout.arena_bytes + plan.form.stack_bytes
 
 
 def waits(plan: Plan, board: Board) -> bool:

@@ -43,22 +43,23 @@ def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float,
     The price is RAM, with weighted tables in flash and time; with a limit for RAM it is the latency without
     avoidable stalls. An arena fits if it keeps the limit.
     """
-    beyond, stalled_latency, arena_bytes = placing.cost_key(plan, board)
+    beyond, stalled_latency, ram_bytes = placing.cost_key(plan, board)
     tables = _STEP_FLASH * len(plan.schedule.steps) + _MOVE_FLASH * len(plan.layout.transfers)
-    price = (arena_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.unavoidable_ticks) ** _TIME_WEIGHT
-    too_large = beyond + max(0, arena_bytes - limit_bytes)
+    price = (ram_bytes + tables / _FLASH_OF_RAM) * max(1.0, plan.estimate.unavoidable_ticks) ** _TIME_WEIGHT
+    too_large = beyond + max(0, plan.layout.arena_bytes - limit_bytes)
     if limit_bytes < inf and not too_large:
         price = plan.estimate.unavoidable_ticks
     return too_large, stalled_latency, price, plan.schedule.status != "optimal"
 
 
-def could_win(peak_bytes: float, best: tuple[int, float, int]) -> bool:
+def could_win(peak_bytes: float, stack_bytes: int, best: tuple[int, float, int]) -> bool:
     """Whether better packing could make a plan cheaper than `best`, a `cost_key`.
 
-    It could if its peak is below the best arena, or if the best plan overflows a memory or stalls.
+    It could if its peak and its stack are below the RAM of the best, or if that overflows a memory or stalls.
     """
-    beyond, dearer, arena_bytes = best
-    return bool(beyond or dearer) or align_up(int(peak_bytes), ARENA_GRAIN_BYTES) < arena_bytes
+    beyond, dearer, ram_bytes = best
+    least = align_up(int(peak_bytes), ARENA_GRAIN_BYTES) + stack_bytes
+    return bool(beyond or dearer) or least < ram_bytes
 
 
 def worth_placing(task: SearchTask, candidate: Candidate, plans: Sequence[Plan]) -> bool:
@@ -71,7 +72,7 @@ def worth_placing(task: SearchTask, candidate: Candidate, plans: Sequence[Plan])
 
 def _worth_packing(task: SearchTask, peak_bytes: float, plans: Sequence[Plan]) -> bool:
     demands = [placing.cost_key(plan, task.board) for plan in plans]
-    return not demands or could_win(peak_bytes, min(demands))
+    return not demands or could_win(peak_bytes, task.model.form.stack_bytes, min(demands))
 
 
 def worth_moving(task: SearchTask, plan: Plan, plans: Sequence[Plan]) -> bool:

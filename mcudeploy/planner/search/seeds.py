@@ -48,7 +48,7 @@ class Assumption:
 
 
 ASSUMPTIONS = tuple(Assumption(rows, kernels) for rows in (False, True) for kernels in (False, True))
-"""The last is the most hopeful: what does not fit under it fits under none."""
+"""The last is the most optimistic: what does not fit under it fits under none."""
 
 _Way = tuple[float, State]
 """Time so far, and the cuts."""

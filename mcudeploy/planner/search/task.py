@@ -105,8 +105,8 @@ class SearchTask:
 
     def fits(self, plan: Plan) -> bool:
         """Return whether there is a limit for RAM, and a plan keeps it and those of the board's memories."""
-        beyond, _, arena_bytes = cost_key(plan, self.board)
-        return not beyond and arena_bytes <= self.ram_limit < inf
+        beyond = cost_key(plan, self.board)[0]
+        return not beyond and plan.layout.arena_bytes <= self.ram_limit < inf
 
 
 def tiles_tried(flow: Dataflow, rivals: Rivals) -> Iterator[CallTile]:

@@ -9,22 +9,11 @@ import numpy as np
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import CallTable, KernelCall
-from mcudeploy.ir.plan import Plan, Rewrites
+from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import WORD_BYTES, NamedRange, Tape, handed_over, integer_bits
 from mcudeploy.tiling.live import WorkBytes, work_bytes
 from mcudeploy.tiling.loads import live_in
-
-FUSED_STACK_BYTES = 640
-"""The stack that fused chains need beside that of other plans: there a kernel calls another.
-
-The bounds of firmware for Cortex-M0 and M4 rise by some 550 bytes.
-"""
-
-
-def stack_board(form: Rewrites, board: Board) -> Board:
-    """Return a board with the stack that plans of a form need."""
-    return board.with_more_stack(FUSED_STACK_BYTES if form.fused else 0)
 
 
 def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
@@ -134,7 +123,7 @@ def missing(
     If the weights alone exceed the flash, the arena is omitted. No other plan helps, unless
     `least_weights`, the bytes by the kernels with the smallest constants, fit.
     """
-    board = stack_board(plan.form, board)
+    board = board.with_more_stack(plan.form.stack_bytes)
     weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
     flash = board.flash_room
     limit, way_out = f"the flash of {board.name} has", "take a smaller model or another board"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcudeploy.boards.board import FIRMWARE_RAM_BYTES
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.planner.tape.footprint import stack_board, tables_bytes, weights_bytes
+from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 
 View = dict[str, Any]
 Report = Mapping[str, Any]
@@ -40,14 +40,19 @@ def _bar(name: str, total: int, parts: list[tuple[str, int, str]], note: str = "
 
 
 def _memories(made: Deployment) -> Iterator[View]:
-    board, arenas = stack_board(made.plan.form, made.board), made.plan.layout.arenas
+    board, arenas = made.board, made.plan.layout.arenas
     first = board.memories[0].name
     for memory in board.memories:
         parts = [("arena", arenas.get(memory.name, 0), "a")]
         if memory.name == first:
-            parts += [("firmware data", FIRMWARE_RAM_BYTES, "b"), ("stack, reserved", board.stack_bytes, "c")]
+            parts.append(("firmware data", FIRMWARE_RAM_BYTES, "b"))
+            parts.append(("stack, reserved", _reserved_stack(made), "c"))
         if memory.name == first or arenas.get(memory.name):
             yield _bar(memory.name, memory.bytes, parts)
+
+
+def _reserved_stack(made: Deployment) -> int:
+    return made.board.stack_bytes + made.plan.form.stack_bytes
 
 
 def _flash(made: Deployment, report: Report) -> View:
@@ -69,4 +74,4 @@ def _stack(made: Deployment, report: Report) -> Iterator[View]:
     parts = [("measured", used, "a")]
     if most:
         parts.append(("more, at most", most - used, "b"))
-    yield _bar("stack", stack_board(made.plan.form, made.board).stack_bytes, parts)
+    yield _bar("stack", _reserved_stack(made), parts)
