@@ -35,8 +35,8 @@ from mcudeploy.frontend.onnx.protos import domain_ways_out
 from mcudeploy.ir.graph import Graph, GraphIO
 
 _FAMILIES = (
-    *(arithmetic, gather, integers, linear, move, norm, pool, quantized, recurrent, regions, resize, picks),
-)
+    arithmetic, gather, integers, linear, move, norm, pool, quantized, recurrent, regions, resize, picks,
+)  # fmt: skip
 LOWERINGS: Mapping[str, OperatorLowering] = {
     op: lowering for family in _FAMILIES for op, lowering in family.LOWERINGS.items()
 }
