@@ -14,6 +14,7 @@ from programs import HOST, QUICK
 
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import OutputsDifferError
+from mcudeploy.frontend import parsing
 from mcudeploy.frontend.tflite import elementwise
 from mcudeploy.verify import litert
 from tests import reports
@@ -43,6 +44,7 @@ def test_litert_has_the_outputs_of_a_network(tmp_path: Path) -> None:
 def test_a_wrong_translation_is_seen(product: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _run(product)["verified"]
     monkeypatch.setitem(elementwise._BINARY, "MUL", "Sub")
+    parsing._translation.cache_clear()
     report = _run(product)
     assert not report["verified"]
     assert "differs from LiteRT's reference kernels by" in report["reason"]
