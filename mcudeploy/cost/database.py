@@ -27,13 +27,14 @@ from mcudeploy.ir.plan import Measurement, OperatorTime
 
 _LOG = logging.getLogger(__name__)
 
-SCHEMA = 1
+SCHEMA = 2
 _BUSY_MS = 20_000
 _CREATE = (
+    "DROP TABLE IF EXISTS tiles",  # of schema 1, whose keys no longer occur
     """CREATE TABLE IF NOT EXISTS tiles (
-        board TEXT NOT NULL, firmware TEXT NOT NULL, kernel TEXT NOT NULL, shape TEXT NOT NULL,
+        board TEXT NOT NULL, kernels TEXT NOT NULL, kernel TEXT NOT NULL, shape TEXT NOT NULL,
         rows TEXT NOT NULL, ticks INTEGER NOT NULL,
-        PRIMARY KEY (board, firmware, kernel, shape, rows)) WITHOUT ROWID""",
+        PRIMARY KEY (board, kernels, kernel, shape, rows)) WITHOUT ROWID""",
     """CREATE TABLE IF NOT EXISTS runs (
         model TEXT NOT NULL, board TEXT NOT NULL, firmware TEXT NOT NULL, plan TEXT NOT NULL,
         latency INTEGER NOT NULL, unit TEXT NOT NULL, stack_bytes INTEGER NOT NULL, operators TEXT NOT NULL,
@@ -49,10 +50,12 @@ def warn_of_database(consequence: str, error: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TileKey:
-    """The key of a tile's time. `shape` is `shape_key`; `rows` says which rows it computes, and how cut."""
+    """The key of a tile's time. `kernels`: the digest of all kernel sources and of their compiler. `shape` is
+    `shape_key`; `rows` says which rows it computes, and how cut.
+    """
 
     board: str
-    firmware: str
+    kernels: str
     kernel: str
     shape: str
     rows: str
@@ -125,6 +128,8 @@ class Database:
             )
         self._use_wal()
         with self._transaction():
+            if run("PRAGMA user_version").fetchone()[0] == SCHEMA:  # another process was faster
+                return
             for statement in _CREATE:
                 run(statement)
             run(f"PRAGMA user_version = {SCHEMA}")
@@ -196,21 +201,21 @@ class Database:
         """Return the ticks of a tile; None if it was never measured."""
         with self._explained():
             row = self._connection.execute(
-                "SELECT ticks FROM tiles WHERE board=? AND firmware=? AND kernel=? AND shape=? AND rows=?",
-                (key.board, key.firmware, key.kernel, key.shape, key.rows),
+                "SELECT ticks FROM tiles WHERE board=? AND kernels=? AND kernel=? AND shape=? AND rows=?",
+                (key.board, key.kernels, key.kernel, key.shape, key.rows),
             ).fetchone()
             return None if row is None else _ticks(row[0])
 
-    def tiles(self, board: str, firmware: str) -> dict[TileKey, int]:
-        """Return all tile times of a board and firmware."""
+    def tiles(self, board: str, kernels: str) -> dict[TileKey, int]:
+        """Return all tile times of a board with kernels of a digest."""
         with self._explained():
             rows = self._connection.execute(
-                "SELECT kernel, shape, rows, ticks FROM tiles WHERE board=? AND firmware=?", (board, firmware)
+                "SELECT kernel, shape, rows, ticks FROM tiles WHERE board=? AND kernels=?", (board, kernels)
             ).fetchall()
-            return {TileKey(board, firmware, *key): _ticks(ticks) for *key, ticks in rows}
+            return {TileKey(board, kernels, *key): _ticks(ticks) for *key, ticks in rows}
 
     def has_tiles(self, board: str) -> bool:
-        """Whether any tile of a board was timed, with whatever firmware."""
+        """Whether any tile of a board was timed, with whatever kernels."""
         return self._has("SELECT 1 FROM tiles WHERE board=? LIMIT 1", board)
 
     def has_runs(self, model: str, board: str, plan: str) -> bool:
@@ -224,7 +229,7 @@ class Database:
 
     def add_tiles(self, times: Mapping[TileKey, int]) -> None:
         """Store tile times; existing keys are replaced."""
-        values = [(k.board, k.firmware, k.kernel, k.shape, k.rows, ticks) for k, ticks in times.items()]
+        values = [(k.board, k.kernels, k.kernel, k.shape, k.rows, ticks) for k, ticks in times.items()]
         with self._explained(), self._transaction():
             self._connection.executemany("INSERT OR REPLACE INTO tiles VALUES (?, ?, ?, ?, ?, ?)", values)
 

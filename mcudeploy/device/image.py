@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from threading import Event, Thread
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.bench import bench_sources, kernels_for
+from mcudeploy.codegen.kernelfiles import kernel_files
 from mcudeploy.common.errors import BuildError
 from mcudeploy.cost.database import Database
 from mcudeploy.cost.estimate import Unit
@@ -17,7 +19,7 @@ from mcudeploy.device.measured import MeasuredTiles, stored
 from mcudeploy.device.target import Target
 from mcudeploy.device.timer import BoardTimer
 from mcudeploy.toolchain import Firmware, build_firmware
-from mcudeploy.toolchain.firmware_build import firmware_hash
+from mcudeploy.toolchain.firmware_build import compiler_facts
 
 _LOOK_S = 0.2
 """Seconds between two looks for other runs that wait for a board."""
@@ -26,11 +28,21 @@ _LOOK_S = 0.2
 def build_bench(target: Target) -> Firmware:
     """Build the measurer with all kernels of the core and no model; half of the memory is arena."""
     board = target.board
-    return build_firmware(board, _sources(board), kernels_for(board.isa), emulate=target.emulated)
+    kernels = kernels_for(board.isa)
+    return build_firmware(
+        board, bench_sources(kernels, board.ram_bytes // 2), kernels, emulate=target.emulated
+    )
 
 
-def _sources(board: Board) -> dict[str, str]:
-    return bench_sources(kernels_for(board.isa), board.ram_bytes // 2)
+def kernels_digest(target: Target) -> str:
+    """Return the digest of what decides how long kernels take: sources, compiler, board, emulated or not.
+
+    Raises BuildError without the compiler.
+    """
+    board = target.board
+    sources = (f"{it.name}\0{it.text}" for it in kernel_files(kernels_for(board.isa)))
+    parts = compiler_facts(board), board.model_dump_json(), str(target.emulated), *sources
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
 @contextmanager
@@ -44,7 +56,7 @@ def measured_tiles(fleet: Fleet) -> Iterator[MeasuredTiles]:
         timers = [stack.enter_context(closing(BoardTimer(target, bench))) for target in fleet.targets]
         database = stack.enter_context(Database())
         stack.enter_context(_giving_way(timers))
-        tiles = MeasuredTiles((board.name, bench.hash), database, timers, fleet.alive)
+        tiles = MeasuredTiles((board.name, kernels_digest(fleet.first)), database, timers, fleet.alive)
         yield stack.enter_context(closing(tiles))
 
 
@@ -72,12 +84,11 @@ def stored_times(database: Database, board: Board, objective: Unit) -> KnownSour
     wanted = (False,) if objective == "cycles" else (False, True)
     forms = [emulate for emulate in wanted if board.has_form(emulate)]
     try:
-        kernels = kernels_for(board.isa)
-        hashes = [firmware_hash(board, _sources(board), kernels, emulate=form) for form in forms]
+        digests = [kernels_digest(Target(board, emulate=form)) for form in forms]
     except BuildError:  # without its compiler there are no measurements
         return nothing_known
-    for each in hashes:
-        times = database.tiles(board.name, f"{each:08x}")
+    for each in digests:
+        times = database.tiles(board.name, each)
         if times:
             return lambda graph: stored(times, board.name, each, graph)
     return nothing_known

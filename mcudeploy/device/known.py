@@ -13,7 +13,7 @@ def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
     """Return the tile times in the database that this board's measurer took with the current kernels.
 
     Empty for a host, whose times depend on the system load. A database that cannot be read causes a warning.
-    The hash of the measurer is computed only if the database has times of the board.
+    The digest of the kernels is computed only if the database has times of the board.
     """
     if board.is_host:
         return nothing_known

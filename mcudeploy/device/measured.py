@@ -46,8 +46,8 @@ _Keyed = tuple[TileKey, _Tile]
 class _Keys:
     """The keys of a graph's tiles. Digests of shapes are cached: they are few, and used often."""
 
-    def __init__(self, board: str, firmware: int, graph: Graph) -> None:
-        self._device, self._graph = (board, f"{firmware:08x}"), graph
+    def __init__(self, board: str, kernels: str, graph: Graph) -> None:
+        self._board, self._kernels, self._graph = board, kernels, graph
         self._shapes: dict[tuple[str, str], str] = {}
 
     def of(self, operator: Operator, call: KernelCall, rows: Interval) -> TileKey:
@@ -56,12 +56,12 @@ class _Keys:
         if name not in self._shapes:
             tensors = (*self._graph.input_tensors(operator), self._graph.tensors[operator.output])
             self._shapes[name] = shape_key(call, [tensor.shape for tensor in tensors])
-        return TileKey(*self._device, call.kernel, self._shapes[name], str(rows))
+        return TileKey(self._board, self._kernels, call.kernel, self._shapes[name], str(rows))
 
 
-def stored(times: Mapping[TileKey, int], board: str, firmware: int, graph: Graph) -> KnownTime:
-    """Return earlier times of a graph's tiles, by a board with a firmware of this hash."""
-    keys = _Keys(board, firmware, graph)
+def stored(times: Mapping[TileKey, int], board: str, kernels: str, graph: Graph) -> KnownTime:
+    """Return earlier times of a graph's tiles, by a board with kernels of this digest."""
+    keys = _Keys(board, kernels, graph)
     return lambda operator, call, rows: times.get(keys.of(operator, call, rows))
 
 
@@ -69,21 +69,21 @@ class MeasuredTiles:
     """Times of tiles on devices of one kind. Each is stored as soon as a device has reported it.
 
     `measured` tiles ran on a device, `hits` were stored before. If a tile does not fit the arena for timing,
-    a part of it is timed and scaled by its rows. `device`: the board and its firmware's hash. Tiles that
-    another process measures at the same time are waited for. A device that fails leaves its tiles to the
+    a part of it is timed and scaled by its rows. `device`: the board and the digest of its kernels. Tiles
+    that another process measures at the same time are waited for. A device that fails leaves its tiles to the
     others; `alive` contains those that still work. The error of the last one is raised.
     """
 
     def __init__(
         self,
-        device: tuple[str, int],
+        device: tuple[str, str],
         database: Database,
         timers: Sequence[TileClock],
         alive: Alive | None = None,
     ) -> None:
         self._timers, self._database = timers, database
         self._device = device
-        self._known = database.tiles(device[0], f"{device[1]:08x}")
+        self._known = database.tiles(*device)
         self._alive = alive or Alive(len(timers))
         self._storing = Lock()
         self._claims = Claims(database.path.with_name("claims"))

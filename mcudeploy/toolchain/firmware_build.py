@@ -83,7 +83,7 @@ def build_firmware(
         measurer=measurer,
         engine=engine,
         port_baud=port_baud,
-        salt=_salt(board, sanitize),
+        salt=compiler_facts(board, sanitize),
     )
     compiler = _compiler(board.toolchain)
     entry = cache.lookup(project.name)
@@ -100,10 +100,10 @@ def build_firmware(
 
 def firmware_hash(board: Board, files: Mapping[str, str], kernels: Sequence[str], *, emulate: bool) -> int:
     """Return the hash that `build_firmware` would give; build nothing. Raises the same errors."""
-    return assemble(board, files, kernels, emulate=emulate, salt=_salt(board)).firmware_hash
+    return assemble(board, files, kernels, emulate=emulate, salt=compiler_facts(board)).firmware_hash
 
 
-def _salt(board: Board, sanitize: bool = False) -> str:
+def compiler_facts(board: Board, sanitize: bool = False) -> str:
     """Return what else decides a firmware: the compiler, its flags, and the framework."""
     compiler = _version(_compiler(board.toolchain))
     flags = f"{' '.join(HOST_FLAGS)} {_HOST_DATA_BYTES}" if board.is_host else ""

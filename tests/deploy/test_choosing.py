@@ -75,7 +75,7 @@ def model(path: Path) -> Model:
 
 def measured(model: Model, device: Fake, folder: Path) -> Model:
     with Database(folder / "tiles.sqlite") as database:
-        tiles = MeasuredTiles(("board", 7), database, [device])
+        tiles = MeasuredTiles(("board", "7"), database, [device])
         tiles.prefetch(model.graph, alternatives(model), 60)
         return fastest(model, tiles.of(model.graph), nothing_known(model.graph), inf)
 
@@ -90,9 +90,9 @@ def test_the_variant_that_is_measured_as_the_fastest_is_taken(
     assert device.seen == POINTWISE | GENERAL
     assert set(chosen.kernels.values()) == {pointwise, general}
     with Database(tmp_path / "tiles.sqlite") as database:
-        kept = database.tiles("board", "00000007")
+        kept = database.tiles("board", "7")
         assert {key.kernel for key in kept} == {name.partition(":")[0] for name in POINTWISE | GENERAL}
-        known = stored(kept, "board", 7, model.graph)
+        known = stored(kept, "board", "7", model.graph)
         again = fastest(model, lambda *_: pytest.fail("it is known"), known, inf)
     assert again.kernels == chosen.kernels
 

@@ -22,7 +22,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.pool.pool import MaxPool
 
-DEVICE = ("board", 7)
+DEVICE = ("board", "7")
 ORDER = np.arange(48 * 40, dtype=np.int32)
 ROWS = (1, 2, 3, 4, 6, 8)
 
@@ -83,7 +83,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def stored(database: Database) -> int:
-    return len(database.tiles("board", "00000007"))
+    return len(database.tiles("board", "7"))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 30])
