@@ -8,15 +8,22 @@ segments are those of the graph without fused chains, and those of graphs with s
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Split
 from mcudeploy.ops.fused.fused import fused_name, is_stage
 from mcudeploy.ops.fused.row_window import row_window
-from mcudeploy.planner.search.cuts import Cut
-from mcudeploy.planner.search.seeds import ASSUMPTIONS, FINE, REACH, Assumption, Seeds, StoppedError
+from mcudeploy.planner.search.seeds import (
+    ASSUMPTIONS,
+    FINE,
+    Assumption,
+    PathSegment,
+    Seeds,
+    StoppedError,
+    least_time,
+)
 
 Chain = tuple[str, ...]
 """Names of operators, each of which alone reads the output of the one before."""
@@ -111,7 +118,6 @@ class FusedSeeds:
         self._fused = [
             list(accumulate((name in self._chains for name in it.names), initial=0)) for it in forms
         ]
-        self._limit = plain.limit
 
     def states(self, high: float) -> Iterator[FusedCuts | None]:
         """Yield cuts under bounds below `high` bytes, down to the least that keeps the latency limit.
@@ -151,48 +157,35 @@ class FusedSeeds:
         plain = self._forms[0]
         borders = plain.borders(bound)
         self._spend(_BOUND_UNITS)
-        ways: dict[tuple[int, bool], tuple[float, tuple[tuple[int, int, Cut | None], ...]]] = {
-            (0, True): (0.0, ())
-        }
-        for index, first in enumerate(borders):
-            for is_cut in (False, True):
-                if (first, is_cut) not in ways:
-                    continue
-                time, path = ways[first, is_cut]
-                for further in REACH:
-                    if index + further >= len(borders):
-                        break
-                    after = borders[index + further]
-                    for number, places in self._between(first, after):
-                        segments = self._forms[number].segments(places, bound, assumption.after(is_cut))
-                        for ticks, cut in segments:
-                            node = after, cut is not None
-                            if node not in ways or time + ticks < ways[node][0]:
-                                ways[node] = time + ticks, (*path, (number, places.start, cut))
-        last = len(plain.names)
-        ends = [ways[last, cut] for cut in (False, True) if (last, cut) in ways]
-        best = min(ends, key=lambda way: way[0], default=None)
-        return None if best is None or best[0] > self._limit else self._cuts(bound, best[1])
 
-    def _between(self, first: int, after: int) -> Iterator[tuple[int, range]]:
-        """Yield each form that has both borders, with its places between them, if it has a fused chain there.
+        def between(places: range, is_cut: bool) -> Iterator[PathSegment]:
+            assumed = assumption.after(is_cut)
+            for number, own in self._places_by_form(places):
+                for segment in self._forms[number].segments(own, bound, assumed):
+                    yield replace(segment, form=number)
+
+        path = least_time(borders, len(plain.names), plain.limit, between)
+        return None if path is None else self._cuts(bound, path)
+
+    def _places_by_form(self, plain: range) -> Iterator[tuple[int, range]]:
+        """Yield each form that has both ends of places of the plain order, and a fused chain between them.
 
         The first form has no chains, and is always among them.
         """
         for number, places in enumerate(self._places):
-            begin, end = places[first], places[after]
+            begin, end = places[plain.start], places[plain.stop]
             has_borders = 0 <= begin < end
             if has_borders and (not number or self._fused[number][begin] < self._fused[number][end]):
                 self._spend(_SEGMENT_UNITS)
                 yield number, range(begin, end)
 
-    def _cuts(self, bound: float, path: Sequence[tuple[int, int, Cut | None]]) -> FusedCuts:
+    def _cuts(self, bound: float, path: Sequence[PathSegment]) -> FusedCuts:
         fused: list[Chain] = []
         splits: list[Split] = []
-        for number, begin, cut in path:
-            names = self._forms[number].names
-            inside = names[begin : begin + 1] if cut is None else names[cut.first : cut.last + 1]
-            if number:
+        for segment in path:
+            names, cut = self._forms[segment.form].names, segment.cut
+            inside = (names[segment.place],) if cut is None else names[cut.first : cut.last + 1]
+            if segment.form:
                 fused += [self._chains[name] for name in inside if name in self._chains]
             if cut is not None:
                 splits.append(Split(tuple(inside), "row", cut.rows, cut.apart, cut.staggered))

@@ -50,8 +50,45 @@ class Assumption:
 ASSUMPTIONS = tuple(Assumption(rows, kernels) for rows in (False, True) for kernels in (False, True))
 """The last is the most optimistic: what does not fit under it fits under none."""
 
-_Way = tuple[float, State]
-"""Time so far, and the cuts."""
+
+@dataclass(frozen=True, slots=True)
+class PathSegment:
+    """Operators from a place on, one of them uncut or several in a cut, and their ticks.
+
+    `form`: the number of the graph that has these operators, if there are several.
+    """
+
+    ticks: float
+    place: int
+    cut: Cut | None
+    form: int = 0
+
+
+def least_time(
+    borders: Sequence[int],
+    last: int,
+    limit: float,
+    between: Callable[[range, bool], Iterator[PathSegment]],
+) -> tuple[PathSegment, ...] | None:
+    """Return the segments of least ticks from place 0 to the last; None if they exceed the limit.
+
+    A node is a border, and whether the operator before it is cut, so that its rows die separately. `between`
+    yields the segments of the places between two borders, and receives the state of the first.
+    """
+    ways: dict[tuple[int, bool], tuple[float, tuple[PathSegment, ...]]] = {(0, True): (0.0, ())}
+    for index, first in enumerate(borders):
+        for is_cut in (False, True):
+            if (first, is_cut) not in ways:
+                continue
+            ticks, path = ways[first, is_cut]
+            for after in (borders[index + length] for length in REACH if index + length < len(borders)):
+                for segment in between(range(first, after), is_cut):
+                    node, total = (after, segment.cut is not None), ticks + segment.ticks
+                    if node not in ways or total < ways[node][0]:
+                        ways[node] = total, (*path, segment)
+    ends = [ways[last, is_cut] for is_cut in (False, True) if (last, is_cut) in ways]
+    total, fastest = min(ends, key=lambda way: way[0], default=(inf, None))
+    return fastest if total <= limit else None
 
 
 class StoppedError(Exception):
@@ -78,7 +115,7 @@ class Seeds:
     def __init__(self, problem: CutProblem, stopped: Callable[[], bool]) -> None:
         space = problem.space
         self._space, self._segments = space, problem.segments
-        self._limit, self._stopped = problem.most_ticks, stopped
+        self._stopped = stopped
         self._variants, self._ram_limit = problem.variants, problem.ram_limit
         whole = [space.flow.iteration_rows[position] for position in space.order]
         self._most = [space.most_rows[position] for position in space.order]
@@ -99,16 +136,16 @@ class Seeds:
         return [place for place, load in enumerate(self._segments.border_bytes) if load <= bound]
 
     def segments(
-        self, places: range, bound: float, assumption: Assumption
-    ) -> Iterator[tuple[float, Cut | None]]:
-        """Yield the ticks of operators under a bound: of one that is not cut, and of the best cut."""
+        self, places: range, bound: float, assumption: Assumption, cutting: bool = True
+    ) -> Iterator[PathSegment]:
+        """Yield operators that fit into a bound: one that is not cut; if `cutting`, the best cut."""
         if len(places) == 1:
             whole = self._within(self._singles[places[0]], bound, assumption)
             if whole is not None:
-                yield whole, None
-        cut = self._cheapest(places, bound, assumption)
-        if cut is not None:
-            yield cut
+                yield PathSegment(whole, places.start, None)
+        best = self._cheapest(places, bound, assumption) if cutting else None
+        if best is not None:
+            yield PathSegment(best[0], places.start, best[1])
 
     def states(self) -> Iterator[State | None]:
         """Yield the fastest states under falling bounds, until none keeps the limit.
@@ -152,44 +189,23 @@ class Seeds:
                 yield state
 
     def _least_time(self, bound: float, assumption: Assumption) -> State | None:
-        """Return the fastest cuts that fit into a bound; None if they exceed the latency limit.
-
-        A node is a border, and whether the operator before it is cut, so that its rows die separately.
-        """
+        """Return the fastest cuts that fit into a bound; None if they exceed the latency limit."""
         borders = self.borders(bound)
-        places = len(self._singles)
+        number = {place: at for at, place in enumerate(borders)}
         misfits = [0]  # by place: the number of operators before it that do not fit uncut
         for single in self._singles:
             misfits.append(misfits[-1] + (self._peak(single, False) > bound))
-        ways: dict[tuple[int, bool], _Way] = {(0, True): (0.0, ())}
-        for index, first in enumerate(borders):
-            for is_cut in (False, True):
-                if (first, is_cut) not in ways:
-                    continue
-                way = ways[first, is_cut]
-                assumed = assumption.after(is_cut)
-                for further in REACH:
-                    if index + further >= len(borders):
-                        break
-                    after = borders[index + further]
-                    if after == first + 1:
-                        whole = self._within(self._singles[first], bound, assumed)
-                        if whole is not None:
-                            self._offer(ways, (after, False), (way[0] + whole, way[1]))
-                    near = after + _NEAR if further == 1 else after
-                    fit = misfits[min(near, places)] == misfits[first]
-                    if after - first == further and fit:
-                        continue  # uncut operators fit here, and take less time
-                    cut = self._cheapest(range(first, after), bound, assumed)
-                    if cut is not None:
-                        self._offer(ways, (after, True), (way[0] + cut[0], (*way[1], cut[1])))
-        found = min((ways[places, cut] for cut in (False, True) if (places, cut) in ways), default=None)
-        return None if found is None or found[0] > self._limit else found[1]
 
-    @staticmethod
-    def _offer(ways: dict[tuple[int, bool], _Way], node: tuple[int, bool], way: _Way) -> None:
-        if node not in ways or way[0] < ways[node][0]:
-            ways[node] = way
+        def between(places: range, is_cut: bool) -> Iterator[PathSegment]:
+            first, after = places.start, places.stop
+            length = number[after] - number[first]
+            near = min(after + _NEAR, len(self._singles)) if length == 1 else after
+            # uncut operators take less time, where they fit
+            uncut = len(places) == length and misfits[near] == misfits[first]
+            return self.segments(places, bound, assumption.after(is_cut), cutting=not uncut)
+
+        path = least_time(borders, len(self._singles), self.limit, between)
+        return None if path is None else tuple(each.cut for each in path if each.cut is not None)
 
     def _cheapest(self, places: range, bound: float, assumption: Assumption) -> tuple[float, Cut] | None:
         """Return time and cut of the largest parts that fit, assuming that larger parts never need less.
