@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pytest
 from hypothesis import settings
@@ -11,10 +11,14 @@ PROFILE = "weekly"
 """The profile of hypothesis that draws all examples: `pytest -m "" --hypothesis-profile=weekly`."""
 
 
-def sample(cases: Iterable[object], kept: int) -> list[object]:
-    """Return the cases of a parameter: the first ones run always, the others once a week."""
+def sample(cases: Iterable[object], kept: int | Collection[object]) -> list[object]:
+    """Return the cases of a parameter: the first `kept`, or those that `kept` has, run always, the others
+    once a week.
+    """
     return [
-        case if number < kept else pytest.param(case, marks=pytest.mark.weekly)
+        case
+        if (number < kept if isinstance(kept, int) else case in kept)
+        else pytest.param(case, marks=pytest.mark.weekly)
         for number, case in enumerate(cases)
     ]
 

@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from onnx_files import build, node
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -21,6 +20,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import TIE_LSB, stored_ties
 from mcudeploy.verify.reference import Reference
 from tests import reports
+from tests.networks.onnx_files import build, node
 
 REGRESSIONS = Path(__file__).resolve().parents[1] / "regressions"
 FLOAT_BIAS = REGRESSIONS / "fail_float_bias_not_verified.onnx"

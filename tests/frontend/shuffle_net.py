@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
-from tests.frontend.onnx_files import Array, build, node, save
+from tests.networks.onnx_files import Array, build, node, save
 
 _SAMPLES = 4
 X0_5 = ((4, 48), (8, 96), (4, 192))

@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from evaluate import assert_same, kinds
-from onnx_files import Array, QuantizedModel, build, node, save
 
 from mcudeploy.ir.graph import DType
+from tests.networks.onnx_files import Array, QuantizedModel, build, node, save
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.standard_normal((3, 2, 6, 6)).astype(np.float32)

@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from evaluate import assert_same, kinds
-from onnx_files import Array, QuantizedModel, build, node, save
 from shuffle_net import X0_5, ShuffleNet, quantised
 
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.interval import Interval
+from tests.networks.onnx_files import Array, QuantizedModel, build, node, save
 
 RANDOM = np.random.default_rng(4)
 SHUFFLES = [(8, 2, 4), (12, 3, 6), (16, 4, 4), (6, 2, 3), (8, 2, 6), (12, 4, 6)]

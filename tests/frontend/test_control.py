@@ -11,11 +11,11 @@ import onnx
 import pytest
 from evaluate import assert_same, kinds
 from onnx import TensorProto, helper, numpy_helper
-from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.passes import control
+from tests.networks.onnx_files import build, node, save
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(1, 6)).astype(np.float32)

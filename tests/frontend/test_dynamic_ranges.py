@@ -18,20 +18,14 @@ from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.frontend.tflite.programs import HOST, QUICK
+from tests.networks.onnx_files import build
 
 ROUNDED = 0.05
 """Share of the range by which ONNX Runtime differs, which rounds activations to uint8."""
 
 
 def save(folder: Path, nodes: list[onnx.NodeProto], shape: list[int], constants: dict[str, Any]) -> Path:
-    graph = helper.make_graph(
-        nodes,
-        "dynamic",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = build(nodes, {"x": (np.float32, shape)}, {"y": (np.float32, None)}, constants)
     onnx.save(model, folder / "float.onnx")
     return folder / "float.onnx"
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from evaluate import assert_same, kinds
-from onnx_files import build, node, save
+
+from tests.networks.onnx_files import build, node, save
 
 RANDOM = np.random.default_rng(7)
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from evaluate import assert_same, kinds
-from onnx_files import Array, QuantizedModel, build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.lower.lowering import lower
 from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.reader import read
+from tests.networks.onnx_files import Array, QuantizedModel, build, node, save
 
 IMAGE = (2 * np.random.default_rng(11).standard_normal((1, 4, 6, 5))).astype(np.float32)
 PADS = np.array([0, 0, 1, 2, 0, 0, 1, 0])

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx_files import build, node
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.formats import way_in
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import build, node
 
 CONTENT = build([node("Relu", "x", "y")], {"x": np.ones((1, 2), np.float32)}, ["y"]).SerializeToString()
 

@@ -9,11 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.networks.onnx_files import build
 
 
 def dense(zero_points: list[int], *, quantised: bool = True, result: bool = True) -> onnx.ModelProto:
@@ -39,14 +40,7 @@ def dense(zero_points: list[int], *, quantised: bool = True, result: bool = True
             nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", "s", "z"], [f"{name}_r"], name))
             name = f"{name}_r"
     nodes.append(helper.make_node("Identity", [name], ["y"], "last"))
-    graph = helper.make_graph(
-        nodes,
-        "dense",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return build(nodes, {"x": (np.float32, [1, 8])}, {"y": (np.float32, [1, 8])}, constants)
 
 
 def causes(model: onnx.ModelProto, folder: Path) -> list[Any]:
@@ -92,12 +86,10 @@ def test_a_result_that_is_not_quantised(tmp_path: Path) -> None:
 @pytest.mark.parametrize("zero", [128, 3])
 def test_integers_and_floats_alone_have_none(zero: int, tmp_path: Path) -> None:
     assert causes(dense([zero]), tmp_path) == []
-    floats = helper.make_graph(
+    model = build(
         [helper.make_node("MatMul", ["x", "w"], ["y"], "dense")],
-        "floats",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8])],
-        [numpy_helper.from_array(np.ones((8, 8), np.float32), "w")],
+        {"x": (np.float32, [1, 8])},
+        {"y": (np.float32, [1, 8])},
+        {"w": np.ones((8, 8), np.float32)},
     )
-    model = helper.make_model(floats, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     assert causes(model, tmp_path) == []

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx_files import build, node, save
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
@@ -16,6 +15,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.networks.onnx_files import build, node, save
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(1, 4, 4)).astype(np.float32)

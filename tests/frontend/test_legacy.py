@@ -10,15 +10,16 @@ import numpy as np
 import onnx
 import pytest
 import reports
-from evaluate import assert_same, kinds, run
+from evaluate import assert_same, kinds
+from harness import outputs_of
 from onnx import TensorProto, helper, numpy_helper
-from onnx_files import build, node, save
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
+from tests.networks.onnx_files import build, node, save
 
 X = np.random.default_rng(0).normal(size=(1, 3, 6, 6)).astype(np.float32)
 
@@ -100,7 +101,7 @@ def test_broadcasts_along_an_axis(opset: int, axis: int, tmp_path: Path) -> None
     path = save(model, tmp_path)
     graph = assert_same(path, {"x": X})
     wanted = (X / 255 + held["b"].reshape(3, 1, 1)) * held["r"]
-    assert np.allclose(run(graph, {"x": X})["y"], wanted, atol=1e-5)
+    assert np.allclose(outputs_of(graph, {"x": X})["y"], wanted, atol=1e-5)
 
 
 ROW = X.reshape(1, 108)
@@ -117,14 +118,10 @@ def of_ir_3(
     item: onnx.NodeProto, shape: Sequence[int | str], held: dict[str, np.ndarray], listed: bool
 ) -> onnx.ModelProto:
     """A file of opset 6 and of IR version 3, which lists constants as inputs."""
-    values = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    values += [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, held[name].shape) for name in held if listed
-    ]
-    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in item.output]
-    constants = [numpy_helper.from_array(value, name) for name, value in held.items()]
-    graph = helper.make_graph([item], "old", values, results, constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)], ir_version=3)
+    values = {"x": (np.float32, shape), **(held if listed else {})}
+    model = build([item], values, dict.fromkeys(item.output, (np.float32, None)), held, 6)
+    model.ir_version = 3
+    return model
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -133,7 +130,7 @@ def of_ir_3(
 def test_gemm_of_opset_6(attributes: dict[str, int], batch: int | str, listed: bool, tmp_path: Path) -> None:
     item = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1, **attributes)
     graph = load(save(of_ir_3(item, [batch, 108], WEIGHTS, listed), tmp_path))
-    assert np.allclose(run(graph, {"x": ROW})["y"], ROW @ WEIGHTS["w"].T + 1, atol=1e-4)
+    assert np.allclose(outputs_of(graph, {"x": ROW})["y"], ROW @ WEIGHTS["w"].T + 1, atol=1e-4)
 
 
 @pytest.mark.parametrize("attributes", [{"is_test": 1}, {"is_test": 0}, {}, {"is_test": 1, "spatial": 1}])
@@ -141,7 +138,7 @@ def test_batch_normalization_of_opset_6(attributes: dict[str, int], tmp_path: Pa
     """Its mode is that of its outputs."""
     item = helper.make_node("BatchNormalization", ["x", *NORM], ["y"], **attributes)
     graph = load(save(of_ir_3(item, [1, 3, 6, 6], NORM, True), tmp_path))
-    assert np.allclose(run(graph, {"x": X})["y"], NORMALIZED, atol=1e-4)
+    assert np.allclose(outputs_of(graph, {"x": X})["y"], NORMALIZED, atol=1e-4)
 
 
 def test_old_nodes_that_are_refused_are_named(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from onnx_files import QuantizedModel, build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import QuantizedModel, build, node, save
 
 X = np.zeros((1, 3, 6, 6), np.float32)
 

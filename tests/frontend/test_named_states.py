@@ -17,7 +17,7 @@ from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.ops.move.queue import Queue
 from mcudeploy.planner.plan_options import Options
 from tests import reports
-from tests.frontend.onnx_files import build, node
+from tests.networks.onnx_files import build, node
 
 HOST = Target(load_board("host"))
 QUICK = Options(time_limit=0.5, constants=(("rate", 3),), states=(("cache", "cache_out"), ("h", "h_out")))

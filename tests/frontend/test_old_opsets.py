@@ -13,12 +13,12 @@ import pytest
 from evaluate import assert_same
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
-from onnx_files import save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.decompose.old_opsets import LOWERED_FROM, modern
 from mcudeploy.frontend.reader import read_proto
 from mcudeploy.verify.reference import Reference
+from tests.networks.onnx_files import build, save
 
 Array = NDArray[Any]
 DRAW = np.random.default_rng(0)
@@ -128,13 +128,10 @@ def model_of(op: str, case: Case) -> tuple[onnx.ModelProto, dict[str, Array]]:
     names = [f"c{number}" for number in range(len(constants))]
     outputs = ["y", "z"] if op in ("Split", "TopK") else ["y"]
     made = helper.make_node(op, ["x", *names], outputs, **attributes)
-    values = [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)]
-    held = [
-        numpy_helper.from_array(np.asarray(each), name) for name, each in zip(names, constants, strict=True)
-    ]
-    graph = helper.make_graph([made], "g", values, [helper.make_empty_tensor_value_info("y")], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=6)
-    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    model = build(
+        [made], {"x": x}, {"y": (np.float32, None)}, dict(zip(names, constants, strict=True)), opset
+    )
+    model.ir_version = 6
     return model, {"x": x}
 
 

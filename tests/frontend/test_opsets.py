@@ -9,11 +9,11 @@ import onnx
 import pytest
 from evaluate import assert_same
 from onnx import helper
-from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.passes.versions import OPSETS
+from tests.networks.onnx_files import build, node, save
 
 X = np.random.default_rng(0).normal(size=(1, 3, 6, 6)).astype(np.float32)
 

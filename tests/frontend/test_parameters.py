@@ -7,23 +7,20 @@ from pathlib import Path
 import numpy as np
 import onnx
 from models import quantised_convolutions
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.networks.onnx_files import build, save
 
 
 def saved(
     folder: Path, nodes: list[onnx.NodeProto], constants: dict[str, np.ndarray], shape: list[int]
 ) -> Path:
     """A model from x to y, both of this shape."""
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy")
-    held = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "g", [x], [y], held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, folder / "m.onnx")
-    return folder / "m.onnx"
+    kind = np.float32, shape
+    return save(build(nodes, {"x": kind}, {"y": kind}, constants), folder)
 
 
 def test_shared_weights_count_once_and_shapes_not_at_all(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from evaluate import assert_same, kinds
-from onnx_files import build, node, save
 
 from mcudeploy.frontend.onnx.values import is_plain
 from mcudeploy.ir.graph import Graph, GraphIO
+from tests.networks.onnx_files import build, node, save
 
 X = np.random.default_rng(3).standard_normal((1, 4, 2, 3)).astype(np.float32)
 FLIP = {"s": np.array([-1]), "e": np.array([-100]), "a": np.array([1]), "p": np.array([-1])}

@@ -9,7 +9,6 @@ import onnx
 import pytest
 from fuzzing.forms import FORMS, formed
 from fuzzing.generate import Trait, draw
-from onnx_files import build, node, save
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.frontend.load import load
@@ -18,6 +17,7 @@ from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
+from tests.networks.onnx_files import build, node, save
 
 X = np.zeros((2, 4), np.float32)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evaluate import assert_same, kinds, run
-from onnx_files import QuantizedModel, build, node, save
+from evaluate import assert_same, kinds
+from harness import outputs_of
 
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import DType, Graph, Quantization
+from tests.networks.onnx_files import QuantizedModel, build, node, save
 
 RANDOM = np.random.default_rng(11)
 IMAGE = (2 * RANDOM.standard_normal((1, 4, 6, 5))).astype(np.float32)
@@ -348,7 +349,7 @@ def test_references_name_the_quantised_tensors(tmp_path: Path) -> None:
     assert (border.dtype, border.shape) == ("int8", (1, 3, 5, 4))
     assert border.name.endswith("_q")
     assert sorted(border.order.tolist()) == list(range(60))
-    assert run(graph, {"x": IMAGE})[y].dtype == np.float32
+    assert outputs_of(graph, {"x": IMAGE})[y].dtype == np.float32
 
 
 def test_unread_nodes_disappear(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx_files import build, node, save
 
 from mcudeploy.commands import checking
 from mcudeploy.common.errors import ModelError
@@ -16,6 +15,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.reference import Reference
 from tests import reports
 from tests.frontend.tflite.programs import HOST, QUICK
+from tests.networks.onnx_files import build, node, save
 
 DRAW = np.random.default_rng(0)
 X = DRAW.normal(size=(1, 6, 7, 9)).astype(np.float32)

@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.model.model import load_model
+from tests.networks.onnx_files import build, node, save
 
 X = np.ones((1, 4, 6, 6), np.float32)
 W = np.ones((4, 3, 3, 3), np.float32)

@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from onnx_files import build, node, save
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -20,6 +19,7 @@ from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.networks.onnx_files import build, node, save
 
 RNG = np.random.default_rng(3)
 W = RNG.normal(size=(8, 8)).astype(np.float32)

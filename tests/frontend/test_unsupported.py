@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError, Problem, causes
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import build, node, save
 
 X = np.ones((1, 4, 6, 6), np.float32)
 W = np.ones((3, 4, 3, 3), np.float32)

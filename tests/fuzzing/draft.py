@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from tests.networks.onnx_files import build
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -209,13 +211,5 @@ def assemble(
     """A model of nodes, without unread constants."""
     read = {name for node in nodes for name in names_read(node)}
     kept = {name: array for name, array in constants.items() if name in read}
-    graph = helper.make_graph(
-        list(nodes),
-        "drawn",
-        [helper.make_tensor_value_info(*info) for info in inputs],
-        [helper.make_tensor_value_info(*info) for info in outputs],
-        [numpy_helper.from_array(array, name) for name, array in kept.items()],
-    )
-    domains = sorted({"", *(node.domain for node in nodes)})
-    imports = [helper.make_opsetid(domain, 1 if domain else opset) for domain in domains]
-    return helper.make_model(graph, opset_imports=imports, ir_version=9)
+    given, made = ({name: (kind, shape) for name, kind, shape in infos} for infos in (inputs, outputs))
+    return build(nodes, given, made, kept, opset)

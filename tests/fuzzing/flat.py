@@ -102,10 +102,6 @@ class Sketch:
     def bias(self, source: int, weights: int, count: int) -> int:
         if self.floats:
             return self.file.constant(self.random.normal(0, 1, count), np.float32)
-        if self.wide:
-            values = self.random.integers(-2000 * _WIDER, 2000 * _WIDER, count)
-            scales = np.float32(self.scale(source)) * np.asarray(self.tensor(weights).scale, np.float32)
-            return self.file.constant(values, np.int64, scale=scales, zero_point=[0] * len(scales))
         return self.file.bias(source, weights, count)
 
     def summed(self, source: int, terms: int) -> float:

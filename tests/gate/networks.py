@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import onnx
 
-from tests.frontend.onnx_files import QuantizedModel, build
+from tests.networks.onnx_files import QuantizedModel, build
 
 _SCALE = 0.05
 """Of every activation."""

@@ -14,8 +14,8 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
-from tests.frontend.onnx_files import save
 from tests.gate.networks import NETWORKS
+from tests.networks.onnx_files import save
 
 TABLE = Path(__file__).with_name("table.csv")
 BOARD = "mps2-an386"

@@ -11,9 +11,9 @@ from mcudeploy.common import effort
 from mcudeploy.planner import planner
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.planner import Options, find_plans
-from tests.frontend.onnx_files import save
 from tests.gate.networks import Net
 from tests.gate.table import BOARD
+from tests.networks.onnx_files import save
 
 ROUND_ENDS_S = (0.02, 0.1, 0.3)
 

@@ -14,8 +14,8 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from tests.frontend.onnx_files import save
 from tests.gate.networks import NETWORKS
+from tests.networks.onnx_files import save
 from tests.training.training_models import Network
 
 BOARD = "mps2-an505"

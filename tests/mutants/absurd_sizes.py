@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 from mutant_subjects import UNSPLIT, generated
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.planner.model.model import load_model
+from tests.networks.onnx_files import build
 
 IMAGE, MOST = [1, 3, 4, 4], (2**31 - 1, 2**16)
 """Shape of the input, and the values tried."""
@@ -134,12 +135,7 @@ def model(name: str, n: int) -> onnx.ModelProto:
         ]
     else:
         nodes.append(helper.make_node("Identity", ["v"], ["y"], "last"))
-    graph = helper.make_graph(
-        nodes, "absurd", [helper.make_tensor_value_info("x", TensorProto.FLOAT, IMAGE)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()],
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return build(nodes, {"x": (np.float32, IMAGE)}, {"y": (np.float32, None)}, constants)
 
 
 EVERY = [(name, n) for name in (*CASES, *_SOURCES) for n in MOST]

@@ -16,7 +16,6 @@ from models import fully_connected, quantised_convolutions
 from moves import with_moves
 from networks import residual_network
 from onnx import helper, numpy_helper
-from onnx_files import QuantizedModel, build, node
 from residing import repeating
 
 from mcudeploy.boards.board import Board, load_board
@@ -27,6 +26,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.tiling.blocks import TiledGraph
+from tests.networks.onnx_files import QuantizedModel, build, node
 
 
 def models(folder: Path) -> list[Path]:

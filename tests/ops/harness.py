@@ -28,7 +28,7 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ops.host_io import to_device
+from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.verify.reference import Reference
 
 Array = NDArray[Any]
@@ -323,6 +323,20 @@ def check_graph(graph: Graph, values: Mapping[str, Array], *, seed: int = 0) -> 
             continue
         known[operator.output] = check_operator(graph, operator, known, seed=seed + position)
     return known
+
+
+def outputs_of(graph: Graph, inputs: Mapping[str, Array], *, pieces: bool = True) -> dict[str, Array]:
+    """The outputs by name, in the model's form, as `check_graph` computes them, or whole; states are
+    initial.
+    """
+    values = {
+        border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
+        for border in graph.own_inputs()
+    }
+    made = (check_graph if pieces else run_graph)(
+        graph, values | {state.tensor: state.initial for state in graph.states}
+    )
+    return {it.name: from_device(it, graph.tensors[it.tensor], made[it.tensor]) for it in graph.outputs}
 
 
 def check_operator(

@@ -10,30 +10,22 @@ import numpy as np
 import onnx
 from harness import check_against_onnx, check_graph
 from numpy.typing import NDArray
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import to_device
+from tests.networks.onnx_files import build
 
 Array = NDArray[Any]
 
 
 def model(op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any) -> ModelProto:
     """One node; inputs called c... are initializers. `outputs`: type and shape."""
-
-    def info(name: str, kind: Any, shape: tuple[int, ...]) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
-
-    graph = helper.make_graph(
-        [helper.make_node(op, list(inputs), list(outputs), name="node", **attributes)],
-        "plain",
-        [info(name, it.dtype, it.shape) for name, it in inputs.items() if not name.startswith("c")],
-        [info(name, *kind) for name, kind in outputs.items()],
-        [numpy_helper.from_array(it, name) for name, it in inputs.items() if name.startswith("c")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    node = helper.make_node(op, list(inputs), list(outputs), name="node", **attributes)
+    constants = {name: it for name, it in inputs.items() if name.startswith("c")}
+    return build([node], _given(inputs), outputs, constants, 21)
 
 
 def check(

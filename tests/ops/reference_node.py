@@ -11,12 +11,12 @@ import numpy as np
 import onnx
 from harness import run_graph
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import to_device
+from tests.networks.onnx_files import build
 
 Array = NDArray[Any]
 
@@ -28,14 +28,7 @@ def check_reference(
     names = [name for name in item.output if name]
     given = {**inputs, **constants}
     wanted = _results(item, given, names, opset)
-    graph = helper.make_graph(
-        [item],
-        "single",
-        [_described(name, array) for name, array in inputs.items()],
-        [_described(name, array) for name, array in zip(names, wanted, strict=True)],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model = build([item], inputs, dict(zip(names, wanted, strict=True)), constants, opset)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         onnx.save(model, path)
@@ -54,15 +47,5 @@ def check_reference(
 def _results(
     item: onnx.NodeProto, given: Mapping[str, Array], names: Sequence[str], opset: int
 ) -> list[Array]:
-    graph = helper.make_graph(
-        [item],
-        "reference",
-        [_described(name, array) for name, array in given.items()],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model = build([item], given, dict.fromkeys(names, (np.float32, None)), opset=opset)
     return [np.asarray(made) for made in ReferenceEvaluator(model).run(None, dict(given))]
-
-
-def _described(name: str, array: Array) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)

@@ -13,9 +13,10 @@ from harness import check_against_onnx
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from mcudeploy.ir.graph import Graph
+from tests.networks.onnx_files import build
 from tests.weekly import examples
 
 Array = NDArray[Any]
@@ -87,36 +88,15 @@ def node(op: str, *order: str, constants: Mapping[str, Array] | None = None, **a
     return Node(op, order, constants or {}, attributes)
 
 
-def _model(
-    nodes: list[onnx.NodeProto],
-    inputs: Mapping[str, Array],
-    initializers: Mapping[str, Array],
-    output_type: int,
-    output_shape: tuple[int, ...],
-) -> onnx.ModelProto:
-    ins = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        for name, array in inputs.items()
-    ]
-    out = helper.make_tensor_value_info("out", output_type, output_shape)
-    constants = [numpy_helper.from_array(array, name) for name, array in initializers.items()]
-    graph = helper.make_graph(nodes, "single", ins, [out], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
-
-
 def real_output(what: Node, inputs: Mapping[str, Array]) -> Array:
     """The node's float32 output as ONNX Runtime computes it."""
-    graph = helper.make_graph(
+    model = build(
         [what.proto("out")],
-        "real",
-        [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-            for name, array in inputs.items()
-        ],
-        [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(array, name) for name, array in what.constants.items()],
+        inputs,
+        {"out": (np.float32, None)},
+        what.constants,
+        OPSET,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, dict(inputs))[0])
 
@@ -124,7 +104,7 @@ def real_output(what: Node, inputs: Mapping[str, Array]) -> Array:
 def check_float(what: Node, inputs: Mapping[str, Array], **limits: Any) -> Graph:
     """Load the node as a float32 model, run it whole and in pieces, compare with ONNX Runtime."""
     shape = real_output(what, inputs).shape
-    model = _model([what.proto("out")], inputs, what.constants, TensorProto.FLOAT, shape)
+    model = build([what.proto("out")], inputs, {"out": (np.float32, shape)}, what.constants, OPSET)
     return check_against_onnx(model, inputs, **limits)
 
 
@@ -170,7 +150,7 @@ def check_quantized(
         initializers[f"{name}_z"] = tensor.values.dtype.type(tensor.zero_point)
     initializers |= {f"{name}_q": tensor.values for name, tensor in weights.items()}
     arrays = {f"{name}_q": tensor.values for name, tensor in inputs.items()}
-    model = _model(nodes, arrays, initializers, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), real.shape)
+    model = build(nodes, arrays, {"out": (dtype, real.shape)}, initializers, OPSET)
     return check_against_onnx(model, arrays, **limits)
 
 

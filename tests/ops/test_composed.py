@@ -8,8 +8,10 @@ import numpy as np
 import onnx
 import pytest
 from harness import check_against_onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from single_node import Quantized, check_float, check_quantized, kinds, node, normal
+
+from tests.networks.onnx_files import build
 
 
 @pytest.mark.parametrize("op", ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"])
@@ -108,17 +110,12 @@ def check_nodes(
 ) -> None:
     """Nodes of float inputs, all of the shape of `out`, against ONNX Runtime."""
     shape = next(iter(inputs.values())).shape
-    graph = helper.make_graph(
+    model = build(
         nodes,
-        "nodes",
-        [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
-            for name, array in inputs.items()
-        ],
-        [helper.make_tensor_value_info("out", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        {name: (np.float32, array.shape) for name, array in inputs.items()},
+        {"out": (np.float32, shape)},
+        constants,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     check_against_onnx(model, inputs)
 
 
@@ -218,14 +215,7 @@ def test_transposed_convolution_of_integers(
     ]
     constants = {"w_q": weights, "w_s": scales, "w_z": zero, "b": bias, "x_s": np.float32(x.scale)}
     constants |= {"x_z": np.int8(x.zero_point), "y_s": np.float32(0.05), "y_z": np.int8(-3)}
-    graph = helper.make_graph(
-        nodes,
-        "up",
-        [helper.make_tensor_value_info("x", TensorProto.INT8, x.values.shape)],
-        [helper.make_tensor_value_info("y", TensorProto.INT8, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = build(nodes, {"x": (np.int8, x.values.shape)}, {"y": (np.int8, None)}, constants)
     lowered = check_against_onnx(model, {"x": x.values}, equal_share=0.99)
     assert {"Quantize", "Dequantize"}.isdisjoint(kinds(lowered)) and "Conv2d" in kinds(lowered)
 

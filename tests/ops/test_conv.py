@@ -22,6 +22,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import fold_zero_point
+from tests.networks.onnx_files import build
 
 Array = NDArray[Any]
 
@@ -102,14 +103,7 @@ def quantized_model(
         nodes.append(helper.make_node(activation, ["real"], ["active"], name="activation"))
     nodes.append(helper.make_node("QuantizeLinear", [nodes[-1].output[0], "y_s", "y_z"], ["y"], name="q"))
     kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-    graph = helper.make_graph(
-        nodes,
-        "quantized",
-        [helper.make_tensor_value_info("x_q", kind, x.shape)],
-        [helper.make_tensor_value_info("y", kind, real.shape)],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in initializers.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+    return build(nodes, {"x_q": (kind, x.shape)}, {"y": (kind, real.shape)}, initializers, OPSET)
 
 
 def _range(dtype: type) -> tuple[int, int]:

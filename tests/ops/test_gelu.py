@@ -6,9 +6,11 @@ import numpy as np
 import onnx
 import pytest
 from harness import check_against_onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from plain_node import loaded
 from single_node import normal
+
+from tests.networks.onnx_files import build
 
 
 @pytest.mark.parametrize("op", ["Gelu", "FastGelu", "BiasGelu", "QuickGelu"])
@@ -17,16 +19,10 @@ def test_gelu(op: str) -> None:
     x = 3 * normal(rng, (1, 5, 24))
     biased = op in ("BiasGelu", "FastGelu")
     item = helper.make_node(op, ["x", "b"] if biased else ["x"], ["y"], "node", domain="com.microsoft")
-    graph = helper.make_graph(
-        [item],
-        "activation",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, x.shape)],
-        [numpy_helper.from_array(normal(rng, (24,)), "b")] if biased else [],
+    made = check_against_onnx(
+        build([item], {"x": x}, {"y": (x.dtype, x.shape)}, {"b": normal(rng, (24,))} if biased else {}),
+        {"x": x},
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    made = check_against_onnx(model, {"x": x})
     functions = {"FastGelu": "gelu_tanh", "QuickGelu": "swish"}
     assert made.operators[-1].op.function == functions.get(op, "gelu")
 

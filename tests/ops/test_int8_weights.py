@@ -10,10 +10,11 @@ import pytest
 from harness import check_against_onnx
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from single_node import Array, bounded, normal, seeds
 
 from mcudeploy.ir.graph import Graph
+from tests.networks.onnx_files import build
 
 VALUES = "weights", "recurrent", "input_weights", "recurrent_weights", "candidate_weights"
 
@@ -33,17 +34,7 @@ def model(
         read = [f"{name}_{part}" for part in "qsz"]
         nodes.append(helper.make_node("DequantizeLinear", read, [name], f"{name}_real", axis=axis))
     nodes.append(helper.make_node(op, ["x", *weights, *others], ["y"], "node", **attributes))
-    return helper.make_model(
-        helper.make_graph(
-            nodes,
-            "int8_weights",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-            [numpy_helper.from_array(array, name) for name, array in constants.items()],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=9,
-    )
+    return build(nodes, {"x": (np.float32, x.shape)}, {"y": (np.float32, None)}, constants)
 
 
 def narrow_bytes(graph: Graph, kernel: str) -> tuple[int, int]:

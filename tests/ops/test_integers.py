@@ -10,11 +10,12 @@ from harness import check_against_onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper
 from plain_node import check, loaded
 from single_node import Quantized, bounded, normal, quantized_types, seeds, shapes
 
 from mcudeploy.common.errors import ModelError
+from tests.networks.onnx_files import build
 from tests.weekly import examples
 
 Array = NDArray[Any]
@@ -47,17 +48,9 @@ def test_an_embedding_is_quantised_as_its_result(shape: tuple[int, ...], seed: i
         helper.make_node("Gather", ["table", "i"], ["rows"]),
         helper.make_node("QuantizeLinear", ["rows", "t", "z"], ["y"]),
     ]
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     scales = {"s": np.float32(x.scale), "t": np.float32(0.07)}
     parameters = {"q": flat.values, **scales, "z": dtype(x.zero_point)}
-    graph = helper.make_graph(
-        nodes,
-        "embedding",
-        [helper.make_tensor_value_info("i", 7, indices.shape)],
-        [helper.make_tensor_value_info("y", kind, (2, 3, shape[3]))],
-        [numpy_helper.from_array(np.asarray(it), name) for name, it in parameters.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    model = build(nodes, {"i": (np.int64, indices.shape)}, {"y": (dtype, (2, 3, shape[3]))}, parameters, 21)
     made = check_against_onnx(model, {"i": indices})
     assert {operator.op.kind for operator in made.operators} == {"Reshape", "GatherRows"}
 
@@ -78,14 +71,7 @@ def test_an_embedding_of_8_bits_stays_so_under_floats(first: str, dtype: type) -
             helper.make_node("Gather", ["table", "i"], ["y"]),
         ]
     parameters = {"q": table.values, "s": np.float32(table.scale), "z": dtype(table.zero_point)}
-    graph = helper.make_graph(
-        nodes,
-        "embedding",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, indices.shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3, 6))],
-        [numpy_helper.from_array(np.asarray(it), name) for name, it in parameters.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=9)
+    model = build(nodes, {"i": (np.int64, indices.shape)}, {"y": (np.float32, (2, 3, 6))}, parameters, 13)
     made = check_against_onnx(model, {"i": indices})
     (rows,) = (it for it in made.operators if it.op.kind == "GatherRows")
     assert rows.constants["table"].dtype == np.int8
@@ -99,14 +85,7 @@ def test_rows_of_a_table_of_bytes_become_floats(dtype: type) -> None:
         helper.make_node("Gather", ["q", "i"], ["rows"]),
         helper.make_node("Cast", ["rows"], ["y"], to=TensorProto.FLOAT),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "table",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, indices.shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3, 6))],
-        [numpy_helper.from_array(table, "q")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=9)
+    model = build(nodes, {"i": (np.int64, indices.shape)}, {"y": (np.float32, (2, 3, 6))}, {"q": table}, 13)
     check_against_onnx(model, {"i": indices})
 
 
@@ -167,14 +146,8 @@ def test_the_largest_of_quantised_values(shape: tuple[int, ...], dtype: type, se
         helper.make_node("DequantizeLinear", ["x", "s", "z"], ["real"]),
         helper.make_node("ArgMax", ["real"], ["y"], axis=1),
     ]
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    made = (1, 1, *shape[2:])
-    inputs = [helper.make_tensor_value_info("x", kind, shape)]
-    outputs = [helper.make_tensor_value_info("y", 7, made)]
-    parameters = {"s": np.float32(x.scale), "z": dtype(x.zero_point)}
-    constants = [numpy_helper.from_array(np.asarray(it), name) for name, it in parameters.items()]
-    graph = helper.make_graph(nodes, "largest", inputs, outputs, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    constants = {"s": np.float32(x.scale), "z": dtype(x.zero_point)}
+    model = build(nodes, {"x": x.values}, {"y": (np.int64, (1, 1, *shape[2:]))}, constants, 21)
     found = check_against_onnx(model, {"x": x.values})
     assert "Dequantize" not in {operator.op.kind for operator in found.operators}
 
@@ -232,10 +205,7 @@ def _casts(kind: int, x: Array, made: int) -> ModelProto:
         helper.make_node("Cast", ["x"], ["v"], name="first", to=kind),
         helper.make_node("Cast", ["v"], ["y"], name="second", to=made),
     ]
-    source = helper.np_dtype_to_tensor_dtype(x.dtype)
-    inputs = [helper.make_tensor_value_info("x", source, x.shape)]
-    graph = helper.make_graph(nodes, "casts", inputs, [helper.make_tensor_value_info("y", made, x.shape)])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    return build(nodes, {"x": x}, {"y": (made, x.shape)}, opset=21)
 
 
 @pytest.mark.parametrize("made", [TensorProto.FLOAT, TensorProto.INT32, TensorProto.BOOL])

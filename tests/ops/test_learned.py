@@ -15,6 +15,7 @@ from single_node import normal
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import build
 
 ROWS, WIDTH = 6, 5
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE", "BRANCH_EQ", "BRANCH_NEQ")
@@ -25,14 +26,9 @@ def model_of(op: str, outputs: list[tuple[str, int, Any]], **attributes: Any) ->
     """A model of one node; outputs by name, element type and shape."""
     names = [name for name, _, _ in outputs]
     item = helper.make_node(op, ["x"], names, "node", domain="ai.onnx.ml", **attributes)
-    graph = helper.make_graph(
-        [item],
-        "learned",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (ROWS, WIDTH))],
-        [helper.make_tensor_value_info(*output) for output in outputs],
+    return build(
+        [item], {"x": (np.float32, (ROWS, WIDTH))}, {name: kind for name, *kind in outputs}, ai_onnx_ml=3
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
 def classifier(op: str, classes: int, **attributes: Any) -> onnx.ModelProto:
@@ -307,14 +303,9 @@ def test_columns_are_joined() -> None:
         "FeatureVectorizer", ["x", "n"], ["y"], domain="ai.onnx.ml", inputdimensions=[5, 2]
     )
     inputs = [("x", TensorProto.FLOAT, (ROWS, 5)), ("n", TensorProto.FLOAT, (ROWS, 2))]
-    graph = helper.make_graph(
-        [item],
-        "joined",
-        [helper.make_tensor_value_info(*each) for each in inputs],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (ROWS, 7))],
+    model = build(
+        [item], {name: kind for name, *kind in inputs}, {"y": (np.float32, (ROWS, 7))}, ai_onnx_ml=3
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     rng = np.random.default_rng(2)
     check_against_onnx(model, {"x": normal(rng, (ROWS, 5)), "n": normal(rng, (ROWS, 2))})
 
@@ -362,18 +353,12 @@ def test_linear_models(transform: str) -> None:
 
 def pipeline(*nodes: onnx.NodeProto, constants: dict[str, Any]) -> onnx.ModelProto:
     """Nodes between x and the outputs label and y, whose inner shapes ONNX does not infer."""
-    graph = helper.make_graph(
-        list(nodes),
-        "pipeline",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (ROWS, WIDTH))],
-        [
-            helper.make_tensor_value_info("label", TensorProto.INT64, (1, ROWS)),
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, (ROWS, 3)),
-        ],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    return build(
+        nodes,
+        {"x": (np.float32, (ROWS, WIDTH))},
+        {"label": (np.int64, (1, ROWS)), "y": (np.float32, (ROWS, 3))},
+        constants,
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
 def test_a_pipeline_and_labels_from_a_table() -> None:

@@ -11,13 +11,13 @@ from harness import check_against_onnx, check_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from onnx_files import build, save
 from reference_node import check_reference
 from single_node import Quantized, bounded, check_float, check_quantized, kinds, node, normal, seeds, shapes
 
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ops.reduce.norm import LayerNorm, fixed_point
 from mcudeploy.verify.reference import Reference
+from tests.networks.onnx_files import build, save
 from tests.weekly import examples
 
 

@@ -13,13 +13,14 @@ from harness import check_against_onnx
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import helper
 from onnxruntime import InferenceSession
 from single_node import bounded, seeds
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.parsing import with_data
+from tests.networks.onnx_files import build
 from tests.weekly import examples
 
 Array = NDArray[Any]
@@ -33,15 +34,13 @@ def quantiser(op: str, source: str, result: str, **attributes: Any) -> onnx.Node
 
 
 def model(nodes: list[onnx.NodeProto], constants: dict[str, Any], made: tuple[int, ...], opset: int) -> Any:
-    graph = helper.make_graph(
+    return build(
         nodes,
-        "quantised",
-        [helper.make_tensor_value_info("x", 1, SHAPE)],
-        [helper.make_tensor_value_info("y", 1, made)],
-        [numpy_helper.from_array(np.float32(it), name) for name, it in constants.items()],
+        {"x": (np.float32, SHAPE)},
+        {"y": (np.float32, made)},
+        {name: np.float32(it) for name, it in constants.items()},
+        opset,
     )
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("qonnx.custom_op.general", 1)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
 def definition(x: Array, scale: Array, zero: float, bits: int, signed: int, narrow: int) -> Array:

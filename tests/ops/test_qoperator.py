@@ -10,10 +10,11 @@ import onnx
 import onnxruntime
 import pytest
 from harness import check_against_onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from mcudeploy.frontend.decompose.reference_rules import for_reference
 from mcudeploy.verify.reference import Reference
+from tests.networks.onnx_files import build
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 256, (1, 4, 6, 6)).astype(np.uint8)
@@ -28,19 +29,12 @@ def model_of(
     node = helper.make_node(op, names, ["out"], name="node", domain=domain, **attributes)
     inputs = [name for name in ("x", "y") if name in names]
     every = {**SCALES, **constants}
-    graph = helper.make_graph(
+    return build(
         [node],
-        "integers",
-        [helper.make_tensor_value_info(name, TensorProto.UINT8, X.shape) for name in inputs],
-        [helper.make_tensor_value_info("out", TensorProto.UINT8, None)],
-        [
-            numpy_helper.from_array(np.asarray(every[name]), name)
-            for name in dict.fromkeys(names)
-            if name in every
-        ],
+        dict.fromkeys(inputs, X),
+        {"out": (np.uint8, None)},
+        {name: every[name] for name in dict.fromkeys(names) if name in every},
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
 def check(model: onnx.ModelProto) -> None:

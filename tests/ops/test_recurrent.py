@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import check_against_onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from single_node import normal
 
 from mcudeploy.ir.graph import Graph
+from tests.networks.onnx_files import build
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
@@ -55,14 +56,12 @@ def check(
     shapes = [sequence, state, state]
     made = [f"y{number}" if number in results else "" for number in range(max(results) + 1)]
     node = helper.make_node(op, order, made, name="node", hidden_size=hidden, **attributes)
-    graph = helper.make_graph(
+    model = build(
         [node],
-        "recurrent",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-        [helper.make_tensor_value_info(f"y{each}", TensorProto.FLOAT, shapes[each]) for each in results],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        {"x": (np.float32, x.shape)},
+        {f"y{each}": (np.float32, shapes[each]) for each in results},
+        constants,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     return check_against_onnx(model, {"x": x}, float_tolerance=1e-4)
 
 
@@ -150,14 +149,12 @@ def test_sequences_that_end_early(op: str, lengths: list[int], direction: str) -
         op, ["x", "w", "r", "", "n"], ["y", "h"], "node", hidden_size=3, direction=direction
     )
     sizes = {"y": (5, count, batch, 3), "h": (count, batch, 3)}
-    graph = helper.make_graph(
+    model = build(
         [node],
-        "lengths",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (5, batch, 4))],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()],
-        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
+        {"x": (np.float32, (5, batch, 4))},
+        {name: (np.float32, shape) for name, shape in sizes.items()},
+        arrays,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     check_against_onnx(model, {"x": normal(rng, (5, batch, 4))}, float_tolerance=1e-4, pieces=False)
 
 
@@ -175,14 +172,7 @@ def test_only_the_last_state_is_made_where_nothing_else_is_read(direction: str, 
         helper.make_node("Gather", ["y", "at"], ["last"], "last", axis=0),
         helper.make_node("Relu", ["last"], ["z"], "relu"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "last",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (6, 1, 4))],
-        [helper.make_tensor_value_info("z", TensorProto.FLOAT, (1, 1, 3))],
-        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = build(nodes, {"x": (np.float32, (6, 1, 4))}, {"z": (np.float32, (1, 1, 3))}, arrays)
     made = check_against_onnx(model, {"x": normal(rng, (6, 1, 4))}, float_tolerance=1e-4)
     is_last = (direction, at) != ("forward", 0)
     assert any(operator.op.kind == "Slice" for operator in made.operators) != is_last
@@ -203,15 +193,10 @@ def test_a_batch_and_the_batch_in_front(op: str, batch: int, layout: int) -> Non
     node = helper.make_node(op, order, results, "node", hidden_size=3, layout=layout)
     x = normal(rng, (batch, 5, 4) if layout else (5, batch, 4))
     sequence = (batch, 5, 1, 3) if layout else (5, 1, batch, 3)
-    graph = helper.make_graph(
+    model = build(
         [node],
-        "batch",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-        [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, sequence if name == "y" else state)
-            for name in results
-        ],
-        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
+        {"x": (np.float32, x.shape)},
+        {name: (np.float32, sequence if name == "y" else state) for name in results},
+        arrays,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     check_against_onnx(model, {"x": x}, float_tolerance=1e-4, pieces=False)

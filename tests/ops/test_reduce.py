@@ -7,7 +7,7 @@ import pytest
 from harness import check_against_onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from single_node import (
     Quantized,
     bounded,
@@ -22,6 +22,7 @@ from single_node import (
 
 from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ops.reduce.reduce import Reduce
+from tests.networks.onnx_files import build
 from tests.weekly import examples
 
 CHOICES = [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)]
@@ -73,14 +74,7 @@ def test_an_axis_whose_parts_were_channels(op: str) -> None:
         helper.make_node(op, ["r"], ["mean"], axes=[2]),
         helper.make_node("Add", ["r", "mean"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "bands",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 8, 5))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3, 8, 5))],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    model = build(nodes, {"x": (np.float32, (1, 3, 8, 5))}, {"y": (np.float32, (1, 3, 8, 5))}, constants, 13)
     check_against_onnx(model, {"x": normal(rng, (1, 3, 8, 5))})
 
 

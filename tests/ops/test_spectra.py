@@ -11,11 +11,12 @@ import pytest
 from harness import check_against_onnx
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from single_node import bounded, seeds
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import build
 
 FLOAT = TensorProto.FLOAT
 
@@ -24,14 +25,7 @@ def network(
     nodes: list[onnx.NodeProto], shape: tuple[int, ...], made: tuple[int, ...], constants: dict[str, Any]
 ) -> onnx.ModelProto:
     """x -> nodes -> y."""
-    graph = helper.make_graph(
-        nodes,
-        "signal",
-        [helper.make_tensor_value_info("x", FLOAT, shape)],
-        [helper.make_tensor_value_info("y", FLOAT, made)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return build(nodes, {"x": (np.float32, shape)}, {"y": (np.float32, made)}, constants)
 
 
 def kinds(model: onnx.ModelProto, folder: Path) -> list[str]:

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import build
 
 WIDTH = 5
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
@@ -21,10 +22,7 @@ KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 def model_of(op: str, outputs: list[tuple[str, int, Any]], rows: int = 1, **attributes: Any) -> Any:
     names = [name for name, _, _ in outputs]
     node = helper.make_node(op, ["x"], names, "node", domain="ai.onnx.ml", **attributes)
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (rows, WIDTH))
-    graph = helper.make_graph([node], "machine", [x], [helper.make_tensor_value_info(*it) for it in outputs])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return build([node], {"x": (np.float32, (rows, WIDTH))}, {name: kind for name, *kind in outputs})
 
 
 def vectors(rng: np.random.Generator, count: int, kernel: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import pytest
 from harness import check_against_onnx, check_graph
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
 from single_node import (
     Node,
     Quantized,
@@ -26,6 +25,7 @@ from single_node import (
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.move.take import Gather, Take, runs
+from tests.networks.onnx_files import build
 
 stored = st.tuples(sizes, sizes, sizes)
 dtypes = st.sampled_from([each for each in DType if each is not DType.INT16])
@@ -157,13 +157,7 @@ def test_integers_move_as_they_are(mode: str) -> None:
     x = np.random.default_rng(0).integers(-(2**31), 2**31, (1, 3, 4, 5)).astype(np.int32)
     pads = {"pads": np.array([0, 0, 2, 1, 0, 0, 1, 3], np.int64)}
     nodes = [node("Pad", "x", "pads", constants=pads, mode=mode).proto("out")]
-    given, made = (
-        helper.make_tensor_value_info(name, TensorProto.INT32, shape)
-        for name, shape in (("x", x.shape), ("out", (1, 3, 7, 9)))
-    )
-    constants = [numpy_helper.from_array(pads["pads"], "pads")]
-    graph = helper.make_graph(nodes, "integers", [given], [made], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    model = build(nodes, {"x": x}, {"out": (np.int32, (1, 3, 7, 9))}, pads, 21)
     assert kinds(check_against_onnx(model, {"x": x})) == {"Take"}
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import check_against_onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from plain_node import loaded
 from single_node import normal
 
 from mcudeploy.common.errors import ModelError
+from tests.networks.onnx_files import build
 
 BATCH, LENGTH, HEADS, WIDTH = 2, 5, 2, 8
 SEQUENCE = (BATCH, LENGTH, WIDTH)
@@ -23,20 +24,12 @@ def model(op: str, inputs: dict[str, Array], *outputs: str, opset: int = 17, **a
     domain = "" if op == "SimplifiedLayerNormalization" else "com.microsoft"
     names = [name if array.size else "" for name, array in inputs.items()]
     node = helper.make_node(op, names, list(outputs or ("y",)), "node", domain=domain, **attributes)
-    given = {name: it for name, it in inputs.items() if it.size}
-
-    def info(name: str, array: Array) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-
-    graph = helper.make_graph(
-        [node],
-        "transformer",
-        [info(name, it) for name, it in given.items() if not name.startswith("c")],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs or ("y",) if name],
-        [numpy_helper.from_array(it, name) for name, it in given.items() if name.startswith("c")],
+    given, constants = (
+        {name: it for name, it in inputs.items() if it.size and (name[0] == "c") == constant}
+        for constant in (False, True)
     )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    made = {name: (np.float32, None) for name in outputs or ("y",) if name}
+    return build([node], given, made, constants, opset)
 
 
 def check(op: str, inputs: dict[str, Array], *outputs: str, opset: int = 17, **attributes: Any) -> list[str]:

@@ -21,6 +21,7 @@ from training_models import Array, Float64Step, random_network, saved
 
 from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.frontend.onnx.plain_forms import walk_depth_first
+from tests.weekly import sample
 
 KWS = Path(os.environ.get("MODELS", "models")) / "mlperf_tiny/kws01_fp32/model.onnx"
 
@@ -78,7 +79,9 @@ def compared(model: ModelProto, step: TrainingStep) -> tuple[dict[str, Array], d
     return inputs, by_parameter(model, step, gradients), loss
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    "name", sample(RULES, {"random_3", "overlapping", "GeluByTanh", "linear", "excited"})
+)
 def test_rules(name: str, tmp_path: Path) -> None:
     """The gradients of the step in float64 are JAX's within 1e-6: constants of its functions are float32."""
     model = RULES[name]()
@@ -91,7 +94,7 @@ def test_rules(name: str, tmp_path: Path) -> None:
         assert np.abs(gradient - wanted[parameter]).max() <= 1e-6 * largest + 1e-12, parameter
 
 
-@pytest.mark.parametrize("name", ["random_3", "concatenated", "excited", "ceil", "HardSwish"])
+@pytest.mark.parametrize("name", sample(["random_3", "concatenated", "excited", "ceil", "HardSwish"], 1))
 def test_programs(name: str, tmp_path: Path) -> None:
     """Gradients of the program are JAX's within 1e-5, and parameters after a step within 1e-6."""
     check_program(RULES[name](), tmp_path)

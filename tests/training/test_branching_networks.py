@@ -1,4 +1,4 @@
-"""Random networks of all supported operators: gradients in float64, and programs."""
+"""Random networks of all supported operators: gradients in float64, and kernels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mcudeploy.frontend.load import load
 from tests.weekly import sample
 
 
-@pytest.mark.parametrize("seed", sample(range(30), 8))
+@pytest.mark.parametrize("seed", sample(range(30), 5))
 def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
     step = step_of(saved(branching_network(seed), tmp_path), "cross-entropy", "bias" if seed % 3 else "full")
     assert worst_slope(step, drawn(step, "cross-entropy", seed)) < SLOPE_TOLERANCE
 
 
-@pytest.mark.parametrize("seed", sample(range(0, 30, 5), 2))
+@pytest.mark.parametrize("seed", sample(range(0, 30, 5), 1))
 def test_gradients_by_recomputed_tensors(seed: int, tmp_path: Path) -> None:
     """The backward part reads no tensor of the forward part, but computes it again."""
     graph = load(saved(branching_network(seed), tmp_path), keep_constant=True)
@@ -31,5 +31,5 @@ def test_gradients_by_recomputed_tensors(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
-    assert largest_error(branching_network(seed), tmp_path, split=seed % 2 == 0) <= 1e-5
+def test_gradients_of_the_kernels(seed: int, tmp_path: Path) -> None:
+    assert largest_error(branching_network(seed), tmp_path) <= 1e-5

@@ -19,6 +19,7 @@ from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.report import as_json
 from mcudeploy.report.objects import verdict as verdict_of
 from mcudeploy.verify.samples import NamedArray, Sample, load_samples
+from tests.weekly import sample
 
 COUNT = 7
 
@@ -45,7 +46,7 @@ def judged(result: VerifiedRun) -> dict[str, Any]:
     return {**verdict_of(result.measured.ran.made, result.verdict), "outputs": report["outputs"]}
 
 
-@pytest.mark.parametrize("target", [HOST, CORTEX_M4], ids=["host", "mps2-an386"])
+@pytest.mark.parametrize("target", sample([HOST, CORTEX_M4], 1), ids=["host", "mps2-an386"])
 def test_parts_are_the_whole(target: Target, tmp_path: Path) -> None:
     step = step_of(saved(random_network(15), tmp_path), "cross-entropy", "full", rate=0.05)
     runs = [drawn(step, "cross-entropy", number) for number in range(COUNT)]

@@ -82,7 +82,7 @@ def worst_slope(step: TrainingStep, inputs: dict[str, Array], seed: int = 0) -> 
     return worst
 
 
-@pytest.mark.parametrize("seed", sample(range(24), 8))
+@pytest.mark.parametrize("seed", sample(range(24), 5))
 def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
     loss: Loss = "mse" if seed % 3 == 0 else "cross-entropy"
     path, update = saved(random_network(seed), tmp_path), "bias" if seed % 2 else "full"
@@ -90,7 +90,7 @@ def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
     assert worst_slope(step, drawn(step, loss, seed)) < SLOPE_TOLERANCE
 
 
-@pytest.mark.parametrize("seed", [1, 3, 8])
+@pytest.mark.parametrize("seed", sample([3, 1, 8], 1))
 def test_gradients_of_low_rank_factors(seed: int, tmp_path: Path) -> None:
     """At random factors; at first those of A have no gradient, since B is zero."""
     step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", "lora:1")

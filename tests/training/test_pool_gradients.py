@@ -1,4 +1,4 @@
-"""Gradients of pools: slopes of the loss in float64, programs against float64, what they keep."""
+"""Gradients of pools: slopes of the loss in float64, kernels against float64, what they keep."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import outputs_of
 from onnx import ModelProto
 from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
-from test_training_programs import HOST, LARGE_RATE, ran, values_of
+from test_training_programs import LARGE_RATE
 from training_models import Float64Step, Network, saved
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.load import load
 
 POOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "halves": ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
@@ -54,15 +56,13 @@ def test_gradients_are_slopes_of_the_loss(name: str, tmp_path: Path) -> None:
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
 
 
-def largest_error(model: ModelProto, folder: Path, *, split: bool) -> float:
-    """The largest error of a gradient of the program against float64, relative to the largest of its
-    parameter; the program is verified against ONNX Runtime as well.
+def largest_error(model: ModelProto, folder: Path, update: str = "full") -> float:
+    """The largest error of a gradient of the kernels against float64, relative to the largest of its
+    parameter; they have the same bits in pieces, in place and whole.
     """
-    step = step_of(saved(model, folder), "cross-entropy", rate=LARGE_RATE)
+    step = step_of(saved(model, folder), "cross-entropy", update, LARGE_RATE)
     inputs, reference = drawn(step, "cross-entropy", 2), Float64Step(step)
-    result = ran(step, folder, HOST, [inputs], split=split)
-    assert result.verdict.reasons == ()
-    (values,) = values_of(result)
+    values = outputs_of(load(saved(step.proto, folder, "step"), keep_constant=True), inputs)
     wanted = reference.gradients(inputs, reference.initial, LARGE_RATE)
     assert all(np.any(gradient) for gradient in wanted.values())
     errors = [0.0]
@@ -73,7 +73,7 @@ def largest_error(model: ModelProto, folder: Path, *, split: bool) -> float:
 
 
 @pytest.mark.parametrize("kinds", [("MaxPool", "GlobalMaxPool"), ("AveragePool",)])
-def test_gradients_of_the_program(kinds: tuple[str, ...], tmp_path: Path) -> None:
+def test_gradients_of_the_kernels(kinds: tuple[str, ...], tmp_path: Path) -> None:
     """All maxima, or all averages, side by side, each before a layer and a mean."""
     net = Network(7, (3, 10, 9))
     net.conv(6, 3)
@@ -87,12 +87,7 @@ def test_gradients_of_the_program(kinds: tuple[str, ...], tmp_path: Path) -> Non
     net.node("Concat", results, axis=1)
     net.size = (2 * len(results), 1, 1)
     net.dense(4)
-    assert largest_error(net.model(), tmp_path, split=False) <= 1e-5
-
-
-@pytest.mark.parametrize("name", ["overlapping", "mean-inside"])
-def test_gradients_by_rows(name: str, tmp_path: Path) -> None:
-    assert largest_error(pooled(name).model(), tmp_path, split=True) <= 1e-5
+    assert largest_error(net.model(), tmp_path) <= 1e-5
 
 
 def test_of_equal_values_the_first_gets_the_gradient(tmp_path: Path) -> None:
@@ -100,7 +95,7 @@ def test_of_equal_values_the_first_gets_the_gradient(tmp_path: Path) -> None:
     net = pooled("overlapping", relu=False)
     weights = next(array for array in net.constants.values() if array.ndim == 4)
     weights[...] = 0
-    assert largest_error(net.model(), tmp_path, split=False) <= 1e-5
+    assert largest_error(net.model(), tmp_path) <= 1e-5
 
 
 def test_bits_and_taps_are_kept(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from mcudeploy.verify.samples import NamedArray
+from tests.weekly import sample
 
 HOST = Target(load_board("host"))
 CORTEX_M4 = Target(load_board("mps2-an386"), emulate=True)
@@ -49,7 +50,7 @@ def values_of(result: VerifiedRun) -> list[dict[str, Array]]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", sample(range(5), 2))
 def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
     """Every gradient is within 1e-5 of the largest of its parameter."""
     step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", rate=LARGE_RATE)
@@ -65,7 +66,7 @@ def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
         assert np.abs(gradient - wanted[name]).max() <= 1e-5 * largest + 1e-12, name
 
 
-@pytest.mark.parametrize("update", ["full", "bias", "last:2"])
+@pytest.mark.parametrize("update", sample(["full", "bias", "last:2"], 2))
 def test_steps_in_turn(update: str, tmp_path: Path) -> None:
     """From the same parameters, a loss is within 1e-5 and parameters within 1e-6 of float64."""
     step = step_of(saved(random_network(15), tmp_path), "cross-entropy", update, rate=0.05)
@@ -90,10 +91,10 @@ def test_steps_in_turn(update: str, tmp_path: Path) -> None:
     ("target", "choices"),
     [
         (HOST, {"batch": 2, "momentum": 0.9, "weight_decay": 0.1}),
-        (HOST, {"momentum": 0.9, "weight_decay": 0.1}),
+        pytest.param(HOST, {"momentum": 0.9, "weight_decay": 0.1}, marks=pytest.mark.weekly),
         (CORTEX_M4, {"batch": 2, "weight_decay": 0.1, "clip_norm": 0.3}),
         (HOST, {"clip_norm": 0.5}),
-        (HOST, {"clip_norm": 100.0}),
+        pytest.param(HOST, {"clip_norm": 100.0}, marks=pytest.mark.weekly),
     ],
     ids=lambda it: "-".join(it) if isinstance(it, dict) else it.board.name,
 )
@@ -113,7 +114,7 @@ def test_batches(target: Target, choices: dict[str, Any], tmp_path: Path) -> Non
             assert np.abs(values[following] - after[name]).max() <= 1e-4 * moved[name], name
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("momentum", sample([0.5, 0.0], 1))
 def test_tensors_computed_again_have_the_bits_of_kept_ones(momentum: float, tmp_path: Path) -> None:
     path = saved(random_network(8), tmp_path)
     results = []
@@ -146,7 +147,7 @@ def rules() -> ModelProto:
     return net.model()
 
 
-@pytest.mark.parametrize("model", [lambda: random_network(2), lambda: random_network(5), rules])
+@pytest.mark.parametrize("model", sample([rules, lambda: random_network(2), lambda: random_network(5)], 1))
 def test_a_board_has_the_bits_of_the_host(model: Callable[[], ModelProto], tmp_path: Path) -> None:
     step = step_of(saved(model(), tmp_path), "mse", rate=0.01)
     runs = [drawn(step, "mse", number) for number in range(3)]

@@ -16,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from mcudeploy.extensions.training.step import TrainingStep
+from tests.networks.onnx_files import build
 
 Array = NDArray[Any]
 
@@ -76,15 +77,8 @@ class Network:
 
     def model(self) -> ModelProto:
         """The model, whose output is the last value of a dense layer."""
-        info = helper.make_tensor_value_info
-        graph = helper.make_graph(
-            self.nodes,
-            "network",
-            [info("x", TensorProto.FLOAT, [1, *self._input])],
-            [info(self.value, TensorProto.FLOAT, [1, self.size[0]])],
-            [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
-        )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        x, y = (np.float32, [1, *self._input]), (np.float32, [1, self.size[0]])
+        return build(self.nodes, {"x": x}, {self.value: y}, self.constants)
 
 
 ACTIVATIONS = ("Relu", "Clip6", "Clip1", "Sigmoid", "Tanh", "")

@@ -69,6 +69,14 @@ class FlatFile:
         """An int8 activation."""
         return self.add(*shape, kind="INT8", scale=(scale,), zero_point=(zero,), **facts)
 
+    def int16(self, *shape: int, scale: float = 0.001, **facts: Any) -> int:
+        """An int16 activation."""
+        return self.add(*shape, kind="INT16", scale=(scale,), zero_point=(0,), **facts)
+
+    def floats(self, *shape: int, spread: float = 1.0) -> int:
+        """A constant of normal float32 values."""
+        return self.constant(self.random.normal(0, spread, shape), np.float32)
+
     def constant(self, data: Any, dtype: Any = np.int32, **facts: Any) -> int:
         """A constant."""
         array = np.asarray(data, dtype)
@@ -81,13 +89,15 @@ class FlatFile:
         scales = (scale * self.random.uniform(0.5, 1.5, count)).astype(np.float32)
         return self.constant(array, np.int8, scale=scales, zero_point=[0] * count, axis=axis or 0)
 
-    def bias(self, source: int, weights: int, count: int) -> int:
-        """An int32 bias in units of input scale * weight scale."""
+    def bias(self, source: int, weights: int, count: int, dtype: Any = None) -> int:
+        """A bias in units of input scale * weight scale: int64 beside int16, otherwise int32."""
+        wide = self.tensors[source].kind == "INT16"
+        most, usual = (300_000, np.int64) if wide else (2000, np.int32)
         scales = np.float32(self.tensors[source].scale[0]) * np.asarray(
             self.tensors[weights].scale, np.float32
         )
-        array = self.random.integers(-2000, 2000, count).astype(np.int32)
-        return self.constant(array, np.int32, scale=scales, zero_point=[0] * len(scales))
+        array = self.random.integers(-most, most, count)
+        return self.constant(array, dtype or usual, scale=scales, zero_point=[0] * len(scales))
 
     def operator(self, op: str, inputs: Sequence[int], outputs: Sequence[int] | int, **options: Any) -> int:
         """An operator; its first output, -1 without any."""

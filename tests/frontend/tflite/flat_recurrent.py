@@ -19,7 +19,7 @@ def lstm(f: FlatFile, *, int8: bool = False, by_time: bool = False, clip: float 
     steps = (STEPS, 1) if by_time else (1, STEPS)
     x, y = f.add(*steps, INPUTS), f.add(*steps, CELLS)
     shapes = [(CELLS, INPUTS)] * 4 + [(CELLS, CELLS)] * 4 + [(CELLS,)] * 4
-    made = [f.constant(f.random.normal(0, 0.5, shape), np.float32) for shape in shapes]
+    made = [f.floats(*shape, spread=0.5) for shape in shapes]
     h, c = (f.add(1, CELLS, variable=True) for _ in range(2))
     inputs = [x, *made[:8], -1, -1, -1, *made[8:], -1, -1, h, c, -1, -1, -1, -1]
     f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, **_options(clip, by_time=by_time))
@@ -41,44 +41,29 @@ class IntegerLstm:
     hidden: tuple[float, int] = (1 / 128, 0)
     """In which the state is computed; TFLite takes its integers for those of the state."""
     cell: float = 2.0**-12
+    wide: bool = False
+    """Whether all values are int16; zero points do not count then."""
 
 
 def integer_lstm(f: FlatFile, of: IntegerLstm) -> Any:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM."""
+    """UNIDIRECTIONAL_SEQUENCE_LSTM; of int16 as TFLite Micro has it."""
+
+    def tensor(quantization: tuple[float, int], *shape: int, **facts: Any) -> int:
+        scale, zero = quantization
+        return (
+            f.int16(*shape, scale=scale, **facts)
+            if of.wide
+            else f.int8(*shape, scale=scale, zero=zero, **facts)
+        )
+
     steps = (of.steps, 1) if of.by_time else (1, of.steps)
-    x = f.int8(*steps, of.inputs, scale=of.source[0], zero=of.source[1])
-    y = f.int8(*steps, of.cells, scale=of.state[0], zero=of.state[1])
+    x, y = tensor(of.source, *steps, of.inputs), tensor(of.state, *steps, of.cells)
     depths = [of.inputs] * 4 + [of.cells] * 4
     weights = [f.weights(of.cells, depth, axis=None, scale=of.weights) for depth in depths]
     biases = [f.bias(x, each, of.cells) for each in weights[:4]]
-    h = f.int8(1, of.cells, scale=of.state[0], zero=of.state[1], variable=True)
-    c = f.add(1, of.cells, kind="INT16", scale=(of.cell,), zero_point=(0,), variable=True)
-    between = [*(f.add(0) for _ in range(4)), f.int8(0, scale=of.hidden[0], zero=of.hidden[1])]
-    inputs = [x, *weights, -1, -1, -1, *biases, -1, -1, h, c, -1, -1, -1, -1]
-    options = _options(of.clip, by_time=of.by_time)
-    f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, intermediates=between, **options)
-    return [x], [y]
-
-
-def int16_lstm(f: FlatFile, of: IntegerLstm) -> Any:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM of int16, as TFLite Micro has it; zero points of `of` do not count."""
-
-    def int16(*shape: int, scale: float, **facts: Any) -> int:
-        return f.add(*shape, kind="INT16", scale=(scale,), zero_point=(0,), **facts)
-
-    steps = (of.steps, 1) if of.by_time else (1, of.steps)
-    x, y = int16(*steps, of.inputs, scale=of.source[0]), int16(*steps, of.cells, scale=of.state[0])
-    depths = [of.inputs] * 4 + [of.cells] * 4
-    weights = [f.weights(of.cells, depth, axis=None, scale=of.weights) for depth in depths]
-    units = [of.source[0] * f.tensors[each].scale[0] for each in weights[:4]]
-    arrays = [f.random.integers(-100_000, 100_000, of.cells) for _ in units]
-    biases = [
-        f.constant(array, np.int64, scale=[unit], zero_point=[0])
-        for array, unit in zip(arrays, units, strict=True)
-    ]
-    h = int16(1, of.cells, scale=of.state[0], variable=True)
-    c = int16(1, of.cells, scale=of.cell, variable=True)
-    between = [*(f.add(0) for _ in range(4)), int16(0, scale=of.state[0])]
+    h = tensor(of.state, 1, of.cells, variable=True)
+    c = f.int16(1, of.cells, scale=of.cell, variable=True)
+    between = [*(f.add(0) for _ in range(4)), tensor(of.state if of.wide else of.hidden, 0)]
     inputs = [x, *weights, -1, -1, -1, *biases, -1, -1, h, c, -1, -1, -1, -1]
     options = _options(of.clip, by_time=of.by_time)
     f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, intermediates=between, **options)
@@ -103,9 +88,9 @@ def svdf(
     filters, options = units * rank, {"Rank": rank, "FusedActivationFunction": RELU}
     if state == "FLOAT32":
         x, y = f.add(1, 12), f.add(1, units)
-        features = f.constant(f.random.normal(0, 0.5, (filters, 12)), np.float32)
-        times = f.constant(f.random.normal(0, 0.5, (filters, memory)), np.float32)
-        offset = f.constant(f.random.normal(0, 0.5, units), np.float32)
+        features, times, offset = (
+            f.floats(*shape, spread=0.5) for shape in ((filters, 12), (filters, memory), (units,))
+        )
         kept = f.add(1, filters * memory, variable=True)
     else:
         x, y = f.int8(1, 12), f.int8(1, units, scale=0.5, zero=zero_point)
@@ -118,6 +103,6 @@ def svdf(
         )
         scale, zero = reach / most, -20 if state == "INT8" else 0
         kept = f.add(1, filters * memory, kind=state, scale=(scale,), zero_point=(zero,), variable=True)
-        offset = f.bias(kept, times, units)
+        offset = f.bias(kept, times, units, np.int32)
     f.operator("SVDF", [x, features, times, offset if bias else -1, kept], y, **options)
     return [x], [y]

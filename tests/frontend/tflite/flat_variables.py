@@ -46,7 +46,7 @@ def queue(
         weights = f.weights(1, rows, 1, CHANNELS, axis=3)
         bias = f.bias(x, weights, CHANNELS)
     else:
-        weights = f.constant(f.random.normal(0, 0.5, (1, rows, 1, CHANNELS)), np.float32)
+        weights = f.floats(1, rows, 1, CHANNELS, spread=0.5)
         bias = f.constant(np.zeros(CHANNELS), np.float32)
     options = {"Padding": VALID, "StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
     f.operator(
@@ -151,6 +151,6 @@ def _activation(f: FlatFile, kind: str, *shape: int) -> int:
 
 def _initial(f: FlatFile, kind: str, *shape: int) -> int:
     if kind == "FLOAT32":
-        return f.constant(f.random.normal(0, 1, shape), np.float32)
+        return f.floats(*shape)
     limits = np.iinfo(kind.lower())
     return f.constant(f.random.integers(limits.min, limits.max + 1, shape), kind.lower())

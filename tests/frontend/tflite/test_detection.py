@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from flat_files import FlatFile, litert
-from numpy.typing import NDArray
+from harness import outputs_of
 from programs import HOST, QUICK
 
-from mcudeploy.boards.board import load_board
-from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError
-from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend.load import load
-from mcudeploy.ops.host_io import from_device, to_device
-from mcudeploy.verify.compare import Storage, run_once
 from tests import reports
 
 ANCHORS, CLASSES = 30, 4
@@ -56,24 +50,6 @@ def detector(
     return f.save(folder, [x, s], outputs)
 
 
-def results(path: Path, samples: list[list[NDArray[np.float32]]]) -> Iterator[list[NDArray[Any]]]:
-    """The outputs of the program for each of the samples."""
-    target = Target(load_board("host"))
-    planned = api.plan_model(path, target.board, UNSPLIT)
-    graph, storage = planned.plan.graph, Storage.of(planned.plan)
-    with open_device(target, planned.build(target)) as machine:
-        for inputs in samples:
-            stored = {
-                border.tensor: to_device(border, graph.tensors[border.tensor], value)
-                for border, value in zip(graph.own_inputs(), inputs, strict=True)
-            }
-            run_once(machine, storage, stored)
-            yield [
-                from_device(it, graph.tensors[it.tensor], storage.get_tensor(machine, it.tensor))
-                for it in graph.own_outputs()
-            ]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -90,20 +66,24 @@ def results(path: Path, samples: list[list[NDArray[np.float32]]]) -> Iterator[li
 def test_detections_are_those_of_litert(options: dict[str, Any], tmp_path: Path) -> None:
     path = detector(tmp_path, **options)
     rng = np.random.default_rng(8)
-    columns = CLASSES + options.get("background", 1)
-    samples = []
+    columns, graph = CLASSES + options.get("background", 1), load(path)
     for _ in range(5):
         drawn = rng.normal(0, 2, (1, ANCHORS, 4)), rng.uniform(0, 1, (1, ANCHORS, columns))
-        samples.append([each.astype(np.float32) for each in drawn])
-    for inputs, (*found, count) in zip(samples, results(path, samples), strict=True):
-        *theirs, number = litert(path, inputs)
+        inputs = {
+            it.name: each.astype(np.float32) for it, each in zip(graph.own_inputs(), drawn, strict=True)
+        }
+        *found, count = outputs_of(graph, inputs).values()
+        *theirs, number = litert(path, list(inputs.values()))
         assert count == number
         rows = int(count[0]) * options.get("per_box", 1)
         for own, wanted in zip(found, theirs, strict=True):
             assert own.shape == wanted.shape
             assert np.allclose(own[:, :rows], wanted[:, :rows], rtol=1e-5, atol=1e-6)
             assert not own[:, rows:].any()  # LiteRT leaves these as they were
-    report = reports.run_model(path, HOST, UNSPLIT, inputs=[], expected=[])
+
+
+def test_a_detector_is_verified(tmp_path: Path) -> None:
+    report = reports.run_model(detector(tmp_path), HOST, UNSPLIT, inputs=[], expected=[])
     assert report["verified"], report["reason"]
 
 

@@ -23,6 +23,7 @@ from mcudeploy.extensions.audio.file_writer import tflite_file
 from mcudeploy.extensions.audio.front_ends import FrontEnd, log_mel, mel_filters, micro_speech
 from mcudeploy.extensions.audio.joining import joined_file
 from tests import reports
+from tests.weekly import sample
 
 SMALL = FrontEnd(rate=8000, window=96, hop=64, channels=8, low=200, high=3000)
 ROWS = 5
@@ -45,7 +46,7 @@ def classifier(folder: Path, shape: tuple[int, ...] = (1, ROWS, 8), kind: str = 
         inputs = [flat, weights, f.bias(x, weights, 3)]
     else:
         x, y, flat = f.add(*shape), f.add(1, 3), f.add(1, size)
-        inputs = [flat, f.constant(f.random.normal(0, 1, (3, size)), np.float32), -1]
+        inputs = [flat, f.floats(3, size), -1]
     f.operator("RESHAPE", [x, f.constant([1, size])], flat)
     f.operator("FULLY_CONNECTED", inputs, y, FusedActivationFunction=NONE)
     path = folder / "classifier.tflite"
@@ -94,10 +95,8 @@ def test_log_mel_is_what_numpy_computes(tmp_path: Path) -> None:
     assert reports.run_model(path, HOST, QUICK, inputs=[], expected=[], steps=4)["verified"]
 
 
-@pytest.mark.parametrize(("shape", "rows"), [((1, ROWS, 8), ROWS), ((1, ROWS * 8), ROWS), ((1, 8), 1)])
-def test_a_joined_program_has_the_bits_of_tflite_micro(
-    shape: tuple[int, ...], rows: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("shape", sample([(1, ROWS, 8), (1, 8), (1, ROWS * 8)], 2))
+def test_a_joined_program_has_the_bits_of_tflite_micro(shape: tuple[int, ...], tmp_path: Path) -> None:
     front, model = written(tmp_path), classifier(tmp_path, shape)
     path = tmp_path / "joined.tflite"
     path.write_bytes(joined_file(front, model))
@@ -108,7 +107,7 @@ def test_a_joined_program_has_the_bits_of_tflite_micro(
     states = sum(whole.plan.graph.tensors[it.tensor].size_bytes for it in whole.plan.graph.states)
     assert whole.plan.layout.arena_bytes <= 1.1 * largest + states
     queues = sum(operator.op.kind == "Queue" for operator in whole.plan.graph.operators)
-    assert queues == (1 if rows == 1 else 2)
+    assert queues == (1 if shape == (1, 8) else 2)
 
 
 def test_floats(tmp_path: Path) -> None:
@@ -179,7 +178,9 @@ def test_from_a_recording_to_a_verdict(tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.output
     assert "verified" in ran.output and "in run" in ran.output
     library = tmp_path / "library"
-    built = mcudeploy("build", model, "--before", front, "--board", "host", "-o", library, "--library-only")
+    built = mcudeploy(
+        "build", model, "--before", front, "--board", "host", "-o", library, "--library-only", "--no-verify"
+    )
     assert built.exit_code == 0, built.output
     header = (library / "include" / "classifier.h").read_text("utf-8")
     assert "int16_t *classifier_input(void)" in header and "classifier_reset" in header

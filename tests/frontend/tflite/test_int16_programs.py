@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import flat_int16_cases
 import numpy as np
 import pytest
 from against_litert import rounding
 from flat_cases import CASES, window
 from flat_files import RELU, RELU6, SAME, VALID, FlatFile, drawn, litert, translated
-from flat_int16_cases import bias, int16
 from harness import check_graph
 from programs import HOST, QUICK
 
@@ -23,7 +21,7 @@ from mcudeploy.verify.difference import least_tolerance
 from mcudeploy.verify.reference import Reference
 from tests import reports
 
-NAMES = [name for name, case in CASES.items() if case.make.__module__ == flat_int16_cases.__name__]
+NAMES = [name for name in CASES if "-int16" in name]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,28 +44,28 @@ def test_pieces_of_an_operator_have_the_bits_of_the_reference(name: str, tmp_pat
 
 def network(f: FlatFile) -> Any:
     """Convolutions with a sum between them, pools, a dense layer and a softmax."""
-    x = int16(f, 1, 12, 12, 3)
+    x = f.int16(1, 12, 12, 3)
     w = f.weights(8, 3, 3, 3)
     f.operator(
-        "CONV_2D", [x, w, bias(f, x, w, 8)], a := int16(f, 1, 12, 12, 8, scale=0.003), **window(SAME, 1, RELU)
+        "CONV_2D", [x, w, f.bias(x, w, 8)], a := f.int16(1, 12, 12, 8, scale=0.003), **window(SAME, 1, RELU)
     )
     w = f.weights(1, 3, 3, 8, axis=3)
     options = {**window(SAME, 1, RELU6), "DepthMultiplier": 1}
     f.operator(
-        "DEPTHWISE_CONV_2D", [a, w, bias(f, a, w, 8)], b := int16(f, 1, 12, 12, 8, scale=0.002), **options
+        "DEPTHWISE_CONV_2D", [a, w, f.bias(a, w, 8)], b := f.int16(1, 12, 12, 8, scale=0.002), **options
     )
     w = f.weights(8, 1, 1, 8)
     f.operator(
-        "CONV_2D", [b, w, bias(f, b, w, 8)], c := int16(f, 1, 12, 12, 8, scale=0.002), **window(VALID, 1)
+        "CONV_2D", [b, w, f.bias(b, w, 8)], c := f.int16(1, 12, 12, 8, scale=0.002), **window(VALID, 1)
     )
-    f.operator("ADD", [a, c], d := int16(f, 1, 12, 12, 8, scale=0.004), PotScaleInt16=False)
+    f.operator("ADD", [a, c], d := f.int16(1, 12, 12, 8, scale=0.004), PotScaleInt16=False)
     pool = {"Padding": VALID, "StrideH": 2, "StrideW": 2, "FilterHeight": 2, "FilterWidth": 2}
-    f.operator("MAX_POOL_2D", [d], e := int16(f, 1, 6, 6, 8, scale=0.004), **pool)
-    f.operator("AVERAGE_POOL_2D", [e], g := int16(f, 1, 3, 3, 8, scale=0.004), **pool)
-    f.operator("RESHAPE", [g, f.constant([1, 72])], h := int16(f, 1, 72, scale=0.004))
+    f.operator("MAX_POOL_2D", [d], e := f.int16(1, 6, 6, 8, scale=0.004), **pool)
+    f.operator("AVERAGE_POOL_2D", [e], g := f.int16(1, 3, 3, 8, scale=0.004), **pool)
+    f.operator("RESHAPE", [g, f.constant([1, 72])], h := f.int16(1, 72, scale=0.004))
     w = f.weights(10, 72)
-    f.operator("FULLY_CONNECTED", [h, w, bias(f, h, w, 10)], k := int16(f, 1, 10, scale=0.002))
-    f.operator("SOFTMAX", [k], y := int16(f, 1, 10, scale=2.0**-15), Beta=1.0)
+    f.operator("FULLY_CONNECTED", [h, w, f.bias(h, w, 10)], k := f.int16(1, 10, scale=0.002))
+    f.operator("SOFTMAX", [k], y := f.int16(1, 10, scale=2.0**-15), Beta=1.0)
     return [x], [y]
 
 
@@ -108,7 +106,7 @@ def refused(make: Any, folder: Path) -> str:
 def test_zero_points(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
         x = f.add(1, 8, kind="INT16", scale=(0.1,), zero_point=(3,))
-        f.operator("RELU", [x], y := int16(f, 1, 8))
+        f.operator("RELU", [x], y := f.int16(1, 8))
         return [x], [y]
 
     assert refused(make, tmp_path) == "tensor 't0' is INT16 with a zero point; TFLite needs 0"
@@ -116,7 +114,7 @@ def test_zero_points(tmp_path: Path) -> None:
 
 def test_scales_that_are_powers_of_two(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        a, b, y = (int16(f, 1, 8, scale=2.0**-12) for _ in range(3))
+        a, b, y = (f.int16(1, 8, scale=2.0**-12) for _ in range(3))
         f.operator("ADD", [a, b], y, PotScaleInt16=True)
         return [a, b], [y]
 
@@ -125,10 +123,10 @@ def test_scales_that_are_powers_of_two(tmp_path: Path) -> None:
 
 def test_a_depthwise_bias_of_32_bits(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        x, w = int16(f, 1, 4, 4, 3), f.weights(1, 3, 3, 3, axis=3)
+        x, w = f.int16(1, 4, 4, 3), f.weights(1, 3, 3, 3, axis=3)
         options = {**window(SAME, 1), "DepthMultiplier": 1}
-        y = int16(f, 1, 4, 4, 3)
-        f.operator("DEPTHWISE_CONV_2D", [x, w, bias(f, x, w, 3, np.int32)], y, **options)
+        y = f.int16(1, 4, 4, 3)
+        f.operator("DEPTHWISE_CONV_2D", [x, w, f.bias(x, w, 3, np.int32)], y, **options)
         return [x], [y]
 
     assert refused(make, tmp_path) == "its bias is INT32; TFLite takes INT64 with int16 activations"
@@ -136,8 +134,8 @@ def test_a_depthwise_bias_of_32_bits(tmp_path: Path) -> None:
 
 def test_a_batch(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        x, w, y = int16(f, 2, 4, 4, 3), f.weights(5, 1, 1, 3), int16(f, 2, 4, 4, 5)
-        f.operator("CONV_2D", [x, w, bias(f, x, w, 5)], y, **window(VALID, 1))
+        x, w, y = f.int16(2, 4, 4, 3), f.weights(5, 1, 1, 3), f.int16(2, 4, 4, 5)
+        f.operator("CONV_2D", [x, w, f.bias(x, w, 5)], y, **window(VALID, 1))
         return [x], [y]
 
     assert "the batch is 2; with int16 activations it must be 1" in refused(make, tmp_path)
@@ -146,7 +144,7 @@ def test_a_batch(tmp_path: Path) -> None:
 def test_a_scale_that_is_too_small(tmp_path: Path) -> None:
     """The differences times the factor would not fit an int32."""
     f = FlatFile()
-    x, y = int16(f, 1, 8, scale=1.0), int16(f, 1, 8, scale=1e-6)
+    x, y = f.int16(1, 8, scale=1.0), f.int16(1, 8, scale=1e-6)
     f.operator("QUANTIZE", [x], y)
     with pytest.raises(ModelError) as caught:
         reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
@@ -155,7 +153,7 @@ def test_a_scale_that_is_too_small(tmp_path: Path) -> None:
 
 def test_products_whose_scale_is_too_small(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        a, b, y = int16(f, 1, 6, 8), int16(f, 1, 8, 5), int16(f, 1, 6, 5, scale=1e-7)
+        a, b, y = f.int16(1, 6, 8), f.int16(1, 8, 5), f.int16(1, 6, 5, scale=1e-7)
         f.operator("BATCH_MATMUL", [a, b], y)
         return [a, b], [y]
 
@@ -168,7 +166,7 @@ def test_a_constant_of_a_product_with_scales_of_channels(kind: str, tmp_path: Pa
     f = FlatFile()
     w = f.weights(8, 5, axis=1)
     if kind == "int16":
-        x, y = int16(f, 1, 6, 8), int16(f, 1, 6, 5, scale=0.005)
+        x, y = f.int16(1, 6, 8), f.int16(1, 6, 5, scale=0.005)
     else:
         x, y = f.int8(1, 6, 8), f.int8(1, 6, 5, scale=0.5)
     f.operator("BATCH_MATMUL", [x, w], y)
@@ -181,7 +179,7 @@ def test_a_constant_of_a_product_with_scales_of_channels(kind: str, tmp_path: Pa
 
 def test_a_constant_of_a_product_with_scales_of_rows(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        x, y = int16(f, 1, 6, 8), int16(f, 1, 6, 5, scale=0.005)
+        x, y = f.int16(1, 6, 8), f.int16(1, 6, 5, scale=0.005)
         f.operator("BATCH_MATMUL", [x, f.weights(8, 5, axis=0)], y)
         return [x], [y]
 
@@ -190,7 +188,7 @@ def test_a_constant_of_a_product_with_scales_of_rows(tmp_path: Path) -> None:
 
 def test_several_constant_matrices(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        x, y = int16(f, 2, 6, 8), int16(f, 2, 6, 5, scale=0.005)
+        x, y = f.int16(2, 6, 8), f.int16(2, 6, 5, scale=0.005)
         f.operator("BATCH_MATMUL", [x, f.weights(2, 8, 5, axis=None)], y)
         return [x], [y]
 
@@ -200,8 +198,8 @@ def test_several_constant_matrices(tmp_path: Path) -> None:
 def test_a_bias_of_int32_whose_type_an_older_file_does_not_state(tmp_path: Path) -> None:
     """LiteRT takes it for int64 then, and is not asked."""
     f = FlatFile()
-    x, w, y = int16(f, 1, 12), f.weights(7, 12), int16(f, 1, 7, scale=0.005)
-    f.operator("FULLY_CONNECTED", [x, w, bias(f, x, w, 7, np.int32)], y)
+    x, w, y = f.int16(1, 12), f.weights(7, 12), f.int16(1, 7, scale=0.005)
+    f.operator("FULLY_CONNECTED", [x, w, f.bias(x, w, 7, np.int32)], y)
     report = reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert "reads a bias of int32 as int64" in str(report["litert"]["not_run"])
@@ -209,7 +207,7 @@ def test_a_bias_of_int32_whose_type_an_older_file_does_not_state(tmp_path: Path)
 
 def test_extremes_of_several_scales(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        a, b, y = int16(f, 1, 8), int16(f, 1, 8, scale=0.002), int16(f, 1, 8)
+        a, b, y = f.int16(1, 8), f.int16(1, 8, scale=0.002), f.int16(1, 8)
         f.operator("MAXIMUM", [a, b], y)
         return [a, b], [y]
 
@@ -218,7 +216,7 @@ def test_extremes_of_several_scales(tmp_path: Path) -> None:
 
 def test_a_table_of_results_beyond_float32(tmp_path: Path) -> None:
     def make(f: FlatFile) -> Any:
-        f.operator("EXP", [x := int16(f, 1, 8, scale=0.004)], y := int16(f, 1, 8))
+        f.operator("EXP", [x := f.int16(1, 8, scale=0.004)], y := f.int16(1, 8))
         return [x], [y]
 
     assert "exp of inputs up to 131.068 is beyond float32" in refused(make, tmp_path)
@@ -226,7 +224,7 @@ def test_a_table_of_results_beyond_float32(tmp_path: Path) -> None:
 
 def test_a_product_has_the_shape_that_the_file_states(tmp_path: Path) -> None:
     f = FlatFile()
-    a, b, y = int16(f, 1, 6, 8), int16(f, 1, 8, 5), int16(f, 5, 6, scale=0.05)
+    a, b, y = f.int16(1, 6, 8), f.int16(1, 8, 5), f.int16(5, 6, scale=0.05)
     f.operator("BATCH_MATMUL", [a, b], y)
     report = reports.run_model(f.save(tmp_path, [a, b], [y]), HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
@@ -235,7 +233,7 @@ def test_a_product_has_the_shape_that_the_file_states(tmp_path: Path) -> None:
 def test_no_result_may_be_a_step_off(tmp_path: Path) -> None:
     """The reference has TFLite's integers."""
     f = FlatFile()
-    f.operator("ABS", [x := int16(f, 1, 8)], y := int16(f, 1, 8, scale=0.002))
+    f.operator("ABS", [x := f.int16(1, 8)], y := f.int16(1, 8, scale=0.002))
     graph = load(f.save(tmp_path, [x], [y]))
     (operator,) = graph.operators
     assert least_tolerance(graph.references[operator.output], DType.INT16) < 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import flat_further_cases  # noqa: F401 - it enters its cases
 import numpy as np
 import pytest
 from evaluate import kinds

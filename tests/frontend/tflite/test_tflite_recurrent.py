@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from against_litert import rounding
 from flat_files import FlatFile, drawn
-from flat_recurrent import IntegerLstm, int16_lstm, integer_lstm, lstm
+from flat_recurrent import IntegerLstm, integer_lstm, lstm
 from micro import run_micro
 from programs import HOST, QUICK, results
 
@@ -65,7 +66,7 @@ def test_integers_have_the_bits_of_litert_in_long_sequences(of: IntegerLstm, tmp
 def test_int16_has_the_bits_of_tflite_micro_in_long_sequences(of: IntegerLstm, tmp_path: Path) -> None:
     """LiteRT has no such LSTM."""
     file = FlatFile()
-    (x,), outputs = int16_lstm(file, of)
+    (x,), outputs = integer_lstm(file, replace(of, wide=True))
     path = file.save(tmp_path, [x], outputs)
     inputs = np.stack([drawn(file, x) for _ in range(2)])
     wanted = run_micro(path, inputs)
@@ -83,10 +84,12 @@ def test_a_program_of_an_lstm_is_verified_and_keeps_its_state(tmp_path: Path) ->
         assert report["state_bytes"] == (1 + 2) * 6
 
 
-@pytest.mark.parametrize("make", [integer_lstm, int16_lstm])
-def test_a_program_of_an_lstm_of_integers_is_verified_operator_by_operator(make: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_program_of_an_lstm_of_integers_is_verified_operator_by_operator(
+    wide: bool, tmp_path: Path
+) -> None:
     file = FlatFile()
-    path = file.save(tmp_path, *make(file, IntegerLstm(steps=30, cells=7)))
+    path = file.save(tmp_path, *integer_lstm(file, IntegerLstm(steps=30, cells=7, wide=wide)))
     report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert report["mismatches"] == 0
@@ -101,10 +104,10 @@ def test_a_program_of_an_lstm_of_integers_is_verified_operator_by_operator(make:
     ],
 )
 def test_states_of_integers_that_are_not_supported(of: IntegerLstm, words: str, tmp_path: Path) -> None:
-    for make in (integer_lstm, int16_lstm):
+    for wide in (False, True):
         file = FlatFile()
         with pytest.raises(ModelError) as refused:
-            load(file.save(tmp_path, *make(file, of)))
+            load(file.save(tmp_path, *integer_lstm(file, replace(of, wide=wide))))
         assert words in refused.value.problems[0].reason
 
 

@@ -12,48 +12,61 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 Array = NDArray[Any]
+Kind = tuple[Any, Sequence[int | str | None] | None]
+"""An element type, of numpy or ONNX, and a shape."""
 
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
-    """A node; names are separated by blanks, "-" is a missing input."""
-    read = ["" if name == "-" else name for name in inputs.split()]
-    made = outputs.split()
-    return helper.make_node(op, read, made, name=f"{op}_{made[0]}", **attributes)
+    """A node; names are separated by blanks, "-" is a missing one."""
+    read, made = (["" if name == "-" else name for name in names.split()] for names in (inputs, outputs))
+    return helper.make_node(op, read, made, **{"name": f"{op}_{made[0]}", **attributes})
 
 
 def build(
     nodes: Sequence[onnx.NodeProto],
-    inputs: Mapping[str, Array],
-    outputs: Sequence[str],
-    constants: Mapping[str, Array] | None = None,
+    inputs: Mapping[str, Array | Kind],
+    outputs: Sequence[str] | Mapping[str, Array | Kind],
+    constants: Mapping[str, Any] | None = None,
     opset: int = 17,
+    **versions: int,
 ) -> onnx.ModelProto:
-    """A model whose inputs have the shapes and types of the given arrays; output shapes are inferred."""
+    """A model whose inputs have these types and shapes, or those of arrays; those of outputs are inferred
+    unless they are given.
+
+    `versions`: of other domains, with underscores for dots; by default 1.
+    """
+    domains = {it.domain.replace(".", "_"): it.domain for it in nodes if it.domain}
+    imports = [helper.make_opsetid(domain, versions.get(name, 1)) for name, domain in domains.items()]
     graph = helper.make_graph(
         list(nodes),
         "test",
-        [_value(name, array) for name, array in inputs.items()],
-        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [value(name, kind) for name, kind in inputs.items()],
+        [value(name, outputs[name]) for name in outputs]
+        if isinstance(outputs, Mapping)
+        else [onnx.ValueInfoProto(name=name) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    model.ir_version = 9
-    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    known = {value.name: value for value in inferred.graph.output}
-    for value in model.graph.output:
-        value.CopyFrom(known[value.name])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *imports], ir_version=9)
+    if not isinstance(outputs, Mapping):
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        known = {it.name: it for it in inferred.graph.output}
+        for output in model.graph.output:
+            output.CopyFrom(known[output.name])
     return model
 
 
-def save(model: onnx.ModelProto, folder: Path) -> Path:
+def value(name: str, kind: Array | Kind) -> onnx.ValueInfoProto:
+    """An input or output."""
+    dtype, shape = (kind.dtype, kind.shape) if isinstance(kind, np.ndarray | np.generic) else kind
+    number = dtype if isinstance(dtype, int) else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return helper.make_tensor_value_info(name, number, shape)
+
+
+def save(model: onnx.ModelProto, folder: Path, name: str = "model") -> Path:
     """The model as a file."""
-    path = folder / "model.onnx"
+    path = folder / f"{name}.onnx"
     path.write_bytes(model.SerializeToString())
     return path
-
-
-def _value(name: str, array: Array) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
 class QuantizedModel:
