@@ -362,14 +362,14 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
             channels = dict.fromkeys(("factor", "offset"), np.full(shape[2], 0.7, np.float32))
             for low in (-math.inf, 0.0):
                 yield one_operator(Affine(low), (shape,), dtype, channels)
-            yield one_operator(Dequantize(), (shape,), dtype, made=DType.FLOAT32)
+            yield one_operator(Dequantize(), (shape,), dtype, out_type=DType.FLOAT32)
             yield one_operator(LayerNorm(1e-5), (shape,), dtype, _vectors(shape))
             continue
         for how in BINARY.keys() - {"add", "sub", "mul", "div"}:
             yield one_operator(Binary(how), (shape, shape), dtype)
         for function in UNARY:
             yield one_operator(Unary(function, 0.1, 0.5), (shape,), dtype)
-        yield one_operator(Quantize(), (shape,), dtype, made=DType.INT8)
+        yield one_operator(Quantize(), (shape,), dtype, out_type=DType.INT8)
         yield one_operator(LayerNorm(1e-5), (shape,), dtype, _vectors(shape))
 
 
@@ -519,11 +519,13 @@ def _chosen(dtype: DType) -> Iterator[Graph]:
     for shape in SHAPES:
         for axis, largest in ((0, True), (1, True), (2, False)):
             for count in (1, min(3, shape[axis])):
-                yield one_operator(TopK(axis, count, "indices", largest), (shape,), dtype, made=DType.INT32)
+                yield one_operator(
+                    TopK(axis, count, "indices", largest), (shape,), dtype, out_type=DType.INT32
+                )
                 yield one_operator(TopK(axis, count, "values", not largest), (shape,), dtype, scale=0.05)
         if dtype is DType.FLOAT32:
-            yield one_operator(Cast(), (shape,), dtype, made=DType.INT32)
-            yield one_operator(Cast(), (shape,), DType.INT32, made=dtype)
+            yield one_operator(Cast(), (shape,), dtype, out_type=DType.INT32)
+            yield one_operator(Cast(), (shape,), DType.INT32, out_type=dtype)
 
 
 def _indexed(dtype: DType) -> Iterator[Graph]:
@@ -536,7 +538,7 @@ def _indexed(dtype: DType) -> Iterator[Graph]:
                 size = ((rows - kernel) // stride + 1, (cols - kernel) // stride + 1)
                 pool = MaxPool((kernel, kernel), (stride, stride), (1, 1), (0, 0, 0, 0), size)
                 steps = (cols, 1, rows * cols)
-                yield one_operator(MaxPoolIndices(pool, steps), (shape,), dtype, made=DType.INT32)
+                yield one_operator(MaxPoolIndices(pool, steps), (shape,), dtype, out_type=DType.INT32)
     reductions: tuple[ScatterReduction, ...] = ("none",) if dtype is DType.INT8 else ("none", "add", "max")
     for count, rows, width in ((20, 32, 8), (60, 16, 30), (7, 64, 1), (40, 200, 1), (12, 12, 64)):
         where = {"indices": rng.integers(0, rows, count).astype(np.int32)}
@@ -552,7 +554,7 @@ def _indexed(dtype: DType) -> Iterator[Graph]:
         channels = shape[2]
         constant = {"constant": rng.integers(1, 9, (1, 1, channels)).astype(np.int32)}
         less = IntegerBinary("less", 1, (1, 1, channels))
-        yield one_operator(less, (shape,), DType.INT32, constant, made=DType.INT8)
+        yield one_operator(less, (shape,), DType.INT32, constant, out_type=DType.INT8)
     if dtype is DType.FLOAT32:
         yield from _regions(rng)
         yield from _suppressed()
@@ -564,7 +566,7 @@ def _suppressed() -> Iterator[Graph]:
     for boxes, count in ((20, 5), (100, 10), (300, 4), (64, 64), (700, 2)):
         op = NonMaxSuppression(count, -1e9, 0.5)
         shapes = (boxes, 1, 4), (1, 1, boxes)
-        yield one_operator(op, shapes, DType.FLOAT32, made=DType.INT32)
+        yield one_operator(op, shapes, DType.FLOAT32, out_type=DType.INT32)
 
 
 def _trees(rng: np.random.Generator) -> Iterator[Graph]:

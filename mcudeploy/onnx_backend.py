@@ -50,7 +50,7 @@ class HostProgram(BackendRep):
     `counts`: the output with the number of rows of an output whose rows a run counts.
     """
 
-    made: Deployment
+    deployment: Deployment
     target: Target
     inputs: Mapping[str, np.dtype[Any]]
     outputs: Mapping[str, np.dtype[Any]]
@@ -59,37 +59,37 @@ class HostProgram(BackendRep):
 
     def build(self) -> Firmware:
         """The firmware of the model, from the cache if it is there."""
-        return self.made.build(self.target, sanitize=self.sanitize)
+        return self.deployment.build(self.target, sanitize=self.sanitize)
 
     def run(self, inputs: Inputs, **_: Any) -> tuple[Array, ...]:
         """The outputs in the model's order, for arrays of the model's shapes and types.
 
         Raises UsageError for arrays that do not fit the model.
         """
-        graph, given = self.made.model.graph, named(tuple(self.inputs), inputs)
+        graph, arrays = self.deployment.model.graph, named(tuple(self.inputs), inputs)
         try:
             stored = {
-                border.tensor: to_device(border, graph.tensors[border.tensor], self._own(border, given))
+                border.tensor: to_device(border, graph.tensors[border.tensor], self._own(border, arrays))
                 for border in graph.inputs
             }
         except ValueError as error:
             raise UsageError(str(error)) from error
-        storage = Storage.of(self.made.plan)
-        with open_device(self.target, self.build(), self.made.patience_s) as device:
+        storage = Storage.of(self.deployment.plan)
+        with open_device(self.target, self.build(), self.deployment.patience_s) as device:
             run_once(device, storage, stored)
-            found = {
+            results = {
                 border.name: from_device(
                     border, graph.tensors[border.tensor], storage.get_tensor(device, border.tensor)
                 )
                 for border in graph.outputs
             }
         for name, count in self.counts.items():
-            found[name] = found[name][: int(found[count][0])]
-        return tuple(found[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
+            results[name] = results[name][: int(results[count][0])]
+        return tuple(results[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
 
-    def _own(self, border: GraphIO, given: Mapping[str, Array]) -> Array:
+    def _own(self, border: GraphIO, arrays: Mapping[str, Array]) -> Array:
         """An input in the type of its GraphIO, which differs from the model's if numpy lacks it."""
-        value = given[border.name]
+        value = arrays[border.name]
         fits = value.dtype == self.inputs[border.name]
         return value.astype(border.dtype, copy=False) if fits else value
 
@@ -97,17 +97,17 @@ class HostProgram(BackendRep):
 def named(names: Sequence[str], inputs: Inputs) -> dict[str, Array]:
     """Inputs by name. Raises UsageError if the names differ."""
     if isinstance(inputs, Mapping):
-        fits, found = set(inputs) == set(names), ", ".join(map(str, inputs))
+        fits, provided = set(inputs) == set(names), ", ".join(map(str, inputs))
         values = [inputs[name] for name in names if fits]
     elif isinstance(inputs, np.ndarray):
-        fits, found, values = len(names) == 1, "an array", [inputs]
+        fits, provided, values = len(names) == 1, "an array", [inputs]
     elif isinstance(inputs, Iterable) and not isinstance(inputs, str | bytes):
         values = list(inputs)
-        fits, found = len(values) == len(names), count_text(len(values), "value")
+        fits, provided = len(values) == len(names), count_text(len(values), "value")
     else:
         raise UsageError(f"inputs are arrays in a sequence or by name, found {type(inputs).__name__}")
     if not fits:
-        raise UsageError(f"the model has the inputs {', '.join(names)}; found {found}")
+        raise UsageError(f"the model has the inputs {', '.join(names)}; found {provided}")
     return {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
 
 
@@ -133,7 +133,7 @@ class HostBackend(Backend):
         if not cls.supports_device(device):
             raise BackendIsNotSupposedToImplementIt(f"programs run on the CPU, not on {device}")
         try:
-            made = _planned(model)
+            deployment = _planned(model)
         except ModelError as error:
             reasons = [f"{it.node} ({it.op}): {it.reason}" for it in error.problems]
             raise BackendIsNotSupposedToImplementIt("; ".join(reasons) or str(error)) from error
@@ -141,7 +141,7 @@ class HostBackend(Backend):
         inputs = _types(value for value in model.graph.input if value.name not in constants)
         outputs = _types(model.graph.output)
         counts = {rows: count for rows, count in counts_of(model).items() if rows in outputs}
-        program = HostProgram(made, Target(made.board), inputs, outputs, counts, sanitize)
+        program = HostProgram(deployment, Target(deployment.board), inputs, outputs, counts, sanitize)
         program.build()
         return program
 
@@ -193,14 +193,14 @@ def _model_of(
     inputs = [_info(name, value.dtype, value.shape) for name, value in values.items()]
     names = [name for name in node.output if name]
     if outputs is None:
-        made = [helper.make_empty_tensor_value_info(name) for name in names]
+        result_infos = [helper.make_empty_tensor_value_info(name) for name in names]
     else:
         try:
-            made = [_info(name, *described) for name, described in zip(names, outputs, strict=True)]
+            result_infos = [_info(name, *described) for name, described in zip(names, outputs, strict=True)]
         except (TypeError, ValueError) as error:
             wanted = f"a type and a shape for each of {', '.join(names)}"
             raise UsageError(f"outputs_info needs {wanted}: {error}") from error
-    graph = helper.make_graph([node], "node", inputs, made)
+    graph = helper.make_graph([node], "node", inputs, result_infos)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
     return shape_inference.infer_shapes(model)
 

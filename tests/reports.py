@@ -51,4 +51,4 @@ def build_models(
 def tune_model(*args: Any, **named: Any) -> tuple[Deployment, Report]:
     """Return the deployment too."""
     tuned = tune.tune_model(*args, **named)
-    return tuned.made, as_json(tuned)
+    return tuned.deployment, as_json(tuned)

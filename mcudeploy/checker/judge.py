@@ -245,9 +245,11 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
             numbers = [[at for at, each in enumerate(it) if each.memory == memory] for it in blocks]
             places = [[block[at] for at in here] for block, here in zip(blocks, numbers, strict=True)]
             # Of a contiguous tensor the tape has only the first offset, and those of its transfers.
-            one_piece = _is_one_piece([{each.offset for each in found} for found in places], sizes)
-            for number, (found, here, size) in enumerate(zip(places, numbers, sizes, strict=True)):
-                for each, at in zip(found, here, strict=True):
+            one_piece = _is_one_piece(
+                [{each.offset for each in offsets_here} for offsets_here in places], sizes
+            )
+            for number, (offsets_here, here, size) in enumerate(zip(places, numbers, sizes, strict=True)):
+                for each, at in zip(offsets_here, here, strict=True):
                     listed = not (one_piece and number) or (name, number, at) in sent
                     alignment = alignments[name, memory] if listed else 1
                     _require_place(plan, each, size, alignment, f"block {number} of {name}")
@@ -277,9 +279,9 @@ def _require_lines(plan: Plan, board: Board, shapes: Shapes) -> None:
 
 def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
     """Return whether blocks have one place each, in sequence."""
-    if any(len(found) != 1 for found in offsets):
+    if any(len(choices) != 1 for choices in offsets):
         return False
-    places = [next(iter(found)) for found in offsets]
+    places = [next(iter(choices)) for choices in offsets]
     return all(low + size == high for low, high, size in zip(places, places[1:], sizes, strict=False))
 
 

@@ -97,12 +97,14 @@ class Owners:
         This is the latest current residence that no transfer fills or, if there is none, the one in the first
         memory that contains the block.
         """
-        found = enumerate(self._plan.layout.blocks[tensor][block])
-        here = [at for at, each in found if self.time in each.life]
-        made = [at for at in here if (tensor, block, at) not in self._targets][-1:]
-        made += [at for it in self._plan.layout.arenas if (at := self._ready(tensor, block, it)) is not None]
-        if made:
-            return made[0], self._span(tensor, block, made[0])
+        residences = enumerate(self._plan.layout.blocks[tensor][block])
+        here = [at for at, each in residences if self.time in each.life]
+        present = [at for at in here if (tensor, block, at) not in self._targets][-1:]
+        present += [
+            at for it in self._plan.layout.arenas if (at := self._ready(tensor, block, it)) is not None
+        ]
+        if present:
+            return present[0], self._span(tensor, block, present[0])
         raise PlanFaultError(f"{where}: block {block} of {tensor} resides nowhere at step {self.time}")
 
     def lead(self, tensor: str) -> int:
@@ -178,13 +180,13 @@ class Owners:
             rows = Interval(0, size.rows)
         needed = size.blocks(rows)
         for memory in self._plan.layout.arenas:
-            found = [self._ready(root, block, memory) for block in needed]
-            if all(at is not None for at in found):
+            ready = [self._ready(root, block, memory) for block in needed]
+            if all(at is not None for at in ready):
                 break
         else:
             raise PlanFaultError(f"{where} needs {self._missing(root, needed)}")
         spans = []
-        for block, at in zip(needed, found, strict=True):
+        for block, at in zip(needed, ready, strict=True):
             assert at is not None
             span = self._span(root, block, at)
             if not self._holds(span, (root, block, at)):
@@ -214,10 +216,10 @@ class Owners:
         A state must be as the operator's previous step left it.
         """
         scratch, state = self._shapes.work[operator.name]
-        taken = self._taken.get(operator.name, 0)
-        if operator.op.accumulates and block != taken:
-            raise PlanFaultError(f"{where} comes when {taken} blocks are taken in")
-        self._taken[operator.name] = taken + 1
+        blocks_used = self._taken.get(operator.name, 0)
+        if operator.op.accumulates and block != blocks_used:
+            raise PlanFaultError(f"{where} comes when {blocks_used} blocks are taken in")
+        self._taken[operator.name] = blocks_used + 1
         if scratch + state == 0:
             return
         steps, number = self._plan.layout.scratch.get(operator.name, ()), 0 if state else block

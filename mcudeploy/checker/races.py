@@ -59,7 +59,7 @@ def _require_whole(plan: Plan) -> None:
             continue
         operator = plan.graph.operators[entry.operator]
         rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].cells
-        made = np.zeros((len(rows), width), np.int32)
+        writers = np.zeros((len(rows), width), np.int32)
         for core, part in mine:
             most = len(rows) if part.columns is None else 1
             if not (0 < len(part.rows) <= most and rows.covers(part.rows)):
@@ -67,8 +67,8 @@ def _require_whole(plan: Plan) -> None:
             columns = Interval(0, width) if part.columns is None else part.columns
             if len(columns) == 0 or not Interval(0, width).covers(columns):
                 raise PlanFaultError(f"entry {number}: core {core} makes columns {columns} of {width}")
-            made[part.rows.lo - rows.lo : part.rows.hi - rows.lo, columns.lo : columns.hi] += 1
-        if not bool((made == 1).all()):
+            writers[part.rows.lo - rows.lo : part.rows.hi - rows.lo, columns.lo : columns.hi] += 1
+        if not bool((writers == 1).all()):
             raise PlanFaultError(f"entry {number} ({operator.name}) is not made whole, and once")
         if len(mine) > 1 and operator.op.accumulates:
             raise PlanFaultError(f"entry {number} ({operator.name}) accumulates: one core does it")
@@ -199,10 +199,10 @@ class _Races:
             return
         numbers = size.blocks(of_step)
         for memory in self._plan.layout.arenas:
-            found = {number: self._there(root, number, memory, time) for number in numbers}
-            if all(found.values()):
+            places = {number: self._there(root, number, memory, time) for number in numbers}
+            if all(places.values()):
                 break
-        for number, place in found.items():
+        for number, place in places.items():
             start = size.start(number)
             rows = needed.clip(start, start + size.rows)
             if len(rows) and place is not None:
@@ -219,9 +219,11 @@ class _Races:
     def _made(self, entry: Run, operator: Operator, part: WorkSlice, time: int) -> Span:
         output = self._plan.graph.tensors[operator.output]
         block = 0 if operator.op.accumulates else entry.block
-        found = list(enumerate(self._plan.layout.blocks[operator.output][block]))
-        here = [it for at, it in found if time in it.life and (operator.output, block, at) not in self._ready]
-        place = here[-1] if here else next(it for _, it in found if time in it.life)
+        residences = list(enumerate(self._plan.layout.blocks[operator.output][block]))
+        here = [
+            it for at, it in residences if time in it.life and (operator.output, block, at) not in self._ready
+        ]
+        place = here[-1] if here else next(it for _, it in residences if time in it.life)
         if operator.op.accumulates:
             return _span(place, 0, output.size_bytes)
         first = part.rows.lo - self._plan.rows_of(operator.name).start(entry.block)

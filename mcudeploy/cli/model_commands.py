@@ -120,7 +120,7 @@ def plan(
     report = as_json(found)
     if explain:
         report = {**report, "explanation": analyzer.explain(found.plan.graph)}
-    if pages.asked:
+    if pages.requested:
         pages.write(model, [pages.subject(found, report)], destination)
     output.result(report, tables.plan)
 
@@ -187,9 +187,9 @@ def tune(
     with output.progress() as progress:
         tuned = tuning.tune_model(model, targets, replace(options, resume=True), progress)
     if destination:
-        api.save_plan(tuned.made, destination)
+        api.save_plan(tuned.deployment, destination)
     if chart:
-        api.save_chart(tuned.made, chart)
-    if pages.asked:
-        pages.write(model, [pages.subject(tuned.made, as_json(tuned))], destination)
+        api.save_chart(tuned.deployment, chart)
+    if pages.requested:
+        pages.write(model, [pages.subject(tuned.deployment, as_json(tuned))], destination)
     output.result(tuned, tables.tune)

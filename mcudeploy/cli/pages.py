@@ -31,22 +31,26 @@ class Pages:
     trace: Path | None
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         return self.report is not None or self.trace is not None
 
-    def subject(self, made: Deployment, report: Values) -> Subject:
+    def subject(self, deployment: Deployment, report: Values) -> Subject:
         """Return a plan as a page shows it, with earlier measurements of it."""
         from mcudeploy.report.html import Subject
 
-        return Subject(made, report, made.measured() if self.asked else None, _command_within())
+        return Subject(
+            deployment, report, deployment.measured() if self.requested else None, _command_within()
+        )
 
-    def ran(self, result: VerifiedRun) -> Subject:
+    def run(self, result: VerifiedRun) -> Subject:
         """Return a run as a page shows it."""
         from mcudeploy.report import as_json
         from mcudeploy.report.html import Subject
 
-        ran = result.measured.ran
-        return Subject(ran.made, as_json(result), ran.observed.measurement, _command_within())
+        device_run = result.measured.device_run
+        return Subject(
+            device_run.deployment, as_json(result), device_run.observed.measurement, _command_within()
+        )
 
     def misfit(self, board: Board, error: FitError) -> Misfit:
         """Return a board that the model does not fit, as a page shows it."""
@@ -69,7 +73,7 @@ class Pages:
             write_file(self.report, html.page(model, subjects, typed_arguments(), plan))
         if self.trace is not None:
             (subject,) = (each for each in subjects if isinstance(each, html.Subject))
-            write_file(self.trace, trace(subject.made, subject.measured))
+            write_file(self.trace, trace(subject.deployment, subject.measured))
 
 
 def _command_within() -> Callable[[int], str] | None:

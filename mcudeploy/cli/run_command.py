@@ -131,8 +131,8 @@ def run(
         result = api.run_model(model, replace(target, guards=guards), options, request, progress)
     if saved is not None:
         api.save_outputs(result, saved)
-    if pages.asked:
-        pages.write(model, [pages.ran(result)])
+    if pages.requested:
+        pages.write(model, [pages.run(result)])
     report = output.result(result, tables.run, tables.verdict)
     if not report["verified"]:
         get_current_context().exit(OutputsDifferError.exit_code)

@@ -63,9 +63,9 @@ class SearchChart:
     def _rates(self, ends: list[float]) -> str:
         """Return candidates per second in each column, relative to the maximum."""
         counts = [self._count(end) for end in (self.seconds[0], *ends)]
-        made = [after - before for before, after in pairwise(counts)]
-        most = max(made) or 1.0
-        return "".join(_part(8 * each / most) for each in made)
+        rates = [after - before for before, after in pairwise(counts)]
+        most = max(rates) or 1.0
+        return "".join(_part(8 * each / most) for each in rates)
 
     def _count(self, seconds: float) -> float:
         """Return the candidates until `seconds`, interpolated linearly."""

@@ -52,12 +52,12 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
 
 def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
     """Return, for each memory, the arena with room for each of the programs that share it."""
-    found: dict[str, ArenaText] = {}
+    widest_arenas: dict[str, ArenaText] = {}
     for arena in (arena for program in programs if program.arena == "shared" for arena in program.arenas):
-        other = found.setdefault(arena.memory, arena)
+        other = widest_arenas.setdefault(arena.memory, arena)
         widest = max(arena, other, key=lambda it: it.alignment)
-        found[arena.memory] = replace(widest, size_bytes=max(arena.size_bytes, other.size_bytes))
-    return [found[memory] for memory in sorted(found)]
+        widest_arenas[arena.memory] = replace(widest, size_bytes=max(arena.size_bytes, other.size_bytes))
+    return [widest_arenas[memory] for memory in sorted(widest_arenas)]
 
 
 def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
@@ -97,16 +97,16 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
 
 def _short_memories(shares: Sequence[Share], board: Board, kind: ArenaKind) -> list[str]:
     """Return a sentence for every memory that the arenas exceed, with the share of each model."""
-    found = []
+    short = []
     for memory, needed in together(shares, kind).items():
         room = board.room(board.memory(memory))
         if needed > room:
             each = ", ".join(f"{it.name} {it.arenas.get(memory, 0):,}" for it in shares)
-            found.append(
+            short.append(
                 f"the arenas of {len(shares)} models need {needed:,} bytes, {memory} of {board.name} has "
                 f"room for {room:,} beside the stack: {needed - room:,} too many ({each})."
             )
-    return found
+    return short
 
 
 def _sizes(arenas: Mapping[str, int]) -> str:

@@ -59,8 +59,8 @@ def write_folder(
     """
     require_no_links(directory, [*files, MANIFEST])
     for name in (*files, MANIFEST):
-        for taken in read:
-            if same_file(directory / name, taken):
+        for source in read:
+            if same_file(directory / name, source):
                 raise UsageError(f"{directory / name} is an input of this command: choose another folder")
         if (directory / name).exists() and not (directory / name).is_file():
             raise UsageError(f"{directory / name} is no regular file: choose another folder")
@@ -68,7 +68,7 @@ def write_folder(
         require_ours(directory, files)
     stale = [directory / name for name in _unchanged(directory) if name not in files]
     stale = [path for path in stale if _link_in(directory, path) is None]
-    stale = [path for path in stale if not any(same_file(path, taken) for taken in read)]
+    stale = [path for path in stale if not any(same_file(path, source) for source in read)]
     digests = digests_of(files)
     manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
     written = {directory / name: files[name] for name in digests} | {directory / MANIFEST: manifest}

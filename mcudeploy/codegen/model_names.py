@@ -33,26 +33,28 @@ def c_identifier(text: str) -> str:
     return name
 
 
-def model_name(given: str | None, stem: str) -> str:
+def model_name(wish: str | None, stem: str) -> str:
     """Return the C name of a model and its files: the user's name, or one derived from the file's name.
 
     Raises UsageError if the user's name is not an identifier, or is taken; a file's name then gets a prefix.
     """
-    if given is None:
-        made = c_identifier(stem)
-        return f"model_{made}" if _taken(made) else made
-    if not _NAME.fullmatch(given):
+    if wish is None:
+        identifier = c_identifier(stem)
+        return f"model_{identifier}" if _taken(identifier) else identifier
+    if not _NAME.fullmatch(wish):
         raise UsageError(
-            f"--name {given!r} is not a name in C: a letter from A to Z, then letters, digits, _ and -"
+            f"--name {wish!r} is not a name in C: a letter from A to Z, then letters, digits, _ and -"
         )
-    made = c_identifier(given)
-    if made != given.lower().replace("-", "_"):
-        limit = "longer than 40 characters" if len(given) > 40 else "no plain name"
-        raise UsageError(f"--name {given!r} is {limit}. Choose another, such as {made}")
-    reason = _taken(made)
+    identifier = c_identifier(wish)
+    if identifier != wish.lower().replace("-", "_"):
+        limit = "longer than 40 characters" if len(wish) > 40 else "no plain name"
+        raise UsageError(f"--name {wish!r} is {limit}. Choose another, such as {identifier}")
+    reason = _taken(identifier)
     if reason:
-        raise UsageError(f"--name {given!r}: {made} is {reason}. Choose another, such as model_{made}")
-    return made
+        raise UsageError(
+            f"--name {wish!r}: {identifier} is {reason}. Choose another, such as model_{identifier}"
+        )
+    return identifier
 
 
 def _taken(name: str) -> str:

@@ -148,14 +148,14 @@ def part_text(
         mark += f"c{part.columns.lo}to{part.columns.hi}"
         where = f" on core {part.core}" if part.core else ""
         about = f"{base.name}, cells {part.columns.lo} to {part.columns.hi - 1} of a row{where}"
-    made: list[TensorText] = []
+    part_tensors: list[TensorText] = []
 
     def shifted(role: str, symbol: str, shift: int) -> str:
         if not shift:
             return symbol
         own = replace(tensors[symbol], symbol=mark + role + symbol, shift=shift)
-        if own not in made:
-            made.append(own)
+        if own not in part_tensors:
+            part_tensors.append(own)
         return own.symbol
 
     inputs = [shifted("i", symbol, part.input_shift) for symbol in base.inputs]
@@ -168,7 +168,7 @@ def part_text(
         base,
         params=params,
         params_symbol=f"{mark}p_{base.name}" if params else base.params_symbol,
-        tensors=made,
+        tensors=part_tensors,
         about=about,
         summary=f"{number}: {about}",
         inputs=inputs,
@@ -181,13 +181,13 @@ def part_text(
 def each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
     """Operators that bring along what none before them has."""
     known: set[str] = set()
-    found = []
+    distinct = []
     for each in operators:
         params = [] if each.params_symbol in known else each.params
         tensors = [tensor for tensor in each.tensors if tensor.symbol not in known]
         known |= {each.params_symbol, *(tensor.symbol for tensor in tensors)}
-        found.append(replace(each, params=params, tensors=tensors))
-    return found
+        distinct.append(replace(each, params=params, tensors=tensors))
+    return distinct
 
 
 def lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:

@@ -28,17 +28,17 @@ class SelfTest:
 
     def texts(self, inputs: list[BorderText], outputs: list[BorderText]) -> dict[str, Any]:
         """Return the templates' variables: the elements of each input and output, and output tolerances."""
-        given = [(border, c_elements(self.inputs[border.tensor])) for border in inputs]
+        input_texts = [(border, c_elements(self.inputs[border.tensor])) for border in inputs]
         expected = [
             (border, c_elements(value), self._margin(value))
             for border in outputs
             for value in (self.outputs[border.tensor],)
         ]
-        lines = [line for _, part in given for line in part] + [
+        lines = [line for _, part in input_texts for line in part] + [
             line for _, part, _ in expected for line in part
         ]
         return {
-            "inputs": given,
+            "inputs": input_texts,
             "outputs": expected,
             "share": f"{self.share:g}",
             "has_floats": any(margin for *_, margin in expected),

@@ -59,10 +59,10 @@ def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
         require_trusted(board)
     built = [built_model(path, request, progress) for path in request.paths]
     several = len(built) > 1
-    name = model_name(None, directory.resolve().name) if several else built[0].made.prefix
+    name = model_name(None, directory.resolve().name) if several else built[0].deployment.prefix
     shares = [
         share_of(it.program, tables_bytes(it.plan, it.model.calls, it.board))
-        for it in (each.made for each in built)
+        for it in (each.deployment for each in built)
     ]
     programs = with_arenas([each.program for each in built], request.arena, name)
     if several:
@@ -90,8 +90,8 @@ def named_part(name: str) -> LibraryPart:
     known = {key: make for parts in added("parts") for key, make in parts.items()}
     if name not in known:
         raise UsageError(f"no extension adds {name} to libraries: there are {', '.join(known) or 'none'}")
-    made: LibraryPart = known[name]()
-    return made
+    part: LibraryPart = known[name]()
+    return part
 
 
 def _with_parts(built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
@@ -112,7 +112,7 @@ def _files(library: Library, request: BuildRequest) -> dict[str, Content]:
     files |= library.pages
     if not request.bare:
         files |= {
-            f"firmware/{each.program.prefix}-{each.made.plan.board.replace(':', '-')}.elf": firmware
+            f"firmware/{each.program.prefix}-{each.deployment.plan.board.replace(':', '-')}.elf": firmware
             for each in library.models
             if each.firmware is not None
             for firmware in (each.firmware.elf.read_bytes(),)
@@ -170,9 +170,9 @@ def init_project(
 
 def _member(built: BuiltModel, options: Options) -> LibraryModel:
     """Return a model of a library."""
-    made = built.made
-    layout = layout_text(made.plan, made.model, options) if made.model.replaceable else None
-    return LibraryModel(built.program, made.plan, made.source, built.selftest, layout)
+    deployment = built.deployment
+    layout = layout_text(deployment.plan, deployment.model, options) if deployment.model.replaceable else None
+    return LibraryModel(built.program, deployment.plan, deployment.source, built.selftest, layout)
 
 
 def _require_names(paths: Sequence[Path], options: Options) -> None:
@@ -200,52 +200,57 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
 def built_model(path: Path, request: BuildRequest, progress: Progress) -> BuiltModel:
     """Build one model, verified on the fewest samples that a part of the library wants."""
     board, options, bare = request.board, request.options, request.bare
-    made = plan_model(path, board, options, progress)
+    deployment = plan_model(path, board, options, progress)
     count = min((it.samples for it in request.parts if it.samples is not None), default=None)
-    samples = drawn_samples(made.model.graph, options.seed, count)
-    verdict = require_verified(made, samples, progress) if request.verify else None
+    samples = drawn_samples(deployment.model.graph, options.seed, count)
+    verdict = require_verified(deployment, samples, progress) if request.verify else None
     progress.stage(f"building {path.name} for {board.name}")
-    firmware, unknown = _firmware_for_costs(made) if bare else (made.build(Target(board)), None)
+    firmware, unknown = _firmware_for_costs(deployment) if bare else (deployment.build(Target(board)), None)
     if firmware is not None:
-        made.require_flash(firmware)
+        deployment.require_flash(firmware)
     bound = None if firmware is None else stack_bound(firmware)
     if bound is None:
-        program, unknown = made.program, unknown or f"no bound can be stated for programs of {board.name}"
+        program, unknown = (
+            deployment.program,
+            unknown or f"no bound can be stated for programs of {board.name}",
+        )
     else:
-        program = replace(made.program, stack_bytes=bound.library_bytes)
-    return BuiltModel(made, program, verdict, firmware, _selftest(made, samples[0], verdict), unknown)
+        program = replace(deployment.program, stack_bytes=bound.library_bytes)
+    return BuiltModel(
+        deployment, program, verdict, firmware, _selftest(deployment, samples[0], verdict), unknown
+    )
 
 
-def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:
+def _firmware_for_costs(deployment: Deployment) -> tuple[Firmware | None, str | None]:
     """Return the firmware that shows flash and stack of a library; or the reason for none."""
-    board = made.board
+    board = deployment.board
     if board.is_host:
         return None, "the functions of this computer's C library are not known"
     if board.facts_only or board.framework is not None:
         return None, f"there is no start-up code for {board.name} to link a program with"
     try:
-        return made.build(Target(board)), None
+        return deployment.build(Target(board)), None
     except DeployError as error:
         return None, str(error).splitlines()[0]
 
 
-def _selftest(made: Deployment, sample: Sample, verdict: Verdict | None) -> SelfTest | None:
+def _selftest(deployment: Deployment, sample: Sample, verdict: Verdict | None) -> SelfTest | None:
     """Return the first input and the program's outputs on this computer; None if it did not run."""
     if verdict is None:
         return None
-    graph, runs = made.plan.graph, verdict.runs or verdict.host
+    graph, runs = deployment.plan.graph, verdict.runs or verdict.host
     results = {border.tensor: runs[0][border.tensor] for border in graph.own_outputs()}
     test = SelfTest(sample.stored, results, device_share(graph))
     return test if test.is_possible else None
 
 
-def require_verified(made: Deployment, samples: list[Sample], progress: Progress = SILENT) -> Verdict:
+def require_verified(deployment: Deployment, samples: list[Sample], progress: Progress = SILENT) -> Verdict:
     """Return the verdict on a program that runs these samples on this computer.
 
     Raises OutputsDifferError if the outputs differ from the reference, BuildError without a C compiler.
     """
     try:
-        verdict = verdict_on_host(made, samples, progress)
+        verdict = verdict_on_host(deployment, samples, progress)
     except BuildError as error:
         raise BuildError(
             f"{error}\nThe program is verified on this computer before it is written; --no-verify writes it "
@@ -253,6 +258,8 @@ def require_verified(made: Deployment, samples: list[Sample], progress: Progress
         ) from error
     if verdict.reasons:
         raise OutputsDifferError(
-            "\n".join((f"{made.model.path.name} is not verified, nothing is written:", *verdict.reasons))
+            "\n".join(
+                (f"{deployment.model.path.name} is not verified, nothing is written:", *verdict.reasons)
+            )
         )
     return verdict

@@ -33,7 +33,7 @@ from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import ONE_DRAWN_RUN, RunRequest
 from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
-from mcudeploy.execution.running import Ran, known_within_limit, run_within_limit
+from mcudeploy.execution.running import DeviceRun, known_within_limit, run_within_limit
 from mcudeploy.extension import added
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.ir.plan import Rewrites
@@ -112,13 +112,13 @@ def _first(samples: list[Sample], steps: int | None) -> list[Sample]:
 
 
 def _run_within_limit(
-    made: Deployment, target: Target, samples: list[Sample], options: Options, progress: Progress
-) -> Ran:
+    deployment: Deployment, target: Target, samples: list[Sample], options: Options, progress: Progress
+) -> DeviceRun:
     """Run the first plan that keeps the limit, after a second search if all plans of the first miss it."""
-    limit = made.planned.limit(options.max_overhead)
-    ran = run_within_limit(made, target, samples, limit, progress)
-    again = _planned_again(ran.made, options, progress)
-    return ran if again is None else run_within_limit(again, target, samples, limit, progress)
+    limit = deployment.planned.limit(options.max_overhead)
+    device_run = run_within_limit(deployment, target, samples, limit, progress)
+    again = _planned_again(device_run.deployment, options, progress)
+    return device_run if again is None else run_within_limit(again, target, samples, limit, progress)
 
 
 def plans_by_estimates(
@@ -173,41 +173,45 @@ def _note(text: str) -> None:
     _LOG.warning("note: %s", text)
 
 
-def save_plan(made: Deployment, path: Path) -> None:
+def save_plan(deployment: Deployment, path: Path) -> None:
     """Write the plan for `plan_file`."""
-    planfile.save_plan(made.plan, made.model.sha256, path)
+    planfile.save_plan(deployment.plan, deployment.model.sha256, path)
 
 
-def save_chart(made: Deployment, path: Path) -> None:
+def save_chart(deployment: Deployment, path: Path) -> None:
     """Draw the plan, the arena over steps; the file's ending selects SVG or HTML."""
-    chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
+    chart.save(chart.draw(deployment.plan, deployment.model.work, deployment.model.path.name), path)
 
 
 def verdict_on_host(
-    made: Deployment, samples: list[Sample], progress: Progress, *, after: Verdict | None = None
+    deployment: Deployment, samples: list[Sample], progress: Progress, *, after: Verdict | None = None
 ) -> Verdict:
     """Return the verdict on a program that runs on this computer, for any board.
 
     With `after`, the samples continue from the last one of that verdict.
     """
-    model = made.model
+    model = deployment.model
     progress.stage("checking every operator against the reference")
     if model.window is not None:
-        return window_verdict(made, model.window, samples, progress)
-    verdict = _judged(made, samples, progress, after)
+        return window_verdict(deployment, model.window, samples, progress)
+    verdict = _judged(deployment, samples, progress, after)
     if not is_tflite(model.path):
         return verdict
     progress.stage("running LiteRT")
-    graph = made.plan.graph
+    graph = deployment.plan.graph
     return verdict.with_litert(compare_with_litert(model, graph, samples, verdict.host))
 
 
-def _judged(made: Deployment, samples: list[Sample], progress: Progress, after: Verdict | None) -> Verdict:
-    if made.plan.form.fused:
-        return fused_verdict(made, samples, progress, after=after)
-    host, model = Target(load_board("host")), made.model
-    with open_device(host, made.build(host), made.patience_s) as machine:
-        return judge(machine, made.plan, model.path, samples, progress, choices=model.choices, after=after)
+def _judged(
+    deployment: Deployment, samples: list[Sample], progress: Progress, after: Verdict | None
+) -> Verdict:
+    if deployment.plan.form.fused:
+        return fused_verdict(deployment, samples, progress, after=after)
+    host, model = Target(load_board("host")), deployment.model
+    with open_device(host, deployment.build(host), deployment.patience_s) as machine:
+        return judge(
+            machine, deployment.plan, model.path, samples, progress, choices=model.choices, after=after
+        )
 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> Flashed:
@@ -284,11 +288,11 @@ def measure_model(
     modelled = options.unit_on(target.board) == "cycles" and target.emulated
     if options.plan_file is None and not target.board.is_host and not modelled:
         _time_variants(path, target, options, progress)
-    made = _planned(path, target.board, options, progress)
-    timing = _timing(timing, target, made)
-    samples = load_samples(made.model.graph, [], [], options.seed)
-    ran = _run_within_limit(made, target, samples, options, progress)
-    return _measured(ran, timing, target, samples[0], progress)
+    deployment = _planned(path, target.board, options, progress)
+    timing = _timing(timing, target, deployment)
+    samples = load_samples(deployment.model.graph, [], [], options.seed)
+    device_run = _run_within_limit(deployment, target, samples, options, progress)
+    return _measured(device_run, timing, target, samples[0], progress)
 
 
 def _counted(options: Options, timing: Timing, target: Target) -> Options:
@@ -304,10 +308,10 @@ def _counted(options: Options, timing: Timing, target: Target) -> Options:
     return replace(options, objective="instructions") if timing == "traffic" else options
 
 
-def _timing(timing: Timing, target: Target, made: Deployment) -> Timing:
+def _timing(timing: Timing, target: Target, deployment: Deployment) -> Timing:
     """Return what a run counts; the objective of a plan decides if only instructions are asked for."""
-    require_timing(timing, target, made.model.cores)
-    cycles = made.planned.objective == "cycles" and target.emulated and timing == "instructions"
+    require_timing(timing, target, deployment.model.cores)
+    cycles = deployment.planned.objective == "cycles" and target.emulated and timing == "instructions"
     return "cycles-model" if cycles else timing
 
 
@@ -366,46 +370,48 @@ def run_model(
         if names:
             require_classes(graph, names)
     progress.stage(f"planning {path.name}")
-    made = _planned(path, target.board, options, progress)
-    timing = _timing(request.timing, target, made)
-    tally = InputTally(made.model.graph)
+    deployment = _planned(path, target.board, options, progress)
+    timing = _timing(request.timing, target, deployment)
+    tally = InputTally(deployment.model.graph)
     if request.steps is not None and not inputs:
-        samples = drawn_samples(made.model.graph, options.seed, request.steps)
+        samples = drawn_samples(deployment.model.graph, options.seed, request.steps)
     else:
         counted = replace(request.reading, on_real=tally.add)
-        samples = load_samples(made.model.graph, inputs, expected, options.seed, counted)
+        samples = load_samples(deployment.model.graph, inputs, expected, options.seed, counted)
         samples = _first(samples, request.steps)
-    ran = _run_within_limit(made, target, samples, options, progress)
-    verdict = verdict_on_host(ran.made, samples, progress)
-    results: Sequence[Outputs] = ran.observed.outputs
-    if ran.made.model.window is not None:
+    device_run = _run_within_limit(deployment, target, samples, options, progress)
+    verdict = verdict_on_host(device_run.deployment, samples, progress)
+    results: Sequence[Outputs] = device_run.observed.outputs
+    if device_run.deployment.model.window is not None:
         full = results[-len(verdict.host) :]
-        results = window_outputs(full, ran.made.plan.graph, verdict.plan.graph)
+        results = window_outputs(full, device_run.deployment.plan.graph, verdict.plan.graph)
     verdict = verdict.with_device(results)
     if request.reference == "tflm":
         progress.stage("running TensorFlow Lite Micro")
-        reasons = micro_reasons(ran.made.model.path, ran.made.plan.graph, samples, results)
+        reasons = micro_reasons(
+            device_run.deployment.model.path, device_run.deployment.plan.graph, samples, results
+        )
         verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
-    measured = _measured(ran, timing, target, samples[0], progress)
-    given = tally.facts()
+    measured = _measured(device_run, timing, target, samples[0], progress)
+    tally_facts = tally.facts()
     stored = [sample.stored for sample in samples]
-    warnings = run_warnings(made.model.graph, given, stored, results) if inputs else []
+    warnings = run_warnings(deployment.model.graph, tally_facts, stored, results) if inputs else []
     facts: dict[str, Any] = {}
     for analysis in request.analyses:
-        facts |= analysis.facts(ran.made, samples[0], progress)
-    return VerifiedRun(measured, verdict, names, given, warnings, facts)
+        facts |= analysis.facts(device_run.deployment, samples[0], progress)
+    return VerifiedRun(measured, verdict, names, tally_facts, warnings, facts)
 
 
 def model_outputs(result: VerifiedRun) -> list[dict[str, Any]]:
     """Return the outputs of every run by name, in the model's own shapes and types."""
-    ran = result.measured.ran
-    graph = ran.made.plan.graph
+    device_run = result.measured.device_run
+    graph = device_run.deployment.plan.graph
     return [
         {
             border.name: from_device(border, graph.tensors[border.tensor], stored[border.tensor])
             for border in graph.own_outputs()
         }
-        for stored in ran.observed.outputs
+        for stored in device_run.observed.outputs
     ]
 
 
@@ -422,14 +428,16 @@ def save_outputs(result: VerifiedRun, path: Path) -> None:
     write_file(path, content.getvalue())
 
 
-def _measured(ran: Ran, timing: Timing, target: Target, sample: Sample, progress: Progress) -> Measured:
+def _measured(
+    device_run: DeviceRun, timing: Timing, target: Target, sample: Sample, progress: Progress
+) -> Measured:
     """Return a run with the counts of the emulator that `timing` asks for."""
     if timing == "instructions":
-        return Measured(ran, timing)
+        return Measured(device_run, timing)
     progress.stage("counting instructions, loads and stores")
-    plan, firmware = ran.made.plan, ran.firmware
-    steps = list(ran.observed.counts)
-    steps = steps or count_steps(plan, target, firmware, sample.stored, ran.made.patience_s)
+    plan, firmware = device_run.deployment.plan, device_run.firmware
+    steps = list(device_run.observed.counts)
+    steps = steps or count_steps(plan, target, firmware, sample.stored, device_run.deployment.patience_s)
     operators = by_operator(plan, steps)
     modelled = profile(target, firmware, operators) if timing == "cycles-model" else None
-    return Measured(ran, timing, operators, modelled)
+    return Measured(device_run, timing, operators, modelled)

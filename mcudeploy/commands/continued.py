@@ -19,11 +19,11 @@ def continue_run(result: VerifiedRun, target: Target, device: Device, samples: l
     Host and device continue from the states that each had after the last sample. The result is that of all
     samples; of the states that earlier ones left, it has none. Raises DeployError as `observe` does.
     """
-    ran, verdict = result.measured.ran, result.verdict
-    graph, earlier = ran.made.plan.graph, ran.observed.outputs
+    device_run, verdict = result.measured.device_run, result.verdict
+    graph, earlier = device_run.deployment.plan.graph, device_run.observed.outputs
     states = {it.tensor: earlier[-1][it.after.tensor] for it in graph.states}
-    outputs = run_further(device, target, ran, samples, states)
-    later = verdict_on_host(ran.made, samples, SILENT, after=verdict).with_device(outputs)
-    observed = replace(ran.observed, outputs=[*map(dict, without_states(graph, earlier)), *outputs])
-    measured = replace(result.measured, ran=replace(ran, observed=observed))
+    outputs = run_further(device, target, device_run, samples, states)
+    later = verdict_on_host(device_run.deployment, samples, SILENT, after=verdict).with_device(outputs)
+    observed = replace(device_run.observed, outputs=[*map(dict, without_states(graph, earlier)), *outputs])
+    measured = replace(result.measured, device_run=replace(device_run, observed=observed))
     return replace(result, measured=measured, verdict=verdict.joined(later))

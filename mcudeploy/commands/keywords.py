@@ -77,9 +77,9 @@ def options_of(choices: Choices, own: Collection[str] = ()) -> Options:
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise TypeError(f"no such option: {name}; {hint}")
     kinds = get_type_hints(Choices, include_extras=True)
-    given = {name: checked(name, value, kinds[name] | None) for name, value in choices.items()}
-    values = {spec.field: _value(spec, given[spec.keyword]) for spec in OPTIONS if spec.keyword in given}
-    return Options(**values, name=given.get("name"))
+    valid = {name: checked(name, value, kinds[name] | None) for name, value in choices.items()}
+    values = {spec.field: _value(spec, valid[spec.keyword]) for spec in OPTIONS if spec.keyword in valid}
+    return Options(**values, name=valid.get("name"))
 
 
 def _value(spec: OptionSpec, value: Any) -> Any:

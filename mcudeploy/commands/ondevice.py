@@ -37,7 +37,7 @@ def tune(
     target = Target(board_of(board), port, emulate)
     tuned = tuning.tune_model(Path(model), [target], options_of(choices))
     report = as_json(tuned)
-    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, tuned.made, choices)
+    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, tuned.deployment, choices)
 
 
 @with_keywords

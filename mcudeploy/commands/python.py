@@ -110,18 +110,19 @@ class PlanResult:
 
     def __repr__(self) -> str:
         """One line."""
-        made = self.deployment
+        deployment = self.deployment
         return (
-            f"<plan of {made.model.path.name} for {made.board.name}: arena {self.arena_bytes:,} B, "
+            f"<plan of {deployment.model.path.name} for {deployment.board.name}: "
+            f"arena {self.arena_bytes:,} B, "
             f"unsplit {self.unsplit_arena_bytes:,} B, {count_text(len(self.splits), 'split')}>"
         )
 
     def _repr_html_(self) -> str:
         """The report of `mcudeploy plan --report`, in a frame of a notebook."""
-        made = self.deployment
-        command = ("plan", str(made.model.path), "--board", made.board.name)
-        subject = pages.Subject(made, dict(self.report), made.measured())
-        page = html.escape(pages.page(made.model.path, [subject], command))
+        deployment = self.deployment
+        command = ("plan", str(deployment.model.path), "--board", deployment.board.name)
+        subject = pages.Subject(deployment, dict(self.report), deployment.measured())
+        page = html.escape(pages.page(deployment.model.path, [subject], command))
         return f'<iframe sandbox="allow-scripts" width="100%" height="800" srcdoc="{page}"></iframe>'
 
     @property
@@ -147,21 +148,17 @@ class PlanResult:
         """Run the plan, and verify its outputs: in the emulator, or on the board at the port `device`. A plan
         for the host runs on this computer.
         """
-        made = self.deployment
+        model, board = self.deployment.model.path, self.deployment.board
         with self._stored() as choices:
-            return run(
-                made.model.path, made.board, inputs=inputs, emulate=device is None, port=device, **choices
-            )
+            return run(model, board, inputs=inputs, emulate=device is None, port=device, **choices)
 
     def build(
         self, folder: str | Path, *, layout: Kind | None = None, verify: bool = True, force: bool = False
     ) -> BuildResult:
         """Write the C library of the plan, laid out for the build system `layout`."""
-        made = self.deployment
+        model, board = self.deployment.model.path, self.deployment.board
         with self._stored() as choices:
-            return build(
-                made.model.path, made.board, folder, kind=layout, verify=verify, force=force, **choices
-            )
+            return build(model, board, folder, kind=layout, verify=verify, force=force, **choices)
 
     @contextmanager
     def _stored(self) -> Iterator[Choices]:
@@ -193,9 +190,9 @@ def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) 
 @with_keywords
 def plan(model: str | Path, board: Named, **choices: Unpack[Choices]) -> PlanResult:
     """Order and place all tensors of a model on a board. Raises FitError if there is no room."""
-    made = api.plan_model(model_file(Path(model)), board_of(board), options_of(choices))
-    report = as_json(made)
-    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, made, choices)
+    deployment = api.plan_model(model_file(Path(model)), board_of(board), options_of(choices))
+    report = as_json(deployment)
+    return PlanResult(report["arena_bytes"], report["unsplit_arena_bytes"], report, deployment, choices)
 
 
 @with_keywords

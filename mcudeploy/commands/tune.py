@@ -57,10 +57,13 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     tell_reach(fleet.first.board, options)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)
-    lower = chosen.made.tighter_limit(planned.limit(options.max_overhead))
+    lower = chosen.deployment.tighter_limit(planned.limit(options.max_overhead))
     if lower is not None:
         progress.stage(f"searching again, for at most {lower:.2f} % by times of tiles")
-        same_rows, tighter = model.same_rows(chosen.made.plan.graph), replace(options, max_overhead=lower)
+        same_rows, tighter = (
+            model.same_rows(chosen.deployment.plan.graph),
+            replace(options, max_overhead=lower),
+        )
         again = _search(same_rows, fleet, tighter, progress, choose_rows=False)
         chosen = _choose(again.with_rows_of(planned), fleet, options, progress)
     tuned = fleet.on_one(lambda target: _iterated(chosen, target, options, progress))
@@ -73,22 +76,24 @@ def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress
     Iterations exist if blocks leave a memory and come back, and one core runs the plan. The least latency
     including stalls wins.
     """
-    plan = tuned.made.plan
+    plan = tuned.deployment.plan
     if target.board.is_host or plan.lanes or not between_memories(plan):
         return tuned
-    samples = load_samples(tuned.made.model.graph, [], [], options.seed)
+    samples = load_samples(tuned.deployment.model.graph, [], [], options.seed)
     effort = Effort.of(options.time_limit)
-    loop = Loop.of(tuned.made, target, samples, effort, progress)
-    ran = iterations(loop, tuned.observed)
+    loop = Loop.of(tuned.deployment, target, samples, effort, progress)
+    passed = iterations(loop, tuned.observed)
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
-    limit = tuned.made.planned.limit(options.max_overhead)
-    within = [one for one in ran if _keeps(one.made.overhead(one.observed.measurement, unsplit), limit)]
+    limit = tuned.deployment.planned.limit(options.max_overhead)
+    within = [
+        one for one in passed if _keeps(one.deployment.overhead(one.observed.measurement, unsplit), limit)
+    ]
     best = min(within, key=lambda one: one.ticks, default=None)
-    chosen = with_times(tuned.made, tuned.observed)
+    chosen = with_times(tuned.deployment, tuned.observed)
     ticks = tuned.observed.measurement.latency + chosen.plan.estimate.exposed_ticks
     if best is None or best.ticks >= ticks:
-        return replace(tuned, made=chosen, iterations=ran)
-    return replace(tuned, made=best.made, observed=best.observed, iterations=ran)
+        return replace(tuned, deployment=chosen, iterations=passed)
+    return replace(tuned, deployment=best.deployment, observed=best.observed, iterations=passed)
 
 
 def _keeps(overhead: float | None, limit: float) -> bool:
@@ -162,17 +167,17 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
     unsplit = observed.pop(0) if bases else None
     tried, missed, limit = 0, math.inf, planned.limit(options.max_overhead)
     while batch:
-        for made, found in zip(batch, observed, strict=True):
-            ticks = made.plan.estimate.latency_ticks
+        for deployment, observation in zip(batch, observed, strict=True):
+            ticks = deployment.plan.estimate.latency_ticks
             if ticks >= missed:
                 continue
             tried += 1
             if unsplit is None:
-                return Tuned(made, found, None, tried)
-            _require_same(made, found, unsplit)
-            overhead = made.overhead(found.measurement, unsplit.measurement)
+                return Tuned(deployment, observation, None, tried)
+            _require_same(deployment, observation, unsplit)
+            overhead = deployment.overhead(observation.measurement, unsplit.measurement)
             if _keeps(overhead, limit):
-                return Tuned(made, found, unsplit, tried)
+                return Tuned(deployment, observation, unsplit, tried)
             missed = ticks or missed
         waiting = [plan for plan in waiting if plan.estimate.latency_ticks < missed]
         batch = [deployed(plan) for plan in waiting[: len(fleet)]]
@@ -195,27 +200,31 @@ def _run_all(
         return []
     target = fleet.first
     progress.stage(f"building firmware for {target.board.name}")
-    firmwares = [made.build(target) for made in batch]
-    for made, firmware in zip(batch, firmwares, strict=True):
-        made.require_flash(firmware)
+    firmwares = [deployment.build(target) for deployment in batch]
+    for deployment, firmware in zip(batch, firmwares, strict=True):
+        deployment.require_flash(firmware)
     progress.stage(f"running on {target.title}")
 
-    def job(made: Deployment, firmware: Firmware) -> Job[Observation]:
-        return Job(firmware, made.patience_s, lambda device, on: observe(device, on, made, samples, SILENT))
+    def job(deployment: Deployment, firmware: Firmware) -> Job[Observation]:
+        return Job(
+            firmware,
+            deployment.patience_s,
+            lambda device, on: observe(device, on, deployment, samples, SILENT),
+        )
 
     observed = fleet.each([job(*each) for each in zip(batch, firmwares, strict=True)])
-    for number, (made, firmware) in enumerate(zip(batch, firmwares, strict=True)):
-        observed[number] = retimed(observed[number], made, Place(target, firmware), samples[0])
-        keep(made, firmware, observed[number])
+    for number, (deployment, firmware) in enumerate(zip(batch, firmwares, strict=True)):
+        observed[number] = retimed(observed[number], deployment, Place(target, firmware), samples[0])
+        keep(deployment, firmware, observed[number])
     return observed
 
 
-def _require_same(made: Deployment, observed: Observation, unsplit: Observation) -> None:
-    for border in made.plan.graph.outputs:
-        found, wanted = observed.outputs[0][border.tensor], unsplit.outputs[0][border.tensor]
-        if not np.array_equal(found, wanted):
+def _require_same(deployment: Deployment, observed: Observation, unsplit: Observation) -> None:
+    for border in deployment.plan.graph.outputs:
+        outputs, wanted = observed.outputs[0][border.tensor], unsplit.outputs[0][border.tensor]
+        if not np.array_equal(outputs, wanted):
             raise OutputsDifferError(
                 f"output {border.tensor} of the split plan differs from the unsplit one's in "
-                f"{int((found != wanted).sum())} of {count_text(found.size, 'element')}; "
+                f"{int((outputs != wanted).sum())} of {count_text(outputs.size, 'element')}; "
                 f"this is a defect of mcudeploy"
             )

@@ -70,5 +70,5 @@ def way_in(path: Path) -> str:
     with path.open("rb") as stream:
         head = stream.read(_HEAD_BYTES).removeprefix(_BOM)
     by_content = next((way for pattern, way in _CONTENTS if pattern.match(head)), "")
-    found = by_content or _ENDINGS.get(path.suffix.lower(), "")
-    return f". {found}" if found else ""
+    kind = by_content or _ENDINGS.get(path.suffix.lower(), "")
+    return f". {kind}" if kind else ""

@@ -46,38 +46,38 @@ class Terminated(SystemExit):
 class _Interrupts:
     """State of signal handling.
 
-    `asked`: the exit code to end with, as soon as possible. `begun`, and not `closing`: some work must end in
-    order.
+    `exit_code`: the exit code to end with, as soon as possible. `begun`, and not `closing`: some work
+    must end in order.
     """
 
-    asked = 0
+    exit_code = 0
     begun = closing = False
     looks = 0
 
     def on_interrupt(self, number: int, frame: FrameType | None) -> None:
         code = _CODES[signal.Signals(number)]
-        if self.asked or not self.begun:
+        if self.exit_code or not self.begun:
             self.end(code)
-        self.asked = code
+        self.exit_code = code
         self.deliver(number, frame)
 
     def deliver(self, _: int, frame: FrameType | None) -> None:
         if self.closing:
             return
         if not _foreign(frame):
-            raise KeyboardInterrupt if self.asked == INTERRUPTED else Terminated(self.asked)
+            raise KeyboardInterrupt if self.exit_code == INTERRUPTED else Terminated(self.exit_code)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
         self.looks += 1
         if self.looks == _TOLD_AFTER:
-            told = f"{WORDS[self.asked]}: waiting for the compiler; Ctrl-C again ends at once\n"
-            _say(2, told)
+            message = f"{WORDS[self.exit_code]}: waiting for the compiler; Ctrl-C again ends at once\n"
+            _say(2, message)
 
     def end(self, code: int) -> NoReturn:
         """End the process without unwinding. Its children watch over themselves."""
         _say(2, f"error: {WORDS[code]}\n")
         if "--json" in sys.argv and not self.closing:
-            told = f'{{"exit_code": {code}, "message": "{WORDS[code]}", "problems": []}}'
-            _say(1, f'{{"error": {told}}}\n')
+            message = f'{{"exit_code": {code}, "message": "{WORDS[code]}", "problems": []}}'
+            _say(1, f'{{"error": {message}}}\n')
         os._exit(code)
 
 
@@ -108,7 +108,7 @@ def begin() -> None:
 
 def signalled() -> int:
     """Return the exit code of the signal that ended the work; 0 if none did."""
-    return _STATE.asked
+    return _STATE.exit_code
 
 
 def through(finish: Callable[[], _T]) -> _T:

@@ -24,8 +24,8 @@ def find_program(name: str) -> str | None:
 
     Entries of PATH that are relative or empty, or are the working directory, do not count.
     """
-    found = shutil.which(name, path=trusted_entries(os.environ.get("PATH", os.defpath)))
-    return found and str(Path(found).absolute())
+    path = shutil.which(name, path=trusted_entries(os.environ.get("PATH", os.defpath)))
+    return path and str(Path(path).absolute())
 
 
 def trusted_entries(search_path: str) -> str:

@@ -60,21 +60,21 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
     """
     shown: int | None = None
 
-    def report(found: Search, arena_bytes: int, overhead: float) -> None:
+    def report(so_far: Search, arena_bytes: int, overhead: float) -> None:
         nonlocal shown
-        found = counted(found)
+        so_far = counted(so_far)
         text = (
             f"searching: arena {arena_bytes:,} B at {overhead:+.1f} %, "
-            f"{count_text(found.candidates, 'candidate')}, "
-            f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
+            f"{count_text(so_far.candidates, 'candidate')}, "
+            f"{so_far.candidates / max(so_far.seconds, 1e-3):,.0f} a second"
         )
-        if found.measured or found.cache_hits:
-            text += f", {count_text(found.measured, 'tile')} measured, {found.cache_hits:,} known"
+        if so_far.measured or so_far.cache_hits:
+            text += f", {count_text(so_far.measured, 'tile')} measured, {so_far.cache_hits:,} known"
         if shown == arena_bytes:
             progress.update(text)
         else:
             progress.stage(text)
         shown = arena_bytes
-        progress.searched(found.seconds, arena_bytes, found.candidates)
+        progress.searched(so_far.seconds, arena_bytes, so_far.candidates)
 
     return report

@@ -94,12 +94,12 @@ def parse_range(text: str) -> tuple[float, float]:
 def parse_numbers(text: str) -> tuple[float, ...]:
     """Return finite numbers separated by commas, such as `0.485,0.456,0.406`. Raises ValueError."""
     try:
-        found = tuple(map(float, text.split(",")))
+        numbers = tuple(map(float, text.split(",")))
     except ValueError:
-        found = ()
-    if not found or not all(map(math.isfinite, found)):
+        numbers = ()
+    if not numbers or not all(map(math.isfinite, numbers)):
         raise ValueError(f"{text!r} is no list of numbers, such as 0.485,0.456,0.406")
-    return found
+    return numbers
 
 
 def parse_percent(text: str) -> float:

@@ -57,8 +57,8 @@ def counts_of(
     accumulates = operator.op.accumulates
     walked = tensors[operator.inputs[0]] if accumulates else output
     outputs = output.elements * (1 if accumulates else len(rows) / output.shape[0])
-    made = not accumulates or rows.hi == walked.shape[0]
-    clipped = {"clipped": outputs} if made and _is_clipped(call, output) else {}
+    writes_output = not accumulates or rows.hi == walked.shape[0]
+    clipped = {"clipped": outputs} if writes_output and _is_clipped(call, output) else {}
     if call.counts is not None:
         return call.counts(rows) | clipped
     iterations = prod(axis.size for axis in loops.axes) * len(rows) / walked.shape[0]

@@ -30,9 +30,9 @@ def require_intact(device: Device, program: Program, stack: StackReport) -> None
     """Raise DeployError that names every overwritten guard, and its first changed byte."""
     dead = []
     for number, arena in enumerate(program.arenas):
-        found = device.read(number, arena.size_bytes, len(GUARD))
-        if found != GUARD:
-            first = next(at for at, (one, other) in enumerate(zip(found, GUARD, strict=True)) if one != other)
+        data = device.read(number, arena.size_bytes, len(GUARD))
+        if data != GUARD:
+            first = next(at for at, (one, other) in enumerate(zip(data, GUARD, strict=True)) if one != other)
             dead.append(f"the guard after the arena in {arena.memory}, from its byte {first} on")
     if stack.used_bytes >= min(stack.size_bytes, _PAINTED_BYTES):
         dead.append(f"the end of the stack, {stack.used_bytes:,} B below its top")

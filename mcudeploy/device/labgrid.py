@@ -83,20 +83,20 @@ def _url(place: str) -> str:
     """Return the URL of the one serial port of an acquired place, waiting for its exporter."""
     deadline = time.monotonic() + _SERVED_S
     while True:
-        found = [_params(text) for text in _PORT.findall(_client(place, "show"))]
-        if len(found) != 1:
-            count = "no NetworkSerialPort" if not found else f"{len(found)} NetworkSerialPorts, needed: one"
+        ports = [_params(text) for text in _PORT.findall(_client(place, "show"))]
+        if len(ports) != 1:
+            count = "no NetworkSerialPort" if not ports else f"{len(ports)} NetworkSerialPorts, needed: one"
             raise PortError(f"place {place} has {count}. Change its matches: labgrid-client add-match.")
-        host, port = found[0].get("host"), found[0].get("port")
+        host, port = ports[0].get("host"), ports[0].get("port")
         if isinstance(port, int) and isinstance(host, str) and _HOST.fullmatch(host):
             break
         if time.monotonic() > deadline:
             raise PortError(f"the serial port of place {place} is not served. Is its exporter running?")
         time.sleep(_LOOK_S)
-    extra = found[0].get("extra")
+    extra = ports[0].get("extra")
     if isinstance(extra, dict) and extra.get("proxy_required"):
         raise PortError(f"the serial port of place {place} needs a proxy, which mcudeploy cannot use.")
-    scheme = "socket" if found[0].get("protocol") == "raw" else "rfc2217"
+    scheme = "socket" if ports[0].get("protocol") == "raw" else "rfc2217"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
@@ -110,8 +110,8 @@ def _params(text: str) -> dict[str, object]:
 
 
 def _holder(shown: str) -> str:
-    found = _HOLDER.search(shown)
-    return found[1].strip() if found else ""
+    match = _HOLDER.search(shown)
+    return match[1].strip() if match else ""
 
 
 def _our_name() -> str:

@@ -67,15 +67,15 @@ class Lease:
 def leased(port: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """Hold the port inside of the block. Waits for other runs; PortError if that takes too long."""
     lease, start = Lease(port), time.monotonic()
-    told = False
+    reported = False
     try:
         while not lease.take():
             waited = time.monotonic() - start
             if waited > patience_s:
                 raise PortError(f"{port} has been in use by {lease.holder()} for {patience_s:.0f} s.")
-            if waited > _NOTICE_S and not told:
+            if waited > _NOTICE_S and not reported:
                 _LOG.warning("waiting for %s, which %s uses", port, lease.holder())
-                told = True
+                reported = True
             time.sleep(_POLL_S)
         yield
     finally:

@@ -157,7 +157,7 @@ class MeasuredTiles:
             finally:
                 said.put(False)
 
-        told, running = 0, len(numbers)
+        finished, running = 0, len(numbers)
         with ThreadPoolExecutor(running) as pool:
             workers = [pool.submit(work, number) for number in numbers]
             try:
@@ -165,8 +165,8 @@ class MeasuredTiles:
                     if not said.get():
                         running -= 1
                         continue
-                    told += 1
-                    advance(told, len(dealt))
+                    finished += 1
+                    advance(finished, len(dealt))
             finally:
                 stop.set()
         for worker in workers:

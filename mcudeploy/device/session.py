@@ -241,12 +241,12 @@ class Session:
 
     def kernels(self) -> tuple[int, ...]:
         """Return addresses of the linked kernels, in the order of their sorted names."""
-        info, found, since = self.info, list[int](), time.monotonic()
-        while (left := info.kernel_count - len(found)) > 0:
-            self._require_rate(Request.KERNELS, since, 8 * len(found))
-            data = self._request(Request.KERNELS, struct.pack("<I", len(found)))
-            found += self.parsed(Request.KERNELS, kernel_addresses, data, info, left)
-        return tuple(found)
+        info, addresses, since = self.info, list[int](), time.monotonic()
+        while (left := info.kernel_count - len(addresses)) > 0:
+            self._require_rate(Request.KERNELS, since, 8 * len(addresses))
+            data = self._request(Request.KERNELS, struct.pack("<I", len(addresses)))
+            addresses += self.parsed(Request.KERNELS, kernel_addresses, data, info, left)
+        return tuple(addresses)
 
     def guard(self, memory: int, offset: int, count: int, poison: bool) -> None:
         """Forbid (or allow again) the kernel to touch these bytes; host builds with the sanitizer only."""

@@ -121,14 +121,14 @@ def _address(url: str) -> tuple[str, int]:
 def _connected(url: str, timeout_s: float) -> socket.socket:
     if not url.startswith(_UNIX):
         return socket.create_connection(_address(url), timeout_s)
-    found = socket.socket(socket.AF_UNIX)
+    connection = socket.socket(socket.AF_UNIX)
     try:
-        found.settimeout(timeout_s)
-        found.connect(url.removeprefix(_UNIX))
+        connection.settimeout(timeout_s)
+        connection.connect(url.removeprefix(_UNIX))
     except BaseException:
-        found.close()
+        connection.close()
         raise
-    return found
+    return connection
 
 
 class SocketTransport(_Descriptor):
@@ -277,9 +277,9 @@ class SerialTransport:
             self._port.timeout = timeout_s
             return bytes(self._port.read(1))
         deadline = time.monotonic() + timeout_s
-        while not (found := self._port.read(1)) and time.monotonic() < deadline:
+        while not (byte := self._port.read(1)) and time.monotonic() < deadline:
             continue
-        return bytes(found)
+        return bytes(byte)
 
     def _gone(self, error: Exception) -> ProtocolError:
         hint = "Is its server still running?" if is_url(self.name) else "Was the board unplugged?"
@@ -311,7 +311,7 @@ def _why_not_open(port: str, error: Exception) -> str:
     elif code in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text:
         hint = "another program holds it. Close serial monitors and other mcudeploy runs."
     elif code == errno.ENOENT or "No such file" in text:
-        there = ", ".join(found.name for found in list_serial_ports())
+        there = ", ".join(attached.name for attached in list_serial_ports())
         hint = f"there is no such port; this machine has {there or 'no serial ports'}."
     else:
         hint = f"{text}."

@@ -149,11 +149,11 @@ class Deployment:
                 if not database.has_runs(self.model.sha256, self.board.name, self._plan_digest):
                     return None
                 keys = self._run_keys(forms or (False, True))
-                found = [database.run(each) for each in keys]
+                runs = [database.run(each) for each in keys]
         except ConfigError as error:
             warn_of_database("no earlier measurement is shown", str(error))
             return None
-        return next((measurement for measurement in found if measurement is not None), None)
+        return next((measurement for measurement in runs if measurement is not None), None)
 
     def tighter_limit(self, limit: float) -> float | None:
         """Return the limit of estimates for a second search, in percent, if every candidate missed `limit`.

@@ -59,7 +59,7 @@ class Iteration:
     """
 
     kind: str
-    made: Deployment
+    deployment: Deployment
     observed: Observation
     waits: int
     percent: float
@@ -67,7 +67,7 @@ class Iteration:
     @property
     def ticks(self) -> float:
         """Latency and stalls."""
-        return self.observed.measurement.latency + self.made.plan.estimate.exposed_ticks
+        return self.observed.measurement.latency + self.deployment.plan.estimate.exposed_ticks
 
     def __str__(self) -> str:
         return f"{self.kind}: {count_text(self.waits, 'wait')}, stalls {self.percent:.2f} % of the latency"
@@ -107,7 +107,7 @@ def _same(one: Observation, other: Observation) -> bool:
 class Loop:
     """The common data of all iterations."""
 
-    made: Deployment
+    deployment: Deployment
     board: Board
     target: Target
     samples: list[Sample]
@@ -129,16 +129,16 @@ class Loop:
 
     def run(self) -> Iterator[Iteration]:
         """Yield the iterations in turn."""
-        plan, work = self.made.plan, self.made.model.work
+        plan, work = self.deployment.plan, self.deployment.model.work
         stage = Iterations.of_plan(self.tiled, plan, work, self.board, self._relocation)
         if stage is None:
             return
         current = stage.passive(self._relocation)
         for kind in ("passive", "planned", *(f"feedback {number}" for number in range(1, _MOST))):
-            ran = self._iteration(kind, stage, *current) if current else None
-            if current is None or ran is None:
+            outcome = self._iteration(kind, stage, *current) if current else None
+            if current is None or outcome is None:
                 return
-            iteration, cycles, seen = ran
+            iteration, cycles, seen = outcome
             yield iteration
             stage = stage.after(cycles)
             if kind == "passive":
@@ -180,7 +180,7 @@ class Loop:
 
         None if the checker refuses its plan.
         """
-        old, work = self.made.plan, self.made.model.work
+        old, work = self.deployment.plan, self.deployment.model.work
         predicted = estimate(self.tiled, old.schedule, work, layout)
         plan = replace(old, layout=layout, estimate=predicted)
         try:
@@ -188,14 +188,14 @@ class Loop:
         except PlanFaultError as error:
             _LOG.warning("warning: defect: the checker refuses an iteration: %s", error)
             return None
-        observed = run_on(self.made.with_plan(plan), self.target, self.samples, self.progress)[1]
+        observed = run_on(self.deployment.with_plan(plan), self.target, self.samples, self.progress)[1]
         cycles = step_times(plan, observed.entries)
         if self.target.emulated:
-            ran = replace(stage.prompted(residency), trace=stage.after(cycles).trace)
-            seen = timeline(ran, stage.link)
+            outcome = replace(stage.prompted(residency), trace=stage.after(cycles).trace)
+            seen = timeline(outcome, stage.link)
         else:
             seen = waited(plan, stage, residency, observed.entries)
-        deployment = with_times(self.made.with_plan(plan), observed)
+        deployment = with_times(self.deployment.with_plan(plan), observed)
         percent = 100 * deployment.plan.estimate.exposed_ticks / observed.measurement.latency
         return Iteration(kind, deployment, observed, len(seen.waits), percent), cycles, seen
 

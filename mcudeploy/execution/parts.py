@@ -129,5 +129,5 @@ class Analysis(Protocol):
     def require(self, board: Board) -> None:
         """Raise ConfigError if the programs of a board cannot be analysed."""
 
-    def facts(self, made: Deployment, sample: Sample, progress: Progress) -> Mapping[str, Any]:
+    def facts(self, deployment: Deployment, sample: Sample, progress: Progress) -> Mapping[str, Any]:
         """Return what the report of the run states, by key."""

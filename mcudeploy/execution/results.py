@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcudeploy.execution.cycles.profile import Profile
     from mcudeploy.execution.deployment import Deployment
     from mcudeploy.execution.iterating import Iteration
-    from mcudeploy.execution.running import Observation, Ran
+    from mcudeploy.execution.running import DeviceRun, Observation
     from mcudeploy.ir.plan import Plan
     from mcudeploy.planner.fit import Fit
     from mcudeploy.planner.model.model import Model
@@ -58,7 +58,7 @@ class Fitted:
 class Tuned:
     """The chosen plan, its observation, that of the unsplit plan (None: does not fit), and the runs made."""
 
-    made: Deployment
+    deployment: Deployment
     observed: Observation
     unsplit: Observation | None
     tried: int
@@ -73,7 +73,7 @@ class BuiltModel:
     `facts`: what parts of the library state about the model, by key of its report.
     """
 
-    made: Deployment
+    deployment: Deployment
     program: Program
     verdict: Verdict | None
     firmware: Firmware | None
@@ -122,7 +122,7 @@ class Flashed:
 class Measured:
     """A model that ran on a device. `operators` and `profile`: what the emulator counted for `timing`."""
 
-    ran: Ran
+    device_run: DeviceRun
     timing: Timing
     operators: Mapping[str, Counts] = field(default_factory=dict)
     profile: Profile | None = None

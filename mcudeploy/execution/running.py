@@ -50,10 +50,10 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ran:
+class DeviceRun:
     """A deployment on a device, and the measurement of the unsplit plan there, if any."""
 
-    made: Deployment
+    deployment: Deployment
     firmware: Firmware
     observed: Observation
     unsplit: Measurement | None
@@ -68,27 +68,27 @@ class Place:
 
 
 def run_within_limit(
-    made: Deployment, target: Target, samples: list[Sample], max_overhead: float, progress: Progress
-) -> Ran:
+    deployment: Deployment, target: Target, samples: list[Sample], max_overhead: float, progress: Progress
+) -> DeviceRun:
     """Run plans, the least arena first, until one keeps the limit; each miss causes a warning.
 
     The baseline always keeps it. If the baseline is no choice, the last candidate is taken.
     """
-    unsplit = _unsplit(made, target, samples, progress)
-    planned = made.planned
-    ran: Ran | None = None
+    unsplit = _unsplit(deployment, target, samples, progress)
+    planned = deployment.planned
+    device_run: DeviceRun | None = None
     for turn in _turns(planned):
-        one = made.with_plan(turn.plan)
+        one = deployment.with_plan(turn.plan)
         known = None if target.board.is_host or turn.is_last else one.measured(target.emulated)
         if known is not None and _misses(turn, one.overhead(known, unsplit), max_overhead):
             continue
-        ran = Ran(one, *run_on(one, target, samples, progress), unsplit)
-        if not _misses(turn, one.overhead(ran.observed.measurement, unsplit), max_overhead):
-            return ran
-    if planned.offers_baseline or ran is None:
-        base = made.with_plan(planned.baseline)
-        return Ran(base, *run_on(base, target, samples, progress), unsplit)
-    return ran
+        device_run = DeviceRun(one, *run_on(one, target, samples, progress), unsplit)
+        if not _misses(turn, one.overhead(device_run.observed.measurement, unsplit), max_overhead):
+            return device_run
+    if planned.offers_baseline or device_run is None:
+        base = deployment.with_plan(planned.baseline)
+        return DeviceRun(base, *run_on(base, target, samples, progress), unsplit)
+    return device_run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,13 +118,13 @@ def _turns(planned: Planned) -> Iterator[_Turn]:
     return (_Turn(plan, number, planned) for number, plan in enumerate(planned.candidates, 1))
 
 
-def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
+def known_within_limit(deployment: Deployment, max_overhead: float) -> Deployment:
     """Return the first plan that is not known to miss the limit, by measurement or else by estimate."""
-    unsplit = memoize(made.baseline)  # its program is generated only beside a plan that has run
-    one = made
-    for turn in _turns(made.planned):
-        one = made.with_plan(turn.plan)
-        known = None if made.board.is_host else one.measured()
+    unsplit = memoize(deployment.baseline)  # its program is generated only beside a plan that has run
+    one = deployment
+    for turn in _turns(deployment.planned):
+        one = deployment.with_plan(turn.plan)
+        known = None if deployment.board.is_host else one.measured()
         overhead = None if known is None else one.overhead(known, unsplit())
         if overhead is None:
             missed = _misses(turn, one.estimated_overhead, max_overhead, "as estimated")
@@ -132,18 +132,18 @@ def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
             missed = _misses(turn, overhead, max_overhead)
         if not missed:
             return one
-    return made.with_plan(made.planned.baseline) if made.planned.offers_baseline else one
+    return deployment.with_plan(deployment.planned.baseline) if deployment.planned.offers_baseline else one
 
 
 def _unsplit(
-    made: Deployment, target: Target, samples: list[Sample], progress: Progress
+    deployment: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> Measurement | None:
     """Return the unsplit plan's ticks on the device, measured now if unknown; None if impossible."""
-    base = made.with_plan(made.planned.baseline)
+    base = deployment.with_plan(deployment.planned.baseline)
     if target.board.is_host or not base.fits:
         return None
     measurement = base.measured(target.emulated)
-    if measurement is None and made.planned.candidates:
+    if measurement is None and deployment.planned.candidates:
         progress.stage("measuring the unsplit plan")
         measurement = run_on(base, target, samples[:1], progress)[1].measurement
     return measurement
@@ -162,37 +162,37 @@ def _misses(turn: _Turn, overhead: float | None, limit: float, how: str = "as me
 
 
 def run_on(
-    made: Deployment, target: Target, samples: list[Sample], progress: Progress
+    deployment: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> tuple[Firmware, Observation]:
     """Build a deployment's firmware, run the samples on the target, store the measurement."""
     progress.stage(f"building firmware for {target.board.name}")
-    firmware = made.build(target)
-    made.require_flash(firmware)
+    firmware = deployment.build(target)
+    deployment.require_flash(firmware)
     progress.stage(f"running on {target.title}")
-    with open_device(target, firmware, made.patience_s) as device:
-        observed = observe(device, target, made, samples, progress)
-    observed = retimed(observed, made, Place(target, firmware), samples[0])
-    keep(made, firmware, observed)
+    with open_device(target, firmware, deployment.patience_s) as device:
+        observed = observe(device, target, deployment, samples, progress)
+    observed = retimed(observed, deployment, Place(target, firmware), samples[0])
+    keep(deployment, firmware, observed)
     return firmware, observed
 
 
-def retimed(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+def retimed(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
     """Return an emulated observation with times that the emulator's clock cannot measure.
 
     A counted run yields modelled cycles if they are the objective, or the critical path of several cores.
     """
     if not place.target.emulated:
         return observed
-    if made.planned.objective == "cycles":
-        return _in_cycles(observed, made, place, sample)
-    return _along_path(observed, made, place, sample) if made.plan.lanes else observed
+    if deployment.planned.objective == "cycles":
+        return _in_cycles(observed, deployment, place, sample)
+    return _along_path(observed, deployment, place, sample) if deployment.plan.lanes else observed
 
 
-def _in_cycles(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
-    plan, core = made.plan, core_of(place.target)
-    steps = count_steps(plan, place.target, place.firmware, sample.stored, made.patience_s)
-    found = profile(place.target, place.firmware, {})
-    entries = [sum(cycles.typical for cycles in found.cycles(counts, core).values()) for counts in steps]
+def _in_cycles(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
+    plan, core = deployment.plan, core_of(place.target)
+    steps = count_steps(plan, place.target, place.firmware, sample.stored, deployment.patience_s)
+    profiled = profile(place.target, place.firmware, {})
+    entries = [sum(cycles.typical for cycles in profiled.cycles(counts, core).values()) for counts in steps]
     spent: dict[str, list[float]] = {}
     for entry, cycles in zip(plan.tape, entries, strict=True):
         spent.setdefault(plan.name_of(entry), []).append(cycles)
@@ -203,29 +203,29 @@ def _in_cycles(observed: Observation, made: Deployment, place: Place, sample: Sa
     return replace(observed, measurement=measured, entries=tuple(map(round, entries)), counts=steps)
 
 
-def _along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+def _along_path(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
     """Return the time along the critical path: the emulator runs cores in turn, so its clock adds them up."""
     target, firmware = place.target, place.firmware
-    storage = Storage.of(made.plan)
+    storage = Storage.of(deployment.plan)
     counts = count_lanes(
-        made.plan.lanes,
+        deployment.plan.lanes,
         target,
         firmware,
         lambda device: run_once(device, storage, sample.stored),
-        made.patience_s,
+        deployment.patience_s,
     )
     measured = observed.measurement
     cores = CoresTime(measured.latency, measured.unit, tuple(sum(each) for each in counts.parts))
-    latency = counts.latency(made.plan.lanes)
+    latency = counts.latency(deployment.plan.lanes)
     return replace(observed, measurement=replace(measured, latency=latency, unit=PATH_UNIT, cores=cores))
 
 
-def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
+def keep(deployment: Deployment, firmware: Firmware, observed: Observation) -> None:
     """Store a measurement; a database that cannot be written causes a warning only."""
     try:
         with Database() as database:
             modelled = observed.measurement.unit == MODEL_UNIT
-            database.add_run(made.run_key(firmware.hash, modelled=modelled), observed.measurement)
+            database.add_run(deployment.run_key(firmware.hash, modelled=modelled), observed.measurement)
     except ConfigError as error:
         warn_of_database("the measurement is not stored", str(error))
 
@@ -240,7 +240,7 @@ def _require_same(again: Mapping[str, Any], first: Mapping[str, Any]) -> None:
 
 
 def observe(
-    device: Device, target: Target, made: Deployment, samples: list[Sample], progress: Progress
+    device: Device, target: Target, deployment: Deployment, samples: list[Sample], progress: Progress
 ) -> Observation:
     """Run all samples on a device, and the first one a second time step by step.
 
@@ -249,18 +249,18 @@ def observe(
     run if further cores have too little stack.
     """
     bound = stack_bound(device.firmware)
-    if bound is not None and made.plan.lanes and bound.library_bytes > CORE_STACK_BYTES:
+    if bound is not None and deployment.plan.lanes and bound.library_bytes > CORE_STACK_BYTES:
         raise DeployError(
             f"a call of the library needs up to {bound.library_bytes:,} B of stack, further cores have "
             f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
         )
-    storage = Storage.of(made.plan)
-    if made.plan.parameters.parameters and not made.plan.parameters.in_flash:
+    storage = Storage.of(deployment.plan)
+    if deployment.plan.parameters.parameters and not deployment.plan.parameters.in_flash:
         device.session.restore_parameters()
     if target.guards:
-        arm(device, made.program)
+        arm(device, deployment.program)
     outputs, ticks = [], []
-    states = {state.tensor for state in made.plan.graph.states}
+    states = {state.tensor for state in deployment.plan.graph.states}
     if states:
         device.session.reset()
     for done, sample in enumerate([*samples, *([samples[0]] if states else [])]):
@@ -272,13 +272,13 @@ def observe(
         progress.advance(min(done + 1, len(samples)), len(samples))
     if states:
         _require_same(outputs.pop(), outputs[0])
-    stack_bytes = _stack_used(device, target, made, bound)
+    stack_bytes = _stack_used(device, target, deployment, bound)
     ticks_by: dict[str, list[int]] = {}
     timed: list[int] = []
     for first, count in fed_runs(device, storage, samples[0].stored):
-        timed += device.session.time_steps(first, count, timeout_s=made.patience_s).ticks
-    for entry, elapsed in zip(made.plan.tape, timed, strict=True):
-        ticks_by.setdefault(made.plan.name_of(entry), []).append(elapsed)
+        timed += device.session.time_steps(first, count, timeout_s=deployment.patience_s).ticks
+    for entry, elapsed in zip(deployment.plan.tape, timed, strict=True):
+        ticks_by.setdefault(deployment.plan.name_of(entry), []).append(elapsed)
     unit, convert = device.time_unit(target)
     operators = tuple(
         OperatorTime(name, len(ticks_of), convert(sum(ticks_of))) for name, ticks_of in ticks_by.items()
@@ -288,23 +288,23 @@ def observe(
 
 
 def run_further(
-    device: Device, target: Target, ran: Ran, samples: Sequence[Sample], first: Mapping[str, Any]
+    device: Device, target: Target, device_run: DeviceRun, samples: Sequence[Sample], first: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Run samples on a device that runs the firmware of `ran`; return the stored outputs of each.
 
     The first one starts from these states, in stored form by tensor name. Raises DeployError if the stack
     exceeded its bound, or a guard was overwritten.
     """
-    made, storage = ran.made, Storage.of(ran.made.plan)
+    deployment, storage = device_run.deployment, Storage.of(device_run.deployment.plan)
     if target.guards:
-        arm(device, made.program)
+        arm(device, deployment.program)
     states, outputs = dict(first), []
     for sample in samples:
         own = {name: value for name, value in sample.stored.items() if name not in first}
         run_once(device, storage, own | states)
         outputs.append(_outputs(device, storage))
         states = {}
-    _stack_used(device, target, made, ran.observed.stack)
+    _stack_used(device, target, deployment, device_run.observed.stack)
     return outputs
 
 
@@ -313,13 +313,13 @@ def _outputs(device: Device, storage: Storage) -> dict[str, Any]:
     return {it.tensor: storage.get_tensor(device, it.tensor) for it in storage.plan.graph.outputs}
 
 
-def _stack_used(device: Device, target: Target, made: Deployment, bound: StackBound | None) -> int:
+def _stack_used(device: Device, target: Target, deployment: Deployment, bound: StackBound | None) -> int:
     """The bytes of stack that runs have used. Raises DeployError if they are above the bound, or a guard is
     overwritten.
     """
     stack = device.session.stack()
     if target.guards:
-        require_intact(device, made.program, stack)
+        require_intact(device, deployment.program, stack)
     if bound is not None and stack.used_bytes > bound.program_bytes + bound.interrupt_bytes:
         raise DeployError(
             f"the run used {stack.used_bytes:,} B of stack, more than the bound of {bound.program_bytes:,} B "

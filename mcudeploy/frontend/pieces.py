@@ -76,10 +76,10 @@ def _pieces(proto: ModelProto, foreign: Collection[str]) -> Iterator[ReferencePi
     outputs = [value.name for value in proto.graph.output]
     for stage in range(max(stage_of.values()) + 1):
         nodes = plain.get(stage, [])
-        made = {name for node in nodes for name in node.output if name}
+        written = {name for node in nodes for name in node.output if name}
         later = [it for at, part in plain.items() if at > stage for it in part]
         later += [it for at, part in numpy.items() if at >= stage for it in part]
-        names = tuple(sorted(made & {*outputs, *(name for node in later for name in _read(node))}))
+        names = tuple(sorted(written & {*outputs, *(name for node in later for name in _read(node))}))
         model = _model_of(proto, nodes, names, types).SerializeToString() if names else None
         yield ReferencePiece(model, names, tuple(numpy.get(stage, ())))
 
@@ -103,8 +103,8 @@ def _model_of(
     proto: ModelProto, nodes: Sequence[NodeProto], names: Sequence[str], types: Mapping[str, TypeProto]
 ) -> ModelProto:
     """The model of some nodes, whose inputs are what they read and do not make."""
-    made = {name for node in nodes for name in node.output}
-    read = set().union(*map(_read, nodes)) - made
+    written = {name for node in nodes for name in node.output}
+    read = set().union(*map(_read, nodes)) - written
     initializers = [it for it in proto.graph.initializer if it.name in read]
     inputs = sorted(read - {it.name for it in initializers} & types.keys())
     if unknown := sorted(read - {it.name for it in initializers} - types.keys() - _inner(nodes)):

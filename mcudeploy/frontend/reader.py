@@ -169,15 +169,15 @@ def _modern(proto: ModelProto) -> ModelProto:
     try:
         return _checked(converted)
     except ModelError as fault:
-        found = f"the model uses opset {opset_of(proto)}, which could not be converted"
-        raise ModelError(f"{found}: {fault}") from fault
+        problem = f"the model uses opset {opset_of(proto)}, which could not be converted"
+        raise ModelError(f"{problem}: {fault}") from fault
 
 
 def _flat(
-    proto: ModelProto, kept: Collection[str] = ()
+    proto: ModelProto, fixed_names: Collection[str] = ()
 ) -> tuple[ModelProto, dict[str, str], tuple[str, ...]]:
     """Inline the model's functions, remove control flow, and bring what was inside into plain forms; return
-    the reasons, by label, why nodes with graphs remain, and notes. The names `kept` stay.
+    the reasons, by label, why nodes with graphs remain, and notes. The names `fixed_names` stay.
     """
     try:
         plain = inlined(_without_lowered(proto))
@@ -190,27 +190,27 @@ def _flat(
         flat = _checked(flat)
     if flat is not proto:  # the reference names states after the values that nodes write
         written = {it for node in flat.graph.node if node.op_type != "Identity" for it in node.output}
-        in_plain_forms(flat, written.union(kept))
+        in_plain_forms(flat, written.union(fixed_names))
     return flat, refusals, notes
 
 
 def _without_lowered(proto: ModelProto) -> ModelProto:
     """The model without the bodies of functions that an extension lowers: the reference computes them."""
-    kept = [it for it in proto.functions if it.name not in added_for("lowerings", it.domain)]
-    if len(kept) == len(proto.functions):
+    functions = [it for it in proto.functions if it.name not in added_for("lowerings", it.domain)]
+    if len(functions) == len(proto.functions):
         return proto
     result = copy_of(proto)
-    refill(result.functions, kept)
+    refill(result.functions, functions)
     return result
 
 
 def _typed(proto: ModelProto) -> Typed:
     """Convert the model to supported element types."""
-    found = typed(proto)
-    if found.proto is proto:
-        return found
+    typed_model = typed(proto)
+    if typed_model.proto is proto:
+        return typed_model
     try:
-        return replace(found, proto=_checked(found.proto))
+        return replace(typed_model, proto=_checked(typed_model.proto))
     except ModelError as fault:
         raise ModelError(f"the model cannot be computed in float32: {fault}") from fault
 
@@ -223,8 +223,8 @@ def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
     expanded, refusals, folded_with = plain, dict[str, str](), dict[str, str]()
     for _ in range(_MOST_ROUNDS):  # rules need shapes that follow from what other rules write
         before = refusals
-        made, refusals = expand(expanded, opset_of(expanded), _infos(expanded))
-        expanded = expanded if made is expanded else _checked(made)
+        smaller, refusals = expand(expanded, opset_of(expanded), _infos(expanded))
+        expanded = expanded if smaller is expanded else _checked(smaller)
         if not refusals:
             break
         if refusals == before:  # sizes may follow from constants that nodes compute
@@ -264,31 +264,31 @@ def _require_text(proto: ModelProto) -> None:
 
 def _require_order(graph: GraphProto) -> None:
     """Require that every value has one producer before its readers."""
-    made: set[str] = {value.name for value in graph.input}
-    if len(made) != len(graph.input):
+    available: set[str] = {value.name for value in graph.input}
+    if len(available) != len(graph.input):
         raise ModelError("two graph inputs have the same name")
     initializers = {tensor.name for tensor in graph.initializer}
     if len(initializers) != len(graph.initializer):
         raise ModelError("two initializers have the same name")
-    made |= initializers
-    ever = made | {name for node in graph.node for name in node.output}
+    available |= initializers
+    ever = available | {name for node in graph.node for name in node.output}
     for position, node in enumerate(graph.node):
         for name in node.input:
-            if name and name not in made:
+            if name and name not in available:
                 why = "is made only later: the nodes form a cycle or are out of order"
                 raise ModelError(
                     f"node {label_of(node, position)} ({printable(node.op_type)}) reads {printable(name)!r}, "
                     f"which {why if name in ever else 'nothing makes: an input or initializer is missing'}"
                 )
         for name in node.output:
-            if name and name in made:
+            if name and name in available:
                 raise ModelError(
                     f"node {label_of(node, position)} makes {printable(name)!r}, which exists already"
                 )
             if name:
-                made.add(name)
+                available.add(name)
     for value in graph.output:
-        if value.name not in made:
+        if value.name not in available:
             raise ModelError(f"graph output {printable(value.name)!r} is never made")
         if value.type.WhichOneof("value") is None:
             raise ModelError(

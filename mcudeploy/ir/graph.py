@@ -62,9 +62,9 @@ class GraphIO:
     def stored(self, values: NDArray[Any]) -> NDArray[Any]:
         """Reorder the flattened ONNX tensor's values to the elements and positions of the tensor."""
         there = self.order >= 0
-        found = np.empty(int(there.sum()), values.dtype)
-        found[self.order[there]] = values[there]
-        return found
+        stored = np.empty(int(there.sum()), values.dtype)
+        stored[self.order[there]] = values[there]
+        return stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,11 +168,11 @@ class Graph:
 
     def readers(self) -> dict[str, list[int]]:
         """Return, for each tensor, the indices of the operators that read it, ascending."""
-        found: dict[str, list[int]] = {name: [] for name in self.tensors}
+        readers: dict[str, list[int]] = {name: [] for name in self.tensors}
         for position, operator in enumerate(self.operators):
             for name in dict.fromkeys(operator.inputs):
-                found[name].append(position)
-        return found
+                readers[name].append(position)
+        return readers
 
     def resident_inputs(self) -> tuple[GraphIO, ...]:
         """Return the graph inputs that are in memory before the first step; the others are streamed."""
@@ -188,8 +188,8 @@ class Graph:
         return self._own(self.outputs)
 
     def _own(self, borders: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
-        kept = {name for state in self.states for name in state.tensors}
-        return tuple(border for border in borders if border.tensor not in kept)
+        state_names = {name for state in self.states for name in state.tensors}
+        return tuple(border for border in borders if border.tensor not in state_names)
 
     def producers(self) -> dict[str, int]:
         """Return the index of the producer of each tensor that is not a graph input."""
@@ -200,10 +200,10 @@ def _verify(graph: Graph) -> None:
     for border in graph.inputs:
         if border.tensor not in graph.tensors:
             raise ValueError(f"graph input {border.tensor!r} is not a tensor of the graph")
-    made = {border.tensor for border in graph.resident_inputs()}
-    given, taken = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
+    written = {border.tensor for border in graph.resident_inputs()}
+    inputs, outputs = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
     for state in graph.states:
-        if state.tensor not in given or state.after.tensor not in taken:
+        if state.tensor not in inputs or state.after.tensor not in outputs:
             raise ValueError(f"state {state.tensor!r} is not among the inputs and outputs")
         _verify_state(graph, state)
     names: set[str] = set()
@@ -212,20 +212,20 @@ def _verify(graph: Graph) -> None:
             raise ValueError(f"two operators are called {operator.name!r}")
         names.add(operator.name)
         for name in operator.inputs:
-            if name not in made:
+            if name not in written:
                 raise ValueError(f"{operator.name} reads {name!r} before it is made")
-        if operator.output in made:
+        if operator.output in written:
             raise ValueError(f"{operator.name} makes {operator.output!r} a second time")
         if operator.output not in graph.tensors:
             raise ValueError(f"{operator.name} makes {operator.output!r}, which is not a tensor of the graph")
-        found, needed = graph.loops(operator).output_shape(), graph.tensors[operator.output].shape
-        if found != needed:
-            raise ValueError(f"{operator.name} makes {found}, {operator.output!r} is {needed}")
-        made.add(operator.output)
+        shape, needed = graph.loops(operator).output_shape(), graph.tensors[operator.output].shape
+        if shape != needed:
+            raise ValueError(f"{operator.name} makes {shape}, {operator.output!r} is {needed}")
+        written.add(operator.output)
     for border in (*graph.outputs, *graph.references.values()):
-        if border.tensor not in made:
+        if border.tensor not in written:
             raise ValueError(f"{border.tensor!r} is wanted but never made")
-    unmade = set(graph.tensors) - made
+    unmade = set(graph.tensors) - written
     if unmade:
         raise ValueError(f"tensors without a producer: {', '.join(sorted(unmade))}")
 
@@ -233,9 +233,9 @@ def _verify(graph: Graph) -> None:
 def _verify_state(graph: Graph, state: State) -> None:
     """Require one row that one operator reads for another row, which may be the next content."""
     readers, chain = graph.readers(), state.chain
-    for held, following in pairwise(chain) if len(chain) > 1 else ((state.tensor, ""),):
-        operators = [graph.operators[at] for at in readers[held]]
+    for present, following in pairwise(chain) if len(chain) > 1 else ((state.tensor, ""),):
+        operators = [graph.operators[at] for at in readers[present]]
         writers = [it for it in operators if following in ("", it.output)]
-        rows = [graph.tensors[name].shape[0] for it in writers for name in (held, it.output)]
+        rows = [graph.tensors[name].shape[0] for it in writers for name in (present, it.output)]
         if rows != [1, 1]:
-            raise ValueError(f"state {held!r} is not one row that one operator reads for another row")
+            raise ValueError(f"state {present!r} is not one row that one operator reads for another row")

@@ -16,24 +16,24 @@ def one_operator(
     dtype: DType,
     constants: Mapping[str, ConstantArray] | None = None,
     *,
-    made: DType | None = None,
+    out_type: DType | None = None,
     scale: float = 0.4,
 ) -> Graph:
-    """Return a graph with this operator alone; `made` is its output's type if it differs."""
-    return mixed_operator(op, [(shape, dtype) for shape in shapes], made or dtype, constants, scale=scale)
+    """Return a graph with this operator alone; `out_type` is its output's type if it differs."""
+    return mixed_operator(op, [(shape, dtype) for shape in shapes], out_type or dtype, constants, scale=scale)
 
 
 def mixed_operator(
     op: OperatorDef,
     inputs: Sequence[tuple[Shape, DType]],
-    made: DType,
+    out_type: DType,
     constants: Mapping[str, ConstantArray] | None = None,
     *,
     scale: float = 0.4,
 ) -> Graph:
-    """Return a graph with this operator alone, of inputs of these types and an output of the type `made`."""
+    """Return a graph with this operator alone: inputs of these types, an output of the type `out_type`."""
     named = [(f"x{place}", shape, dtype, 0.05) for place, (shape, dtype) in enumerate(inputs)]
-    output = ("y", op.loops(tuple(shape for shape, _ in inputs)).output_shape(), made, scale)
+    output = ("y", op.loops(tuple(shape for shape, _ in inputs)).output_shape(), out_type, scale)
     tensors = {
         name: Tensor(name, shape, of, Quantization(step, 3) if of is DType.INT8 else None)
         for name, shape, of, step in (*named, output)

@@ -130,10 +130,10 @@ class LoopNest:
         first input. Raises ValueError if there is no such axis.
         """
         axes = self._by_name()
-        taken = self.reads[0][0]
-        if not isinstance(taken, Index) or [axes[name].kind for name, _ in taken.steps] != [AxisKind.REDUCED]:
+        index = self.reads[0][0]
+        if not isinstance(index, Index) or [axes[name].kind for name, _ in index.steps] != [AxisKind.REDUCED]:
             raise ValueError("an operator that accumulates takes its input's rows along one reduced axis")
-        tile = {name: rows for name, _ in taken.steps}
+        tile = {name: rows for name, _ in index.steps}
         return self.reads[operand][0].reach(axes, tile).clip(0, input_rows)
 
     def macs(self) -> int:

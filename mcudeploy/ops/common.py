@@ -76,8 +76,8 @@ def is_int8(tensor: Tensor) -> bool:
 def require_same_dtype(*tensors: Tensor) -> None:
     """Raise ValueError if tensors differ in their element type."""
     if len({tensor.dtype for tensor in tensors}) > 1:
-        found = ", ".join(f"{tensor.name}: {tensor.dtype}" for tensor in tensors)
-        raise ValueError(f"all tensors need one element type, found {found}")
+        types = ", ".join(f"{tensor.name}: {tensor.dtype}" for tensor in tensors)
+        raise ValueError(f"all tensors need one element type, found {types}")
 
 
 def require_same_values(source: Tensor, output: Tensor) -> None:

@@ -105,8 +105,8 @@ def requantized_twice(source: Quantization, target: Quantization) -> NDArray[np.
     """int8[256], indexed by q + 128: the same real value in another quantisation, as TFLite computes it."""
     (multiplier,), (exponent,) = tflite_multipliers(np.array([source.scale / target.scale]))
     steps = STORED.astype(np.int64) - source.zero_point
-    made = rounded_twice(steps, int(multiplier), int(exponent)) + target.zero_point
-    return np.clip(made, -128, 127).astype(np.int8)
+    scaled = rounded_twice(steps, int(multiplier), int(exponent)) + target.zero_point
+    return np.clip(scaled, -128, 127).astype(np.int8)
 
 
 def rounded_twice(sums: NDArray[np.int64], multiplier: int, exponent: int) -> NDArray[np.int64]:

@@ -23,14 +23,14 @@ SOURCE = (
 
 def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
     """Return the keys of a report of `measure` or `run` that counts of operators replace or add."""
-    made, firmware = result.ran.made, result.ran.firmware
+    deployment, firmware = result.device_run.deployment, result.device_run.firmware
     if result.profile is None:
-        found = _traffic(result.operators, firmware, measured, UNIT)
+        traffic = _traffic(result.operators, firmware, measured, UNIT)
     else:
-        cycles = cycles_report(result.profile, CORES[made.board.core], measured)
-        found = cycles | _traffic(result.operators, firmware, cycles, cycles["latency"]["unit"])
-    value, unit = found["latency"]["value"], found["latency"]["unit"]
-    return found | {"latency": latency_object(value, unit, made.board.clock_hz)}
+        cycles = cycles_report(result.profile, CORES[deployment.board.core], measured)
+        traffic = cycles | _traffic(result.operators, firmware, cycles, cycles["latency"]["unit"])
+    value, unit = traffic["latency"]["value"], traffic["latency"]["unit"]
+    return traffic | {"latency": latency_object(value, unit, deployment.board.clock_hz)}
 
 
 def _traffic(

@@ -14,27 +14,27 @@ from mcudeploy.ir.clock import MODEL_UNIT
 JsonObject = dict[str, Any]
 
 
-def cycles_report(found: Profile, core: Core, measured: Mapping[str, Any]) -> JsonObject:
+def cycles_report(profile: Profile, core: Core, measured: Mapping[str, Any]) -> JsonObject:
     """Return the keys of a report of `measure` or `run` that the cycle model replaces or adds.
 
     Latency and operators get cycles; `operators` keeps the counted instructions under that name. The unsplit
     plan's latency is in instructions and cannot be compared: the overhead is null.
     """
-    of_operator = {name: found.cycles(counts, core) for name, counts in found.operators.items()}
+    of_operator = {name: profile.cycles(counts, core) for name, counts in profile.operators.items()}
     each = {name: _sum(cycles.values()) for name, cycles in of_operator.items()}
     total = _sum(each.values())
     kinds: defaultdict[Kind, Cycles] = defaultdict(Cycles)
     functions: defaultdict[str, Cycles] = defaultdict(Cycles)
     for cycles in of_operator.values():
         for address, spent in cycles.items():
-            kinds[classify(found.instructions[address])] += spent
-            functions[found.functions.at(address)] += spent
-    whole = found.whole()
+            kinds[classify(profile.instructions[address])] += spent
+            functions[profile.functions.at(address)] += spent
+    whole = profile.whole()
     operators = [
         {
             **operator,
             "ticks": round(each[operator["name"]].typical),
-            "instructions": found.operators[operator["name"]].total,
+            "instructions": profile.operators[operator["name"]].total,
             "share": each[operator["name"]].typical / (total.typical or 1),
         }
         for operator in measured["operators"]
@@ -54,11 +54,11 @@ def cycles_report(found: Profile, core: Core, measured: Mapping[str, Any]) -> Js
             "most": round(total.most),
             "histogram": {
                 kind: {"instructions": count, "cycles": round(kinds[kind].typical)}
-                for kind, count in found.by_kind(whole).items()
+                for kind, count in profile.by_kind(whole).items()
             },
             "functions": {
                 name: {"instructions": count, "cycles": round(functions[name].typical)}
-                for name, count in found.by_function(whole).items()
+                for name, count in profile.by_function(whole).items()
             },
         },
     }

@@ -16,12 +16,12 @@ from mcudeploy.planner.model.model import Model
 JsonObject = dict[str, Any]
 
 
-def fits(found: Fitted) -> JsonObject:
+def fits(fitted: Fitted) -> JsonObject:
     """Report how a model fits boards, in the order of `rank_boards`.
 
     Free bytes are negative if they are missing; `flash_bytes` does not include code.
     """
-    return {"boards": [_fit(fit) for fit in found.fits]}
+    return {"boards": [_fit(fit) for fit in fitted.fits]}
 
 
 def _fit(fit: Fit) -> JsonObject:
@@ -51,12 +51,12 @@ def _fit(fit: Fit) -> JsonObject:
     }
 
 
-def latency(found: Latency | None) -> JsonObject | None:
+def latency(estimate: Latency | None) -> JsonObject | None:
     """Report a plan's latency, and the core whose costs it uses; None on the host."""
-    if found is None:
+    if estimate is None:
         return None
-    ticks = latency_object(round(found.ticks), found.unit, found.clock_hz)
-    return ticks | {"costs_of": found.costs_of}
+    ticks = latency_object(round(estimate.ticks), estimate.unit, estimate.clock_hz)
+    return ticks | {"costs_of": estimate.costs_of}
 
 
 def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:
@@ -80,10 +80,10 @@ def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:
     return {"estimated_latency": latency(curve.latency), "flash_curve": points}
 
 
-def longest(plan: Plan, found: tuple[int, Latency] | None) -> JsonObject | None:
+def longest(plan: Plan, row: tuple[int, Latency] | None) -> JsonObject | None:
     """Report the longest step of the program, with its operator."""
-    if found is None:
+    if row is None:
         return None
-    step, time = found
+    step, time = row
     operator = plan.graph.operators[plan.schedule.steps[step].operator].name
     return {"step": entries_of(plan)[step], "operator": operator, "time": latency(time)}

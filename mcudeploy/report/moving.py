@@ -46,8 +46,8 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
 def predicted(plan: Plan, work: WorkBytes) -> JsonObject:
     """Report predicted bytes that the core loads and stores, by memory; counterpart of `traffic_counted`."""
     tiled = TiledGraph.of(plan)
-    found = by_core(tiled, plan.schedule.steps, work, plan.layout)
-    return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in found.items()}
+    loads = by_core(tiled, plan.schedule.steps, work, plan.layout)
+    return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in loads.items()}
 
 
 def moves(plan: Plan) -> JsonObject:

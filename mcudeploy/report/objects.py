@@ -20,7 +20,7 @@ from mcudeploy.execution.results import (
     Tuned,
     VerifiedRun,
 )
-from mcudeploy.execution.running import Ran
+from mcudeploy.execution.running import DeviceRun
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, memories_of
@@ -59,32 +59,32 @@ def _(result: Fitted) -> JsonObject:
     return fits.fits(result)
 
 
-def known_latency(made: Deployment) -> JsonObject:
+def known_latency(deployment: Deployment) -> JsonObject:
     """Report the measured latency of a plan, and the estimate."""
-    measured = latency(made, made.measured(), made.baseline())
-    return measured | fits.modelled_latency(made.plan, made.model, made.board)
+    measured = latency(deployment, deployment.measured(), deployment.baseline())
+    return measured | fits.modelled_latency(deployment.plan, deployment.model, deployment.board)
 
 
-def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
+def plan(deployment: Deployment, measured: Measurement | None = None) -> JsonObject:
     """Return the object of `plan`: an unsplit plan is its own baseline. `measured`: of this very plan."""
-    found = made.plan
+    chosen = deployment.plan
     return {
-        "board": made.board.name,
-        "model_sha256": made.model.sha256,
-        "arena_bytes": found.layout.arena_bytes,
-        "arenas": dict(found.layout.arenas),
-        "traffic": dict(found.estimate.traffic),
-        "elsewhere": _elsewhere(made),
-        "peak_bytes": found.estimate.peak_bytes,
-        "lower_bound_bytes": found.estimate.lower_bound_bytes,
-        "state_bytes": sum(found.graph.tensors[state.tensor].size_bytes for state in found.graph.states),
-        "parameters": _parameters(made),
-        "unsplit_arena_bytes": made.planned.baseline.layout.arena_bytes,
-        "tables_bytes": tables_bytes(found, made.model.calls, made.board),
-        "order_status": found.schedule.status,
-        "order_lower_bound_bytes": found.schedule.lower_bound_bytes or None,
-        "layout_status": found.layout.status,
-        "kernels": dict(found.kernels),
+        "board": deployment.board.name,
+        "model_sha256": deployment.model.sha256,
+        "arena_bytes": chosen.layout.arena_bytes,
+        "arenas": dict(chosen.layout.arenas),
+        "traffic": dict(chosen.estimate.traffic),
+        "elsewhere": _elsewhere(deployment),
+        "peak_bytes": chosen.estimate.peak_bytes,
+        "lower_bound_bytes": chosen.estimate.lower_bound_bytes,
+        "state_bytes": sum(chosen.graph.tensors[state.tensor].size_bytes for state in chosen.graph.states),
+        "parameters": _parameters(deployment),
+        "unsplit_arena_bytes": deployment.planned.baseline.layout.arena_bytes,
+        "tables_bytes": tables_bytes(chosen, deployment.model.calls, deployment.board),
+        "order_status": chosen.schedule.status,
+        "order_lower_bound_bytes": chosen.schedule.lower_bound_bytes or None,
+        "layout_status": chosen.layout.status,
+        "kernels": dict(chosen.kernels),
         "splits": [
             {
                 "operators": list(split.operators),
@@ -93,76 +93,76 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
                 "apart": split.apart,
                 "staggered": split.staggered,
             }
-            for split in found.splits
+            for split in chosen.splits
         ],
-        "fused": [list(names) for names in found.form.fused],
-        "streamed": found.form.streamed,
-        "sharing": _sharing(made),
-        "parallel": moving.parallel(found, measured),
-        "steps": len(found.schedule.steps),
-        "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
-        **moving.moves(found),
-        "transfers": moving.transfers(found, measured),
-        "memory_limits": dict(made.planned.limits),
-        "macs": made.model.macs,
-        "window": moving_window(made),
-        "constant_channels": removed_channels(made.model.graph),
-        "search": asdict(made.planned.search),
-        "estimates": _estimates(made),
+        "fused": [list(names) for names in chosen.form.fused],
+        "streamed": chosen.form.streamed,
+        "sharing": _sharing(deployment),
+        "parallel": moving.parallel(chosen, measured),
+        "steps": len(chosen.schedule.steps),
+        "recomputed_steps": len(chosen.schedule.steps) - len(set(chosen.schedule.steps)),
+        **moving.moves(chosen),
+        "transfers": moving.transfers(chosen, measured),
+        "memory_limits": dict(deployment.planned.limits),
+        "macs": deployment.model.macs,
+        "window": moving_window(deployment),
+        "constant_channels": removed_channels(deployment.model.graph),
+        "search": asdict(deployment.planned.search),
+        "estimates": _estimates(deployment),
     }
 
 
-def _estimates(made: Deployment) -> JsonObject | None:
+def _estimates(deployment: Deployment) -> JsonObject | None:
     """Report the source of the times that the search compared; null if they were measured."""
-    costs_of = made.planned.costs_of
+    costs_of = deployment.planned.costs_of
     if costs_of is None:
         return None
-    return {"core": made.board.core, "costs_of": costs_of, "unit": made.planned.objective}
+    return {"core": deployment.board.core, "costs_of": costs_of, "unit": deployment.planned.objective}
 
 
-def _sharing(made: Deployment) -> JsonObject | None:
+def _sharing(deployment: Deployment) -> JsonObject | None:
     """Report the savings if units share memory; null if one unit runs everything."""
-    functions = made.plan.functions
+    functions = deployment.plan.functions
     if not functions:
         return None
-    found = asdict(sharing(made.plan, made.board, made.model.work))
-    return {"functions": [asdict(function) for function in functions], **found}
+    shares = asdict(sharing(deployment.plan, deployment.board, deployment.model.work))
+    return {"functions": [asdict(function) for function in functions], **shares}
 
 
-def _parameters(made: Deployment) -> JsonObject | None:
+def _parameters(deployment: Deployment) -> JsonObject | None:
     """Report the table in RAM beside the arena; null if no operator is replaceable."""
-    table = made.plan.parameters
+    table = deployment.plan.parameters
     if not table.parameters:
         return None
     where = "flash" if table.in_flash else "ram"
     return {"bytes": table.size_bytes, "memory": where, "operators": list(table.operators)}
 
 
-def _elsewhere(made: Deployment) -> dict[str, list[str]]:
+def _elsewhere(deployment: Deployment) -> dict[str, list[str]]:
     """Report the tensors in each memory at any time, for all memories but the board's first."""
-    found: dict[str, list[str]] = {}
-    for name, root in Dataflow.of(made.plan.graph).roots.items():
-        for memory in memories_of(made.plan.layout.blocks[root]):
-            if memory != made.board.memories[0].name:
-                found.setdefault(memory, []).append(name)
-    return found
+    placed: dict[str, list[str]] = {}
+    for name, root in Dataflow.of(deployment.plan.graph).roots.items():
+        for memory in memories_of(deployment.plan.layout.blocks[root]):
+            if memory != deployment.board.memories[0].name:
+                placed.setdefault(memory, []).append(name)
+    return placed
 
 
-def latency(made: Deployment, measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:
+def latency(deployment: Deployment, measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:
     """Report latency of a plan and of the unsplit plan, null if not measured, and the percent between them.
 
     The percent includes stalls for slow memories. It is `estimated` if one of them was not measured:
     `overhead_source` says so. Both plans keep `flash_limit`, if there is one.
     """
-    overhead, source = made.overhead(measured, unsplit), "measured"
+    overhead, source = deployment.overhead(measured, unsplit), "measured"
     if overhead is None:
-        overhead, source = made.estimated_overhead, "estimated"
+        overhead, source = deployment.estimated_overhead, "estimated"
     return {
-        "latency": _latency(made.board, measured),
-        "unsplit_latency": _latency(made.board, unsplit),
+        "latency": _latency(deployment.board, measured),
+        "unsplit_latency": _latency(deployment.board, unsplit),
         "overhead_percent": overhead,
         "overhead_source": None if overhead is None else source,
-        "flash_limit": made.flash_limit,
+        "flash_limit": deployment.flash_limit,
     }
 
 
@@ -194,19 +194,19 @@ def stack(bound: StackBound | None) -> JsonObject:
 @report_of.register
 def _(result: BuiltModel) -> JsonObject:
     """Without firmware, only the weights are known. `verified` is null if the program was not run."""
-    made, firmware, checked = result.made, result.firmware, result.verdict
-    known: JsonObject = {"weights_bytes": weights_bytes(made.model.calls)}
+    deployment, firmware, checked = result.deployment, result.firmware, result.verdict
+    known: JsonObject = {"weights_bytes": weights_bytes(deployment.model.calls)}
     if firmware is not None:
         known = {**sizes(firmware), "library_stack_bound_bytes": result.program.stack_bytes}  # with a head's
-    judged = {"verified": None} if checked is None else verdict(made, checked)
-    step = longest_step(made.plan, made.model, made.board)
+    judged = {"verified": None} if checked is None else verdict(deployment, checked)
+    step = longest_step(deployment.plan, deployment.model, deployment.board)
     return {
-        "name": made.prefix,
-        **plan(made),
+        "name": deployment.prefix,
+        **plan(deployment),
         **known,
         **judged,
-        **known_latency(made),
-        "longest_step": fits.longest(made.plan, step),
+        **known_latency(deployment),
+        "longest_step": fits.longest(deployment.plan, step),
         "selftest": result.selftest is not None,
         "stack_unknown": result.stack_unknown,
         **result.facts,
@@ -249,12 +249,12 @@ def _(result: Flashed) -> JsonObject:
 
 @report_of.register
 def _(result: Tuned) -> JsonObject:
-    made, measured = result.made, result.observed.measurement
+    deployment, measured = result.deployment, result.observed.measurement
     unsplit = None if result.unsplit is None else result.unsplit.measurement
-    overhead, predicted = made.overhead(measured, unsplit), made.estimated_overhead
+    overhead, predicted = deployment.overhead(measured, unsplit), deployment.estimated_overhead
     return (
-        plan(made, measured)
-        | latency(made, measured, unsplit)
+        plan(deployment, measured)
+        | latency(deployment, measured, unsplit)
         | {
             "measurers": result.measurers,
             "predicted_overhead_percent": predicted,
@@ -268,46 +268,53 @@ def _(result: Tuned) -> JsonObject:
             ],
             "stack_bytes": measured.stack_bytes,
             **stack(result.observed.stack),
-            **fits.modelled_latency(made.plan, made.model, made.board),
+            **fits.modelled_latency(deployment.plan, deployment.model, deployment.board),
         }
     )
 
 
 @report_of.register
 def _(result: Measured) -> JsonObject:
-    ran, made = result.ran, result.ran.made
-    measured = measurement(ran)
+    device_run, deployment = result.device_run, result.device_run.deployment
+    measured = measurement(device_run)
     if result.timing != "instructions":
         known = measured["overhead_percent"], measured["overhead_source"]
         measured |= counted_report(result, measured)
-        if result.timing == "traffic" or measured["latency"]["unit"] == ran.observed.measurement.unit:
+        if result.timing == "traffic" or measured["latency"]["unit"] == device_run.observed.measurement.unit:
             measured["overhead_percent"], measured["overhead_source"] = known
-        measured["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
-    planned = plan(made, ran.observed.measurement) | fits.modelled_latency(made.plan, made.model, made.board)
-    return planned | sizes(ran.firmware) | measured
+        measured["traffic_predicted"] = moving.predicted(deployment.plan, deployment.model.work)
+    planned = plan(deployment, device_run.observed.measurement) | fits.modelled_latency(
+        deployment.plan, deployment.model, deployment.board
+    )
+    return planned | sizes(device_run.firmware) | measured
 
 
 @report_of.register
 def _(result: VerifiedRun) -> JsonObject:
-    ran = result.measured.ran
-    judged = ran.observed.outputs[-len(result.verdict.host) :]  # without those before the window was full
-    listed = outputs(ran.made.plan.graph, judged, result.classes)
-    judgement = verdict(ran.made, result.verdict)
+    device_run = result.measured.device_run
+    judged = device_run.observed.outputs[
+        -len(result.verdict.host) :
+    ]  # without those before the window was full
+    listed = outputs(device_run.deployment.plan.graph, judged, result.classes)
+    judgement = verdict(device_run.deployment, result.verdict)
     data = {"inputs": inputs(result.inputs), "outputs": listed, "warnings": list(result.warnings)}
     return report_of(result.measured) | judgement | data | dict(result.facts)
 
 
-def measurement(ran: Ran) -> JsonObject:
+def measurement(device_run: DeviceRun) -> JsonObject:
     """Report the device's measurements: latency, stack, and every operator."""
-    made, observed = ran.made, ran.observed.measurement
-    macs = {operator.name: made.model.graph.loops(operator).macs() for operator in made.plan.graph.operators}
-    kernels = {name: (call.kernel, call.variant) for name, call in made.model.calls.items()}
+    deployment, observed = device_run.deployment, device_run.observed.measurement
+    macs = {
+        operator.name: deployment.model.graph.loops(operator).macs()
+        for operator in deployment.plan.graph.operators
+    }
+    kernels = {name: (call.kernel, call.variant) for name, call in deployment.model.calls.items()}
     kernels[MOVES] = MOVE, MOVE
     total = sum(time.ticks for time in observed.operators) or 1
     return {
-        **latency(made, observed, ran.unsplit),
+        **latency(deployment, observed, device_run.unsplit),
         "stack_bytes": observed.stack_bytes,
-        "total_ram_bytes": ran.firmware.sizes.static_ram_bytes + observed.stack_bytes,
+        "total_ram_bytes": device_run.firmware.sizes.static_ram_bytes + observed.stack_bytes,
         "operators": [
             {
                 "name": time.operator,
@@ -323,16 +330,16 @@ def measurement(ran: Ran) -> JsonObject:
     }
 
 
-def _litert(found: LiteRtVerdict | None) -> JsonObject | None:
+def _litert(judged: LiteRtVerdict | None) -> JsonObject | None:
     """Report the comparison with LiteRT; None if the file is not .tflite."""
-    if found is None:
+    if judged is None:
         return None
-    return {"runs": found.runs, "share_of_range": found.share, "not_run": found.not_run}
+    return {"runs": judged.runs, "share_of_range": judged.share, "not_run": judged.not_run}
 
 
-def verdict(made: Deployment, found: Verdict) -> JsonObject:
+def verdict(deployment: Deployment, judged: Verdict) -> JsonObject:
     """Report whether the outputs match, and the error of each operator against the reference."""
-    graph = found.plan.graph
+    graph = judged.plan.graph
     outputs = [graph.tensors[border.tensor].dtype for border in graph.outputs if border.dtype != "bool"]
     dtypes = {it.name: graph.tensors[it.output].dtype for it in graph.operators}
     checks: Mapping[str, Any] = {
@@ -345,26 +352,26 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
             "error_unit": "absolute" if dtypes[name] is DType.FLOAT32 else "LSB",
             "within_tolerance": operator_stands(diff, dtypes[name]),
         }
-        for name, diff in found.operators.items()
+        for name, diff in judged.operators.items()
     }
     return {
-        "verified": not found.reasons,
-        "elements": found.outputs.elements,
-        "mismatches": found.outputs.mismatches,
-        "max_abs_error": found.outputs.worst,
+        "verified": not judged.reasons,
+        "elements": judged.outputs.elements,
+        "mismatches": judged.outputs.mismatches,
+        "max_abs_error": judged.outputs.worst,
         "error_unit": "LSB" if all(dtype is DType.INT8 for dtype in outputs) else "absolute",
         "tolerance": {
             "lsb": OUTPUT_LSB if DType.INT8 in outputs else None,
             "share_of_range": output_share(graph) if DType.FLOAT32 in outputs else None,
             "least": FLOAT_FLOOR if DType.FLOAT32 in outputs else None,
         },
-        "coarse_tolerances": found.coarse,
-        "range": found.outputs.range,
-        "ties_resolved": found.ties_resolved,
-        "mismatches_resolved": found.resolved.mismatches,
-        "max_abs_error_resolved": found.resolved.worst,
+        "coarse_tolerances": judged.coarse,
+        "range": judged.outputs.range,
+        "ties_resolved": judged.ties_resolved,
+        "mismatches_resolved": judged.resolved.mismatches,
+        "max_abs_error_resolved": judged.resolved.worst,
         "operator_checks": checks,
-        "tflm_runs": found.micro_runs,
-        "litert": _litert(found.litert),
-        "reason": "\n".join(found.reasons) or None,
+        "tflm_runs": judged.micro_runs,
+        "litert": _litert(judged.litert),
+        "reason": "\n".join(judged.reasons) or None,
     }

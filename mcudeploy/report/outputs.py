@@ -33,14 +33,14 @@ def read_classes(path: Path) -> ClassNames:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise _no_classes(path, "is not UTF-8 text") from error
-    found = tuple(line.strip() for line in text.splitlines())
+    names = tuple(line.strip() for line in text.splitlines())
     if not text:
         raise _no_classes(path, "is empty")
-    if "\t" in text or (path.suffix.lower() == ".csv" and any("," in it or ";" in it for it in found)):
+    if "\t" in text or (path.suffix.lower() == ".csv" and any("," in it or ";" in it for it in names)):
         raise _no_classes(path, "is a table of several columns")
     if any(ord(it) < _SPACE and it not in "\r\n" for it in text):
         raise _no_classes(path, "is not text, it has control characters")
-    return found
+    return names
 
 
 def _no_classes(path: Path, why: str) -> UsageError:

@@ -18,20 +18,20 @@ from mcudeploy.report.times import step_times
 Event = dict[str, Any]
 
 
-def trace(made: Deployment, measured: Measurement | None) -> str:
+def trace(deployment: Deployment, measured: Measurement | None) -> str:
     """Return the trace as JSON: times in microseconds at the board's clock.
 
     They come from measurements of the operators, or from estimates. Waits of cores for each other follow from
     the tapes.
     """
-    alone = replace(made, model=replace(made.model, cores=1))
+    alone = replace(deployment, model=replace(deployment.model, cores=1))
     times = step_times(alone, measured)
     spent = iter(times.ticks)
-    ticks = [next(spent) if isinstance(entry, Run) else 0.0 for entry in made.plan.tape]
-    events = [*_threads(made), *_slices(made, ticks, times.unit)]
+    ticks = [next(spent) if isinstance(entry, Run) else 0.0 for entry in deployment.plan.tape]
+    events = [*_threads(deployment), *_slices(deployment, ticks, times.unit)]
     about = {
-        "model": plain(made.model.path.name),
-        "board": made.board.name,
+        "model": plain(deployment.model.path.name),
+        "board": deployment.board.name,
         "unit": times.unit,
         "milliseconds_by": source_of(times.unit),
         "times": "measured by operator" if times.measured else "estimated",
@@ -39,22 +39,22 @@ def trace(made: Deployment, measured: Measurement | None) -> str:
     return json.dumps({"displayTimeUnit": "ms", "otherData": about, "traceEvents": events}, indent=0) + "\n"
 
 
-def _threads(made: Deployment) -> Iterator[Event]:
-    title = f"{plain(made.model.path.name)} on {made.board.name}"
+def _threads(deployment: Deployment) -> Iterator[Event]:
+    title = f"{plain(deployment.model.path.name)} on {deployment.board.name}"
     yield {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": title}}
-    for core in range(max(1, len(made.plan.lanes))):
+    for core in range(max(1, len(deployment.plan.lanes))):
         yield {"ph": "M", "pid": 1, "tid": core, "name": "thread_name", "args": {"name": f"core {core}"}}
 
 
-def _slices(made: Deployment, ticks: list[float], unit: str) -> Iterator[Event]:
+def _slices(deployment: Deployment, ticks: list[float], unit: str) -> Iterator[Event]:
     """Yield a complete event for each step, or for each core's part of it."""
-    plan, tape = made.plan, made.plan.tape
+    plan, tape = deployment.plan, deployment.plan.tape
     for core, number, start, duration in _spans(plan, ticks):
         entry = tape[number]
         if not isinstance(entry, Run):
             continue
         operator = plan.graph.operators[entry.operator]
-        begin, length = (1000 * milliseconds(it, unit, made.board.clock_hz) for it in (start, duration))
+        begin, length = (1000 * milliseconds(it, unit, deployment.board.clock_hz) for it in (start, duration))
         yield {
             "ph": "X",
             "pid": 1,

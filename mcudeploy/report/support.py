@@ -16,29 +16,29 @@ from mcudeploy.report.in_float import in_float
 JsonObject = dict[str, Any]
 
 
-def check(found: Checked) -> JsonObject:
+def check(checked: Checked) -> JsonObject:
     """Return the object of `check`."""
-    model = found.model
+    model = checked.model
     if model is None:
-        problems = [asdict(problem) for problem in found.problems]
+        problems = [asdict(problem) for problem in checked.problems]
         sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
-        return {"supported": False, "problems": problems, "notes": [*found.assumed], **sizes}
+        return {"supported": False, "problems": problems, "notes": [*checked.assumed], **sizes}
     report = {
         "supported": True,
         "problems": [],
         "notes": list(model.graph.notes),
-        "parameters": found.parameters,
+        "parameters": checked.parameters,
         "macs": model.macs,
         "constant_channels": removed_channels(model.graph),
         "weights_bytes": weights_bytes(model.calls),
-        "arena_bytes": found.arena_bytes,
+        "arena_bytes": checked.arena_bytes,
         "operators": len(model.calls),
         "states": states_of(model.graph),
         "in_float": in_float(model),
     }
-    if found.period_ms is not None:
-        report |= {"period_ms": found.period_ms, "macs_per_second": model.macs * 1000 / found.period_ms}
-    return report if found.board is None else report | _fits(found.board, found)
+    if checked.period_ms is not None:
+        report |= {"period_ms": checked.period_ms, "macs_per_second": model.macs * 1000 / checked.period_ms}
+    return report if checked.board is None else report | _fits(checked.board, checked)
 
 
 def states_of(graph: Graph) -> list[JsonObject]:
@@ -55,7 +55,7 @@ def removed_channels(graph: Graph) -> JsonObject | None:
     return None if graph.trimmed is None else asdict(graph.trimmed)
 
 
-def _fits(board: Board, found: Checked) -> JsonObject:
+def _fits(board: Board, checked: Checked) -> JsonObject:
     """Return the arena of each plan, its constants and tables in flash, whether it fits, and its latency.
 
     If none fits, `missing` lists the shortage of the plan with the least arena. The curve is that of the
@@ -63,7 +63,7 @@ def _fits(board: Board, found: Checked) -> JsonObject:
     """
     from mcudeploy.report.fits import modelled_latency  # noqa: PLC0415  (loads the planner)
 
-    plans = found.plans
+    plans = checked.plans
     short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
     arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
     fits = not all(short.values())
@@ -78,16 +78,16 @@ def _fits(board: Board, found: Checked) -> JsonObject:
                 "fits": not short[name],
                 "flash_bytes": weights_bytes(model.calls) + tables_bytes(plan, model.calls, board),
             }
-            | _latency(board, found, plan)
+            | _latency(board, checked, plan)
             for name, (plan, model) in plans.items()
         },
         **modelled_latency(*default, board),
     }
 
 
-def _latency(board: Board, found: Checked, plan: Plan) -> JsonObject:
+def _latency(board: Board, checked: Checked, plan: Plan) -> JsonObject:
     """Return the estimated latency of a plan; nothing on a host."""
     if board.is_host:
         return {}
-    unit = MODEL_UNIT if found.unit == "cycles" else found.unit
+    unit = MODEL_UNIT if checked.unit == "cycles" else checked.unit
     return {"latency": latency_object(round(plan.estimate.latency_ticks), unit, board.clock_hz)}

@@ -35,11 +35,11 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
     return time_text(milliseconds(ticks, unit, board.clock_hz), source_of(unit))
 
 
-def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
+def step_times(deployment: Deployment, measured: Measurement | None) -> StepTimes:
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
-    plan, costs = made.plan, best_costs(made.board.core)
+    plan, costs = deployment.plan, best_costs(deployment.board.core)
     tiled = TiledGraph.of(plan)
-    times = shared_costs(made.model, tiled.flow, estimated(costs)(plan.graph, ()))
+    times = shared_costs(deployment.model, tiled.flow, estimated(costs)(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)
     if measured is None:
         return StepTimes(tuple(ticks), costs.unit, measured=False)
@@ -47,9 +47,9 @@ def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
     sums = defaultdict[str, float](float)
     for name, each in zip(names, ticks, strict=True):
         sums[name] += each
-    found = {each.operator: each.ticks for each in measured.operators}
+    ticks_of = {each.operator: each.ticks for each in measured.operators}
     scaled = (
-        each * found.get(name, 0) / sums[name] if sums[name] else 0.0
+        each * ticks_of.get(name, 0) / sums[name] if sums[name] else 0.0
         for name, each in zip(names, ticks, strict=True)
     )
     return StepTimes(tuple(scaled), measured.unit, measured=True)

@@ -94,10 +94,10 @@ def operators_text(checks: Mapping[str, Values]) -> str:
 
     Errors of integers are in LSB, those of floats a share of the range of the operator's output.
     """
-    found = list(checks.values())
-    within = sum(check["within_tolerance"] for check in found)
-    integers = [check for check in found if check["error_unit"] == "LSB"]
-    text = f"{within:,} of {count_text(len(found), 'operator')} within tolerance"
+    passed = list(checks.values())
+    within = sum(check["within_tolerance"] for check in passed)
+    integers = [check for check in passed if check["error_unit"] == "LSB"]
+    text = f"{within:,} of {count_text(len(passed), 'operator')} within tolerance"
     differing = sum(check["mismatches"] for check in integers)
     if differing:
         elements = count_text(differing, "integer element")
@@ -106,7 +106,7 @@ def operators_text(checks: Mapping[str, Values]) -> str:
         text += f"{ties:,} of them at rounding ties"
     elif integers:
         text += "; integers equal to the reference in every element"
-    floats = [check for check in found if check["error_unit"] != "LSB"]
+    floats = [check for check in passed if check["error_unit"] != "LSB"]
     if floats:
         worst = max(floats, key=lambda check: check["max_abs_error"] / (check["range"] or 1))
         text += f"; largest error of floats {error_text(worst)}"

@@ -134,13 +134,18 @@ def _heirs(
     first, end = spans
     ids = tiled.block_ids() if apart else []
     reuses = [-1] * tiled.blocks
-    taken = [False] * tiled.blocks
-    for time, read, made in in_place_chances(tiled, steps):
-        if apart and (ids[read][0], ids[made][0]) in apart:
+    is_overwritten = [False] * tiled.blocks
+    for time, read, written in in_place_chances(tiled, steps):
+        if apart and (ids[read][0], ids[written][0]) in apart:
             continue
-        if reuses[read] < 0 and not taken[made] and end[read] == time + 1 and first[made] == time:
-            reuses[read] = made
-            taken[made] = True
+        if (
+            reuses[read] < 0
+            and not is_overwritten[written]
+            and end[read] == time + 1
+            and first[written] == time
+        ):
+            reuses[read] = written
+            is_overwritten[written] = True
     return reuses
 
 
@@ -185,19 +190,19 @@ def buffers(
 
     `apart`: as in `lives`.
     """
-    found = lives(tiled, steps, apart)
+    live = lives(tiled, steps, apart)
     ids = tiled.block_ids()
-    inherited = set(found.reuses)
+    inherited = set(live.reuses)
     stacked = tiled.stacked_outputs()
-    result = [_stack(tiled, name, found) for name in stacked]
+    result = [_stack(tiled, name, live) for name in stacked]
     for number, block_id in enumerate(ids):
         if number in inherited or block_id[0] in stacked:
             continue
         chain = [number]
-        while found.reuses[chain[-1]] >= 0:
-            chain.append(found.reuses[chain[-1]])
+        while live.reuses[chain[-1]] >= 0:
+            chain.append(live.reuses[chain[-1]])
         members, size = tuple(ids[i] for i in chain), tiled.block_bytes(*block_id)
-        spans = joined(span for link in chain for span in found.of(link))
+        spans = joined(span for link in chain for span in live.of(link))
         result += [Buffer(members, size, span) for span in spans]
     return (*result, *_work_buffers(tiled, steps, work))
 
@@ -213,10 +218,10 @@ def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(result)
 
 
-def _stack(tiled: TiledGraph, name: str, found: Lives) -> Buffer:
+def _stack(tiled: TiledGraph, name: str, live: Lives) -> Buffer:
     base, count = tiled.first_block[name], tiled.block_count(name)
     members = tuple((name, block) for block in range(count))
-    span = Interval(found.first[base], found.end[base])
+    span = Interval(live.first[base], live.end[base])
     return Buffer(members, tiled.graph.tensors[name].size_bytes, span, stack=True)
 
 
@@ -258,7 +263,7 @@ def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tu
 
 def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Iterator[int]:
     """Yield the live bytes of every step in order, then those at the end of the run, then 0."""
-    found = lives(tiled, steps)
+    live = lives(tiled, steps)
     change = [0] * (len(steps) + 2)
     for name, base in tiled.first_block.items():
         (rows, lead), row_bytes = tiled.tensor_block_rows(name), tiled.graph.tensors[name].row_bytes
@@ -266,14 +271,14 @@ def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> I
         for number in range(base, base + tiled.block_count(name)):
             size = min(rows, left) * row_bytes
             left -= rows
-            change[found.first[number]] += size
-            change[found.end[number]] -= size
-            for gap in found.gaps.get(number, ()):
+            change[live.first[number]] += size
+            change[live.end[number]] -= size
+            for gap in live.gaps.get(number, ()):
                 change[gap.lo] -= size
                 change[gap.hi] += size
-            if found.reuses[number] >= 0:  # its last step is its successor's first: they share memory
-                change[found.first[found.reuses[number]]] -= size
-                change[found.first[found.reuses[number]] + 1] += size
+            if live.reuses[number] >= 0:  # its last step is its successor's first: they share memory
+                change[live.first[live.reuses[number]]] -= size
+                change[live.first[live.reuses[number]] + 1] += size
     for item in _work_buffers(tiled, steps, work):
         change[item.life.lo] += item.size_bytes
         change[item.life.hi] -= item.size_bytes

@@ -74,12 +74,12 @@ class Locations:
         read. Before all steps: the residence that the application writes.
         """
         name, block = block_id
-        found = self._residences[name][block]
-        own = [each for at, each in enumerate(found) if (name, block, at) not in self._ends]
+        residences = self._residences[name][block]
+        own = [each for at, each in enumerate(residences) if (name, block, at) not in self._ends]
         here = [each for each in own if time in each.life]
         ready = (self._there(name, block, memory, time) for memory in self._memories)
         here += [] if here else [each for each in ready if each is not None][:1]
-        return here[-1] if here else own[0] if own else found[0]
+        return here[-1] if here else own[0] if own else residences[0]
 
     def read(self, name: str, blocks: Collection[int], time: int) -> str:
         """Return the memory from which a step reads blocks of a tensor: the first that contains them all.

@@ -90,7 +90,7 @@ def step_loads(tiled: TiledGraph, work: WorkBytes) -> list[list[float]]:
     The loads of all steps are spread evenly over the reads of all steps.
     """
     ends = [0, *accumulate(tiled.block_bytes(*block_id) for block_id in tiled.block_ids())]
-    found = []
+    step_bytes = []
     for at, operator in enumerate(tiled.graph.operators):
         loads = loads_per_byte(tiled.graph, operator, work.get(operator.name, (0, 0))[0])
         read = [0] * len(loads)
@@ -98,10 +98,10 @@ def step_loads(tiled: TiledGraph, work: WorkBytes) -> list[list[float]]:
             for operand, (lo, hi) in enumerate(tiled.reads[step]):
                 read[operand] += ends[hi] - ends[lo] if lo < hi else 0
         sizes = (tiled.graph.tensors[name].size_bytes for name in operator.inputs)
-        found.append(
+        step_bytes.append(
             [load * size / max(1, total) for load, size, total in zip(loads, sizes, read, strict=True)]
         )
-    return found
+    return step_bytes
 
 
 def _axes(index: AnyIndex) -> tuple[str, ...]:

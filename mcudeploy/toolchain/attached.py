@@ -43,7 +43,7 @@ def list_devices() -> tuple[AttachedDevice, ...]:
     """Return all serial ports, and the known kinds of devices among the rest of USB."""
     ports = list_serial_ports()
     with_port = {it.location for it in ports if it.location}
-    found = [
+    devices = [
         replace(_device(it.usb_id, it.serial, it.description), port=it.name, allowed=it.allowed)
         for it in ports
     ]
@@ -52,8 +52,8 @@ def list_devices() -> tuple[AttachedDevice, ...]:
         device = _device(usb_id, _text(folder / "serial"), _text(folder / "product"))
         known = device.boards or kind_of(usb_id, _text(folder / "product"))
         if known and folder.name not in with_port:
-            found.append(device)
-    return tuple(found)
+            devices.append(device)
+    return tuple(devices)
 
 
 def _device(usb_id: str, serial: str, product: str) -> AttachedDevice:
@@ -83,8 +83,8 @@ def attached_board(name: str, ports: Sequence[str] = (), probe: str | None = Non
     """
     default = family(name)[0]
     members = {it.name: it for it in list_boards() if it.family == default.family}
-    found = [it for it in list_devices() if members.keys() & set(it.boards)]
-    devices = [it for it in found if it.kind in _WRITES] or found
+    matching = [it for it in list_devices() if members.keys() & set(it.boards)]
+    devices = [it for it in matching if it.kind in _WRITES] or matching
     devices = [it for it in devices if not ports or it.port in ports]
     if probe is not None:
         devices = [it for it in devices if it.serial == probe]
@@ -128,10 +128,12 @@ def _by_chip(name: str, device: AttachedDevice, candidates: list[Board]) -> tupl
 def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
     """Return the id of the chip at a probe, read by st-info or else by OpenOCD; None if neither can."""
     if find_program("st-info"):
-        found = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
-        told = found.get(device.serial, next(iter(found.values()), None) if len(found) == 1 else None)
-        if told is not None and int(told, 16):
-            return int(told, 16) & _ID_BITS
+        answers = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
+        chip_id = answers.get(
+            device.serial, next(iter(answers.values()), None) if len(answers) == 1 else None
+        )
+        if chip_id is not None and int(chip_id, 16):
+            return int(chip_id, 16) & _ID_BITS
     if find_program("openocd"):
         return next(_asked(device, candidates), None)
     return None

@@ -100,15 +100,15 @@ class Instruction:
 
 def _registers(text: str) -> frozenset[str]:
     listed = _RANGE.sub(lambda it: ",".join(f"{it[1]}{n}" for n in range(int(it[2]), int(it[3]) + 1)), text)
-    found: set[str] = set()
+    registers: set[str] = set()
     for name in _REGISTER.findall(listed):
         if name[0] in _SINGLES:
             count = _SINGLES[name[0]]
             first = count * int(name[1:])
-            found |= {f"s{number}" for number in range(first, first + count)}
+            registers |= {f"s{number}" for number in range(first, first + count)}
         else:
-            found.add(_ALIASES.get(name, name))
-    return frozenset(found)
+            registers.add(_ALIASES.get(name, name))
+    return frozenset(registers)
 
 
 def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[int, Instruction]:
@@ -125,7 +125,7 @@ def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[
     if status:
         raise BuildError(f"{toolchain}-objdump refuses {elf.name}:\n{text.strip()}")
     parsed = (parse(line) for line in text.splitlines())
-    return {found.address: found for found in parsed if found is not None}
+    return {instruction.address: instruction for instruction in parsed if instruction is not None}
 
 
 def parse(line: str) -> Instruction | None:
@@ -205,6 +205,10 @@ class Functions:
         position = bisect_right(self._starts, address) - 1
         if position < 0:
             return "?"
-        found = self.all[position]
+        instruction = self.all[position]
         # assembler routines of the C library may have no size
-        return found.name if found.size == 0 or address < found.address + found.size else "?"
+        return (
+            instruction.name
+            if instruction.size == 0 or address < instruction.address + instruction.size
+            else "?"
+        )

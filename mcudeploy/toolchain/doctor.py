@@ -50,16 +50,16 @@ class Check:
     use: Use = "always"
 
 
-def lacking(found: Sequence[Check]) -> list[Check]:
+def lacking(results: Sequence[Check]) -> list[Check]:
     """Return the failed checks that keep programs from a board.
 
     These are the checks always needed. Those of hardware and emulator count only if neither is complete.
     """
-    failed = [check for check in found if not check.ok]
+    failed = [check for check in results if not check.ok]
     always = [check for check in failed if check.use == "always"]
     ways = [[check for check in failed if check.use == use] for use in ("hardware", "emulator")]
     complete = any(
-        not missing and any(check.use == use for check in found)
+        not missing and any(check.use == use for check in results)
         for use, missing in zip(("hardware", "emulator"), ways, strict=True)
     )
     return always if complete else [*always, *ways[0], *ways[1]]
@@ -131,15 +131,15 @@ def _flashers(boards: list[Board]) -> Iterator[Check]:
         names = " or ".join(it.tool for it in flashers)
         for_boards = ", ".join(it.name for it in boards if it.flashers == flashers)
         remedy = "" if there else TOOLS[flashers[0].tool].install
-        found = ", ".join(there) or f"none of {names}"
-        yield Check(f"flasher of {for_boards}", bool(there), found, remedy, "hardware")
+        state = ", ".join(there) or f"none of {names}"
+        yield Check(f"flasher of {for_boards}", bool(there), state, remedy, "hardware")
 
 
 def _facts_only(board: Board) -> Iterator[Check]:
     """Check a board that programs are built for but cannot run on."""
     if board.facts_only:
-        found = "nothing can be run: its file has facts of the chip only"
-        yield Check("firmware", False, found, f"mcudeploy build MODEL --board {board.name}", "hardware")
+        state = "nothing can be run: its file has facts of the chip only"
+        yield Check("firmware", False, state, f"mcudeploy build MODEL --board {board.name}", "hardware")
 
 
 def _links(board: Board) -> Iterator[Check]:
@@ -156,9 +156,9 @@ def _framework(board: Board) -> Iterator[Check]:
 
 
 def _python() -> Check:
-    found = ".".join(map(str, sys.version_info[:3]))
+    version = ".".join(map(str, sys.version_info[:3]))
     ok = sys.version_info >= (3, 11)
-    return Check("python", ok, found, "" if ok else "sudo apt-get install python3.11 python3.11-venv")
+    return Check("python", ok, version, "" if ok else "sudo apt-get install python3.11 python3.11-venv")
 
 
 def _requirements() -> dict[str, str]:
@@ -187,10 +187,10 @@ def _package(name: str, package: str, requirement: str) -> Check:
 def _satisfied(requirement: str) -> bool:
     """Whether the package of `name>=1.2,<2` is installed in a version within these bounds."""
     name, *bounds = re.split(r"(?=[<>])|,", requirement)
-    found = _installed(name.strip())
-    if found is None:
+    installed_version = _installed(name.strip())
+    if installed_version is None:
         return False
-    version = _release(found)
+    version = _release(installed_version)
     return all(
         version >= _release(bound) if bound.startswith(">=") else version < _release(bound)
         for bound in filter(None, bounds)
@@ -237,8 +237,8 @@ def _emulator(qemu: str, machines: set[str]) -> Check:
     known = {line.split(" ", 1)[0] for line in (_output([qemu, "-M", "help"], whole=True) or "").splitlines()}
     missing = sorted(machines - known)
     if missing:
-        found = f"{check.found}, without machine {', '.join(missing)}"
-        return Check(qemu, False, found, f"{remedy}  # 7.2 or newer")
+        state = f"{check.found}, without machine {', '.join(missing)}"
+        return Check(qemu, False, state, f"{remedy}  # 7.2 or newer")
     return check
 
 

@@ -84,19 +84,19 @@ def qemu_version(program: str) -> float:
         said = run_tool([program, "--version"], _VERSION_S).output
     except OSError:
         return math.inf
-    found = re.search(r"version (\d+)\.", said)
-    return int(found[1]) if found else math.inf
+    match = re.search(r"version (\d+)\.", said)
+    return int(match[1]) if match else math.inf
 
 
 def _ports(wires: Sequence[int | None]) -> list[str]:
     """Return QEMU's arguments that connect further serial lines to descriptors."""
-    found = []
+    ports = []
     for number, wire in enumerate(wires):
         if wire is None:
-            found += ["-serial", "null"]
+            ports += ["-serial", "null"]
         else:
-            found += ["-chardev", f"socket,id=port{number},fd={wire}", "-serial", f"chardev:port{number}"]
-    return found
+            ports += ["-chardev", f"socket,id=port{number},fd={wire}", "-serial", f"chardev:port{number}"]
+    return ports
 
 
 class Emulator:

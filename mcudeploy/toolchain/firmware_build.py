@@ -225,8 +225,10 @@ def _build_host(project: Project, sources: Path, ready: Path, compiler: str, san
 
 def platformio_environment(core: Path) -> dict[str, str]:
     """Return this process's environment with only our PlatformIO settings, which never use the net."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PLATFORMIO_", "SCONS"))}
-    return {**kept, "PLATFORMIO_CORE_DIR": str(core), **SETTINGS}
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PLATFORMIO_", "SCONS"))
+    }
+    return {**environment, "PLATFORMIO_CORE_DIR": str(core), **SETTINGS}
 
 
 def run_logged(

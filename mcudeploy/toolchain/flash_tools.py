@@ -93,7 +93,7 @@ def _image_form(flasher: Flasher) -> tuple[str, _Form | None]:
 
 def drive_of(flasher: facts.Uf2) -> Path | None:
     """Return the mounted drive of a UF2 boot loader; None if there is none. FlashError for several."""
-    found = sorted(
+    drives = sorted(
         {
             drive
             for folder in _DRIVE_FOLDERS
@@ -101,10 +101,10 @@ def drive_of(flasher: facts.Uf2) -> Path | None:
             if (drive / "INFO_UF2.TXT").is_file()
         }
     )
-    if len(found) > 1:
-        names = ", ".join(map(str, found))
-        raise FlashError(f"{len(found)} boards wait for a file: {names}. Unplug all but one.")
-    return found[0] if found else None
+    if len(drives) > 1:
+        names = ", ".join(map(str, drives))
+        raise FlashError(f"{len(drives)} boards wait for a file: {names}. Unplug all but one.")
+    return drives[0] if drives else None
 
 
 def _optional(option: str, value: str | None) -> list[str]:
@@ -193,7 +193,7 @@ def _command(flasher: Flasher, board: Board, image: Path, attached: Attached) ->
         "{board}": board.name,
     }
     names = re.compile("|".join(map(re.escape, known)))
-    return [[names.sub(lambda found: known[found[0]], word) for word in flasher.line]]
+    return [[names.sub(lambda match: known[match[0]], word) for word in flasher.line]]
 
 
 def _plain(_: Flasher, content: bytes, __: int) -> bytes:

@@ -37,18 +37,18 @@ def choose_flasher(board: Board, name: str | None = None, *, needed: bool = True
     """
     if not board.flashers:
         raise UsageError(f"{board.name} cannot be flashed: its board file names no flasher.")
-    asked = [it for it in board.flashers if name in (None, it.tool)]
-    if not asked:
+    candidates = [it for it in board.flashers if name in (None, it.tool)]
+    if not candidates:
         known = ", ".join(it.tool for it in board.flashers)
         raise UsageError(f"{board.name} is not flashed by {name}; its board file names {known}.")
-    found = next((it for it in asked if installed(it)), None)
-    if found is None and needed:
-        ways = "; or ".join(f"{it.tool}: {TOOLS[it.tool].install}" for it in asked)
-        none = "is not installed" if len(asked) == 1 else "none of its flashers is installed"
+    flasher = next((it for it in candidates if installed(it)), None)
+    if flasher is None and needed:
+        ways = "; or ".join(f"{it.tool}: {TOOLS[it.tool].install}" for it in candidates)
+        none = "is not installed" if len(candidates) == 1 else "none of its flashers is installed"
         raise FlashError(
             f"{board.name} cannot be flashed, {none if name is None else name + ' ' + none}: {ways}"
         )
-    return found or asked[0]
+    return flasher or candidates[0]
 
 
 def flash_commands(

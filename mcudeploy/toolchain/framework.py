@@ -153,18 +153,18 @@ def _objects(_: str, names: Sequence[str]) -> list[str]:
 
 def _sizes(elf: Path, log: str) -> Sizes:
     """Return the sizes that PlatformIO states, which knows its platforms' sections, else the ELF file's."""
-    found = measure(elf)
+    sizes = measure(elf)
     used = {name: int(count) for name, count in _USED.findall(log)}
     generated = elf.parent / "src" / "generated"
     weights = constant_bytes(generated.glob("weights.*o"))
     tables = constant_bytes(generated.glob("model.*o"))
-    flash = used.get("Flash", found.flash_bytes)
-    data = found.data_bytes
+    flash = used.get("Flash", sizes.flash_bytes)
+    data = sizes.data_bytes
     return Sizes(
         flash,
         flash - weights - tables - data,
         weights,
         tables,
         data,
-        used.get("RAM", found.static_ram_bytes) - data,
+        used.get("RAM", sizes.static_ram_bytes) - data,
     )

@@ -43,17 +43,17 @@ def entries_for(board: Board, path: Path) -> list[MappedBoard]:
     Raises ConfigError for a file that is no map, BoardNotFoundError if no board matches.
     """
     rows = [row for row in _read(path) if row.get("connected") and row.get("available", True)]
-    found = [_entry(row, board) for row in rows if _fits(row, board) and _text(row, "serial")]
-    if not found:
+    entries = [_entry(row, board) for row in rows if _fits(row, board) and _text(row, "serial")]
+    if not entries:
         there = sorted({_text(row, "platform") or _UNKNOWN for row in rows})
         raise BoardNotFoundError(
             f"{path} has no connected {board.name} with a `serial` port; connected are: "
             f"{', '.join(there) or 'none'}. `platform: {board.name}` says that an entry is one."
         )
-    twice = first_repeated([it.port for it in found])
+    twice = first_repeated([it.port for it in entries])
     if twice is not None:
         raise ConfigError(f"{path} names {twice} twice")
-    return found
+    return entries
 
 
 def write_map(path: Path, devices: Iterable[AttachedDevice]) -> list[dict[str, Any]]:

@@ -85,12 +85,12 @@ def _loaded(elf: Path) -> list[tuple[int, bytes]]:
         except ELFError as error:
             raise FlashError(f"{elf.name} is no ELF file: {error}") from error
         segments = [it for it in file.iter_segments() if it["p_type"] == "PT_LOAD"]
-        found = []
+        loaded = []
         for section in file.iter_sections():
             if section["sh_type"] == "SHT_NOBITS" or not section["sh_flags"] & SH_FLAGS.SHF_ALLOC:
                 continue
             segment = next((it for it in segments if it.section_in_segment(section)), None)
             if segment is not None and section["sh_size"]:
                 address = segment["p_paddr"] + section["sh_offset"] - segment["p_offset"]
-                found.append((address, section.data()))
-    return sorted(found)
+                loaded.append((address, section.data()))
+    return sorted(loaded)

@@ -106,8 +106,10 @@ def attached_by(board: Board, port: str | None, probe: str | None = None) -> Att
     if probe is not None:
         usb_id = next((it.usb_id for it in ports if it.serial == probe), None)
         return Attached(port, probe, usb_id)
-    found = next((it for it in ports if it.name == port and it.boards and SERIAL.fullmatch(it.serial)), None)
-    return Attached(port, found.serial, found.usb_id) if found else Attached(port)
+    probe_port = next(
+        (it for it in ports if it.name == port and it.boards and SERIAL.fullmatch(it.serial)), None
+    )
+    return Attached(port, probe_port.serial, probe_port.usb_id) if probe_port else Attached(port)
 
 
 def _serial(port: SerialPort) -> str:

@@ -189,8 +189,8 @@ def _hal_files(source: str, hal: Path) -> dict[str, str]:
     path = hal / source
     own = Path(source).is_absolute()
     folder = Path("src/hal/own") if own else Path("src/hal", source).parent
-    found = (path, *sorted(path.parent.glob("*.h")))
-    return {(folder / it.name).as_posix(): read_source(it) for it in found}
+    paths = (path, *sorted(path.parent.glob("*.h")))
+    return {(folder / it.name).as_posix(): read_source(it) for it in paths}
 
 
 def engine_defines(engine: SoftEngine | None) -> dict[str, int]:

@@ -135,13 +135,13 @@ def read_calls(text: str) -> dict[str, Compiled]:
     calls: dict[str, set[str]] = {}
     for caller, callee in _EDGE.findall(text):
         calls.setdefault(caller, set()).add(callee)
-    found: dict[str, Compiled] = {}
+    compiled: dict[str, Compiled] = {}
     for title, source, frame, kind in _NODE.findall(text):
         if kind == "dynamic":
             raise BuildError(f"no bound for the stack: the frame of {_plain(title)} grows at run time")
-        known = found[title].frame_bytes if title in found else 0
-        found[title] = Compiled(max(known, int(frame)), frozenset(calls.get(title, ())), Path(source))
-    return found
+        known = compiled[title].frame_bytes if title in compiled else 0
+        compiled[title] = Compiled(max(known, int(frame)), frozenset(calls.get(title, ())), Path(source))
+    return compiled
 
 
 class Depths:
@@ -202,7 +202,7 @@ class Depths:
         if caller == "rp2_start_boot_loader":  # the boot ROM restarts the chip
             return set()
         if self._compiled[caller].source.stem == "integer_binary":  # it has a table of functions
-            own = {it for it, made in self._compiled.items() if made.source.stem == "integer_binary"}
+            own = {it for it, compiled in self._compiled.items() if compiled.source.stem == "integer_binary"}
             return {it for it in own if ":" in it and INDIRECT not in self._compiled[it].calls}
         source = self._compiled[caller].source
         if source.parent.name == "generated" or source.stem == PARAMETERS:

@@ -52,7 +52,7 @@ class LibraryFunctions:
             targets.add(self._order[following])
         called = {self._names[it] for it in targets}
         # their pushes stay in the caller
-        saved = {it: int(found[1]) for it in called if (found := _SAVE.match(it))}
+        saved = {it: int(match[1]) for it in called if (match := _SAVE.match(it))}
         pushed = self.pushed(name) + max(map(_saved_bytes, saved.values()), default=0)
         return pushed, frozenset(called - set(saved))
 
@@ -70,13 +70,13 @@ class LibraryFunctions:
             if instruction.mnemonic in ("jalr", "jr") and instruction.operands != "ra":
                 raise _unreadable(name, instruction)
             return []
-        found = _TARGET.search(instruction.operands)
-        if found is None:
+        match = _TARGET.search(instruction.operands)
+        if match is None:
             raise _unreadable(name, instruction)
-        position = bisect_right(self._order, int(found[1], 16)) - 1
+        position = bisect_right(self._order, int(match[1], 16)) - 1
         target = self._order[max(position, 0)]
         # a call to the middle of itself is a far jump, or its pushes are counted already
-        return [target] if target != start or (int(found[1], 16) == start and call) else []
+        return [target] if target != start or (int(match[1], 16) == start and call) else []
 
     @cached_property
     def _all(self) -> Functions:
@@ -137,8 +137,8 @@ def pushed_bytes(instruction: Instruction, function: str) -> int:
 
 def _list_bytes(operands: str) -> int:
     """Return the bytes of a register list such as {r4, r5, lr} or {d8-d11}."""
-    found = _LIST.search(operands)
-    names = [part.strip() for part in found[1].split(",")] if found else []
+    match = _LIST.search(operands)
+    names = [part.strip() for part in match[1].split(",")] if match else []
     total = 0
     for name in names:
         first, _, last = name.partition("-")

@@ -63,21 +63,23 @@ def starter_files(
         "flashers": " or ".join(it.tool for it in board.flashers),
         "stated": board.framework is not None or board in list_boards(),
     }
-    made = {"README.md": "project.md", "mcudeploy.toml": "mcudeploy.toml"}
+    templates = {"README.md": "project.md", "mcudeploy.toml": "mcudeploy.toml"}
     if board.framework is not None:
-        made |= {"platformio.ini": "framework.ini", "src/main.cpp": "sketch.cpp"}
-        return licensed(_rendered(made, values))
+        templates |= {"platformio.ini": "framework.ini", "src/main.cpp": "sketch.cpp"}
+        return licensed(_rendered(templates, values))
     files = assemble(board, {}, [], emulate=emulate, measurer=False).files
-    rendered = _rendered(made | {"src/main.c": "board_main.c"}, values)
-    kept = {name: text for name, text in files.items() if not name.startswith(("src/kernels/", "include/"))}
+    rendered = _rendered(templates | {"src/main.c": "board_main.c"}, values)
+    library_files = {
+        name: text for name, text in files.items() if not name.startswith(("src/kernels/", "include/"))
+    }
     headers = {name: text for name, text in files.items() if name.startswith("include/")}
-    kept["platformio.ini"] = _with_libraries(files["platformio.ini"])
-    sources = [*kept.values(), str(rendered["src/main.c"])]
-    return licensed({**kept, **_reached(sources, headers), **rendered})
+    library_files["platformio.ini"] = _with_libraries(files["platformio.ini"])
+    sources = [*library_files.values(), str(rendered["src/main.c"])]
+    return licensed({**library_files, **_reached(sources, headers), **rendered})
 
 
-def _rendered(made: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Content]:
-    return {path: render(f"exporters/{template}.j2", **values) for path, template in made.items()}
+def _rendered(templates: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Content]:
+    return {path: render(f"exporters/{template}.j2", **values) for path, template in templates.items()}
 
 
 def _with_libraries(text: str) -> str:
@@ -94,13 +96,13 @@ def _with_libraries(text: str) -> str:
 def _reached(sources: Iterable[str], headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers that the sources include, directly or through others."""
     pending = [name for text in sources for name in _INCLUDE.findall(text)]
-    found: dict[str, str] = {}
+    reached: dict[str, str] = {}
     while pending:
         path = f"include/{pending.pop()}"
-        if path in headers and path not in found:
-            found[path] = headers[path]
+        if path in headers and path not in reached:
+            reached[path] = headers[path]
             pending += _INCLUDE.findall(headers[path])
-    return found
+    return reached
 
 
 def _emulator(board: Board) -> str:

@@ -68,8 +68,8 @@ class Storage:
         """Place of a block at the step that writes it; before all steps, at -1, the place that the
         application fills.
         """
-        found = self.where.made(block_id, time)
-        return self._place(found.memory, block_id, found.offset)
+        residence = self.where.made(block_id, time)
+        return self._place(residence.memory, block_id, residence.offset)
 
     def read_at(self, block_ids: Sequence[BlockId], time: int) -> list[Place]:
         """Place of the blocks of one tensor at the step that reads them."""
@@ -178,8 +178,8 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
     would request them.
     """
     graph = storage.plan.graph
-    kept = {state.tensor for state in graph.states} - set(inputs)
-    for border in (border for border in graph.resident_inputs() if border.tensor not in kept):
+    state_tensors = {state.tensor for state in graph.states} - set(inputs)
+    for border in (border for border in graph.resident_inputs() if border.tensor not in state_tensors):
         storage.put_tensor(machine, border.tensor, inputs[border.tensor])
     feeds = {
         first: (time, (graph.operators[entry.operator].output, entry.block))
@@ -237,15 +237,15 @@ def check_operators(
                 if block_id[0] in stored:
                     machine.write(*at, stored[block_id[0]][storage.span(block_id)])
         machine.run(place, 1)
-        expected, made = references.get(operator.output), storage.made(step)
-        if expected is None or made is None:
+        expected, block = references.get(operator.output), storage.made(step)
+        if expected is None or block is None:
             continue
-        rows = tiled.block_interval(*made)
-        data = storage.get(machine, made, storage.made_at(made, time))
-        found = np.frombuffer(data, graph.tensors[operator.output].dtype.value)
+        rows = tiled.block_interval(*block)
+        data = storage.get(machine, block, storage.made_at(block, time))
+        computed = np.frombuffer(data, graph.tensors[operator.output].dtype.value)
         mask = ties.get(operator.output)
         diff = difference(
-            found,
+            computed,
             expected[rows.lo : rows.hi],
             None if mask is None else mask[rows.lo : rows.hi],
             least_tolerance(graph.references.get(operator.output), graph.tensors[operator.output].dtype),
@@ -268,19 +268,19 @@ def check_by_reference(
     an input, and fails, is judged on the machine's inputs alone.
     """
     graph, roots = storage.plan.graph, storage.tiled.flow.roots
-    found = check_operators(machine, storage, {**inputs, **references}, references, ties)
+    checks = check_operators(machine, storage, {**inputs, **references}, references, ties)
     known = {roots[name] for name in (*inputs, *references)}
     mixed = [
         operator.name
         for operator in graph.operators
-        if operator.name in found
-        and not operator_stands(found[operator.name], graph.tensors[operator.output].dtype)
+        if operator.name in checks
+        and not operator_stands(checks[operator.name], graph.tensors[operator.output].dtype)
         and not known.issuperset(roots[name] for name in operator.inputs)
     ]
     if mixed:
         own = check_operators(machine, storage, inputs, references, ties)
-        found.update((name, own[name]) for name in mixed)
-    return found
+        checks.update((name, own[name]) for name in mixed)
+    return checks
 
 
 def run_with_ties_as_reference(
@@ -297,7 +297,7 @@ def run_with_ties_as_reference(
     not due to ties.
     """
     graph, tiled = storage.plan.graph, storage.tiled
-    given = 0
+    replaced = 0
     runs = fed_runs(machine, storage, inputs)
     places = (place for first, count in runs for place in range(first, first + count))
     for place, (_, time, entry) in zip(places, entries(storage.plan), strict=True):
@@ -305,18 +305,18 @@ def run_with_ties_as_reference(
         if not isinstance(entry, Run):
             continue
         step = storage.plan.schedule.steps[time]
-        output, made = graph.operators[step.operator].output, storage.made(step)
-        if output not in ties or made is None:
+        output, block = graph.operators[step.operator].output, storage.made(step)
+        if output not in ties or block is None:
             continue
-        rows = tiled.block_interval(*made)
+        rows = tiled.block_interval(*block)
         expected, mask = references[output][rows.lo : rows.hi], ties[output][rows.lo : rows.hi]
-        at = storage.made_at(made, time)
-        found = np.frombuffer(storage.get(machine, made, at), np.int8).reshape(expected.shape)
-        off = mask & (np.abs(found.astype(np.int16) - expected) == 1)
+        at = storage.made_at(block, time)
+        computed = np.frombuffer(storage.get(machine, block, at), np.int8).reshape(expected.shape)
+        off = mask & (np.abs(computed.astype(np.int16) - expected) == 1)
         if off.any():
-            given += int(off.sum())
-            machine.write(*at, np.where(off, expected, found).tobytes())
-    return given
+            replaced += int(off.sum())
+            machine.write(*at, np.where(off, expected, computed).tobytes())
+    return replaced
 
 
 def merge_all(tables: Iterable[Mapping[str, Difference]]) -> dict[str, Difference]:

@@ -60,12 +60,12 @@ def levels_of(graph: Graph, border: GraphIO) -> Levels | None:
         return _levels(tensor.quantization, tensor.dtype)
     roots = Dataflow.of(graph).roots
     names = {name for name, root in roots.items() if root == roots[border.tensor]}
-    found = {
+    levels = {
         _levels_by(graph, operator)
         for operator in graph.operators
         if names.intersection(operator.inputs) and operator.output not in names
     }
-    return found.pop() if len(found) == 1 else None
+    return levels.pop() if len(levels) == 1 else None
 
 
 def _levels_by(graph: Graph, operator: Operator) -> Levels | None:

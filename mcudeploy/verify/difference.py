@@ -95,13 +95,13 @@ class Difference:
 
 
 def difference(
-    found: Array, expected: Array, ties: Array | None = None, least: float = FLOAT_FLOOR
+    computed: Array, expected: Array, ties: Array | None = None, least: float = FLOAT_FLOOR
 ) -> Difference:
     """Compare two stored tensors of the same shape and type element by element.
 
     `ties` marks the ties; `least` is the least tolerance of float32.
     """
-    got, want = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
+    got, want = computed.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
     with np.errstate(invalid="ignore"):  # infinity minus infinity
         gap = np.abs(got - want)
     gap[np.isnan(gap)] = np.where(np.isnan(got) & np.isnan(want), 0.0, np.inf)[np.isnan(gap)]
@@ -163,12 +163,12 @@ def _is_rounded(border: GraphIO, dtype: DType) -> bool:
     return border.near or (dtype is DType.FLOAT32 and border.dtype in ("int16", "uint16"))
 
 
-def output_stands(found: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:
+def output_stands(computed: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:
     """Whether an output of the whole model is right; some have a `tolerance`."""
-    diff = difference(found, expected)
+    diff = difference(computed, expected)
     if tolerance is not None:
         return diff.worst <= tolerance.allowed
     if dtype in EXACT:
         return diff.mismatches == 0
     top = expected.ravel() == expected.max()
-    return diff.worst <= OUTPUT_LSB and bool(top[int(found.argmax())])
+    return diff.worst <= OUTPUT_LSB and bool(top[int(computed.argmax())])

@@ -51,9 +51,9 @@ def micro_reasons(
     `outputs`: those of the device, by tensor. Raises ModelError if the interpreter does not run the file.
     """
     reasons = []
-    for number, (wanted, found) in enumerate(zip(_run(model, graph, samples), outputs, strict=True)):
+    for number, (wanted, outputs_of_run) in enumerate(zip(_run(model, graph, samples), outputs, strict=True)):
         for border, expected in zip(graph.own_outputs(), wanted, strict=True):
-            own = from_device(border, graph.tensors[border.tensor], found[border.tensor])
+            own = from_device(border, graph.tensors[border.tensor], outputs_of_run[border.tensor])
             if own.dtype != expected.dtype or own.size != expected.size:
                 raise UsageError(
                     f"--reference tflm: output {printable(border.name)!r} is {own.dtype} here, and "

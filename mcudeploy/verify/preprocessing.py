@@ -189,8 +189,8 @@ def _decoded(
     try:
         opened = Image.open(io.BytesIO(content), formats=("PNG", "JPEG"))
         if opened.width * opened.height > _MOST_PIXELS:
-            found = f"{opened.width} x {opened.height} pixels"
-            raise UsageError(f"{path} has {found}; the limit is {_MOST_PIXELS:,}")
+            size_text = f"{opened.width} x {opened.height} pixels"
+            raise UsageError(f"{path} has {size_text}; the limit is {_MOST_PIXELS:,}")
         image = ImageOps.exif_transpose(opened).convert(_MODES[channels])
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise UsageError(f"{path} is a damaged picture: {error}") from error
@@ -218,8 +218,8 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
     except (wave.Error, EOFError, ValueError, RuntimeError) as error:
         raise UsageError(f"{path} is no WAV file of plain samples (PCM): {error}") from error
     if channels != 1 or width not in (1, 2, 3, 4):
-        found = f"{count_text(channels, 'channel')} of {8 * width} bits"
-        raise UsageError(f"{path} has {found}: give one channel of 8 to 32 bits")
+        size_text = f"{count_text(channels, 'channel')} of {8 * width} bits"
+        raise UsageError(f"{path} has {size_text}: give one channel of 8 to 32 bits")
     border, count = wanted.border, len(frames) // width
     if border.dtype == "int16" and (width, rate) != (2, reading.rate):
         raise UsageError(
@@ -276,10 +276,10 @@ def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -
                 continue
             raise UsageError(f"{path}: {error}") from error
     _require_count(path, len(values), "number", border)
-    found = np.array(values, np.float64)
-    if not border.dtype.startswith("float") and (found != np.round(found)).any():
+    numbers = np.array(values, np.float64)
+    if not border.dtype.startswith("float") and (numbers != np.round(numbers)).any():
         raise UsageError(f"{path} has fractions, {printable(border.name)!r} of the model is {border.dtype}")
-    return _typed(str(path), found, border).reshape(border.shape)
+    return _typed(str(path), numbers, border).reshape(border.shape)
 
 
 def _number(cell: str) -> float:
@@ -309,11 +309,11 @@ def _raw(path: Path, content: bytes, border: GraphIO) -> Array:
     return np.frombuffer(content, dtype).astype(border.dtype).reshape(border.shape)
 
 
-def _require_count(path: Path, found: int, what: str, border: GraphIO) -> None:
+def _require_count(path: Path, count: int, what: str, border: GraphIO) -> None:
     needed = int(np.prod(border.shape))
-    if found != needed:
+    if count != needed:
         raise UsageError(
-            f"{path} has {count_text(found, what)}; {printable(border.name)!r} of the model, "
+            f"{path} has {count_text(count, what)}; {printable(border.name)!r} of the model, "
             f"{list(border.shape)}, {agree(needed, 'needs one', f'needs {needed:,}')}"
         )
 

@@ -68,16 +68,18 @@ def load_samples(
         if expected:
             raise UsageError("--expected needs --input: drawn inputs have no expected outputs")
         return drawn_samples(graph, seed)
-    given = _groups(graph, graph.own_inputs(), inputs, "input", reading)
+    inputs_of_runs = _groups(graph, graph.own_inputs(), inputs, "input", reading)
     outputs = graph.own_outputs()
-    for values in given:
+    for values in inputs_of_runs:
         require_indices(graph, values)
-    wanted = _groups(graph, outputs, expected, "output", reading) if expected else [{} for _ in given]
-    if len(wanted) != len(given):
+    wanted = (
+        _groups(graph, outputs, expected, "output", reading) if expected else [{} for _ in inputs_of_runs]
+    )
+    if len(wanted) != len(inputs_of_runs):
         raise UsageError(
-            f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
+            f"{count_text(len(inputs_of_runs), 'sample')} of inputs, but {len(wanted)} of expected outputs"
         )
-    return [sample_of(graph, values, results) for values, results in zip(given, wanted, strict=True)]
+    return [sample_of(graph, values, results) for values, results in zip(inputs_of_runs, wanted, strict=True)]
 
 
 def drawn_samples(graph: Graph, seed: int, count: int | None = None) -> list[Sample]:
@@ -199,18 +201,18 @@ def _tables_rows(graph: Graph, tensor: str, through: Container[str] | None = Non
     """The number of rows of each table that a tensor indexes, directly or after operators of these kinds, or
     of any.
     """
-    found = []
+    tables = []
     for operator in graph.operators:
         if tensor not in operator.inputs:
             continue
         rows = operator.op.indexed_rows(operator, graph.input_tensors(operator))
         if rows is not None and tensor == operator.inputs[0]:
-            found.append(rows)
+            tables.append(rows)
             continue
         passes = through is None or operator.op.kind in through
         if passes and graph.tensors[operator.output].dtype is DType.INT32:
-            found += _tables_rows(graph, operator.output, through)
-    return found
+            tables += _tables_rows(graph, operator.output, through)
+    return tables
 
 
 def sample_of(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:

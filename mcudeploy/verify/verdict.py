@@ -108,8 +108,8 @@ class Verdict:
         """
         reasons, graph = list(self.reasons), self.plan.graph
         tolerances = _tolerances(graph, device_share(graph), self.extremes)
-        for number, (found, host) in enumerate(zip(device, self.host, strict=True), self.first):
-            for name, value in found.items():
+        for number, (device_outputs, host) in enumerate(zip(device, self.host, strict=True), self.first):
+            for name, value in device_outputs.items():
                 if not _same(value, host[name], tolerances.get(name)):
                     diff = difference(value, host[name])
                     reasons.append(
@@ -183,19 +183,19 @@ def judge(
     reference = Reference(model, [*names, *floats], choices, states)
     in_file = in_own_floats(model, [border.name for border in graph.outputs], choices)
     first = 0 if after is None else after.first + len(after.host)
-    kept, known = ({}, {}) if after is None else _states_left(graph, after.host[-1])
+    state_values, known = ({}, {}) if after is None else _states_left(graph, after.host[-1])
     tables, host, expected, reasons, runs = [], [], [], [], []
     for done, sample in enumerate(samples):
-        given = {**sample.inputs, **known}
-        values = reference.run(given)
+        values_read = {**sample.inputs, **known}
+        values = reference.run(values_read)
         reasons += conversion_reasons(first + done, in_file, sample.inputs, values)
         stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
-        tables.append(check_by_reference(machine, storage, _stored(graph, sample, given), stored, ties))
-        own = {**sample.stored, **kept}
-        runs.append((given, own))
+        tables.append(check_by_reference(machine, storage, _stored(graph, sample, values_read), stored, ties))
+        own = {**sample.stored, **state_values}
+        runs.append((values_read, own))
         run_once(machine, storage, own)
         host.append(_outputs(machine, storage))
-        kept, known = _states_left(graph, host[-1])
+        state_values, known = _states_left(graph, host[-1])
         wanted = {**values, **sample.expected}
         expected.append(
             {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
@@ -203,9 +203,9 @@ def judge(
         progress.advance(done + 1, len(samples))
     extremes = _extremes(graph, expected, {} if after is None else after.extremes)
     tolerances, judged, ties_resolved = _tolerances(graph, output_share(graph), extremes), list(host), 0
-    for at, (given, own) in enumerate(runs):
+    for at, (values_read, own) in enumerate(runs):
         if _output_reasons(plan, first + at, host[at], expected[at], tolerances):
-            values = reference.run(given)
+            values = reference.run(values_read)
             stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
             ties_resolved += run_with_ties_as_reference(machine, storage, own, stored, ties)
             judged[at] = _outputs(machine, storage)
@@ -237,11 +237,11 @@ def outputs_of_runs(
 ) -> list[Outputs]:
     """Return the outputs of the samples in turn on the host build, with states as in `judge`."""
     storage, results = Storage.of(plan), list[Outputs]()
-    kept: Outputs = {} if after is None else _states_left(plan.graph, after.host[-1])[0]
+    states: Outputs = {} if after is None else _states_left(plan.graph, after.host[-1])[0]
     for sample in samples:
-        run_once(machine, storage, {**sample.stored, **kept})
+        run_once(machine, storage, {**sample.stored, **states})
         results.append(_outputs(machine, storage))
-        kept = _states_left(plan.graph, results[-1])[0]
+        states = _states_left(plan.graph, results[-1])[0]
     return results
 
 
@@ -292,12 +292,12 @@ def conversion_reasons(
     return reasons
 
 
-def _stored(graph: Graph, sample: Sample, given: Mapping[str, Array]) -> dict[str, Array]:
+def _stored(graph: Graph, sample: Sample, values: Mapping[str, Array]) -> dict[str, Array]:
     """The inputs of a sample in stored form, with the given states."""
     states = (it.before for it in graph.states)
     return {
         **sample.stored,
-        **{it.tensor: to_device(it, graph.tensors[it.tensor], given[it.name]) for it in states},
+        **{it.tensor: to_device(it, graph.tensors[it.tensor], values[it.name]) for it in states},
     }
 
 
@@ -305,10 +305,10 @@ def _outputs(machine: Machine, storage: Storage) -> Outputs:
     return {b.tensor: storage.get_tensor(machine, b.tensor) for b in storage.plan.graph.outputs}
 
 
-def _same(found: Array, expected: Array, tolerance: Tolerance | None) -> bool:
+def _same(computed: Array, expected: Array, tolerance: Tolerance | None) -> bool:
     if tolerance is None:
-        return bool(np.array_equal(found, expected))
-    return difference(found, expected).worst <= tolerance.allowed
+        return bool(np.array_equal(computed, expected))
+    return difference(computed, expected).worst <= tolerance.allowed
 
 
 def _extremes(
@@ -341,10 +341,10 @@ def _allowed(tolerance: Tolerance | None) -> str:
     return f"; allowed: {tolerance}" if tolerance else ""
 
 
-def _compare(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) -> Difference:
+def _compare(plan: Plan, computed: Sequence[Outputs], expected: Sequence[Outputs]) -> Difference:
     differences = [
         difference(values[border.tensor], wanted[border.tensor])
-        for values, wanted in zip(found, expected, strict=True)
+        for values, wanted in zip(computed, expected, strict=True)
         for border in plan.graph.outputs
     ]
     total = differences[0]
@@ -354,14 +354,14 @@ def _compare(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) 
 
 
 def _output_reasons(
-    plan: Plan, sample: int, found: Outputs, expected: Outputs, tolerances: Mapping[str, Tolerance]
+    plan: Plan, sample: int, computed: Outputs, expected: Outputs, tolerances: Mapping[str, Tolerance]
 ) -> list[str]:
     reasons = []
     for border in plan.graph.outputs:
         name, dtype = border.tensor, plan.graph.tensors[border.tensor].dtype
         tolerance = tolerances.get(name)
-        if not output_stands(found[name], expected[name], dtype, tolerance):
-            diff = difference(found[name], expected[name])
+        if not output_stands(computed[name], expected[name], dtype, tolerance):
+            diff = difference(computed[name], expected[name])
             reasons.append(
                 f"sample {sample}: output {printable(border.name)!r} is {diff.found:g} at element "
                 f"{diff.where}, expected {diff.expected:g}; {diff.mismatches} of "

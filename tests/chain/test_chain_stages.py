@@ -45,8 +45,8 @@ def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -
     if boards < 2:
         pytest.skip("one operator")
     asked = ChainRequest((HOST,) * boards, LINE, 2)
-    ran = run_chain(path, asked, QUICK, inputs=[], expected=[], progress=SILENT)
-    assert not ran.verdict.reasons, ran.verdict.reasons
+    device_run = run_chain(path, asked, QUICK, inputs=[], expected=[], progress=SILENT)
+    assert not device_run.verdict.reasons, device_run.verdict.reasons
 
 
 def test_payloads_hold_what_later_boards_read() -> None:
@@ -56,8 +56,8 @@ def test_payloads_hold_what_later_boards_read() -> None:
     assert [tensor.name for tensor in stages[0].received.tensors] == [model.graph.inputs[0].tensor]
     for one, other in pairwise(stages):
         assert one.sent == other.received
-    made = [operator.name for stage in stages for operator in stage.model.graph.operators]
-    assert len(set(made)) == len(made)
+    deployment = [operator.name for stage in stages for operator in stage.model.graph.operators]
+    assert len(set(deployment)) == len(deployment)
     assert len({stage.model.sha256 for stage in stages}) == 3
 
 
@@ -132,7 +132,7 @@ def test_payloads_take_room_from_the_arena() -> None:
     stages = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], [HOST.board] * 2)
     member = planned(0, stages[0], target, QUICK, SILENT)
     firmware = built(member, 2, LINE)
-    arenas = member.made.plan.layout.arena_bytes
+    arenas = member.deployment.plan.layout.arena_bytes
     assert member.home == "ccm"
     own = firmware.sizes.static_ram_bytes - arenas - member.buffer_bytes
     assert own <= 656 + 2048

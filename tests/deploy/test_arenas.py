@@ -197,10 +197,10 @@ def test_a_stateful_model_has_an_arena_for_itself(models: list[Path], tmp_path: 
     found = [_built(path, QUICK) for path in models]
     stateful = replace(QUICK, stateful=True, name="net")
     found.append(_built(saved(network("GRU"), tmp_path), stateful))
-    programs = with_arenas([each.made.program for each in found], "shared", "lib")
+    programs = with_arenas([each.deployment.program for each in found], "shared", "lib")
     assert [program.arena for program in programs] == ["shared", "shared", "own"]
     members = [
-        LibraryModel(program, each.made.plan, each.made.source, each.selftest)
+        LibraryModel(program, each.deployment.plan, each.deployment.source, each.selftest)
         for program, each in zip(programs, found, strict=True)
     ]
     write_folder(tmp_path / "lib", library_files(members, "lib"))

@@ -19,7 +19,7 @@ from mcudeploy.common.progress import SILENT
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.target import Target
 from mcudeploy.execution import running
-from mcudeploy.execution.running import Observation, Ran, run_within_limit
+from mcudeploy.execution.running import DeviceRun, Observation, run_within_limit
 from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.planner import planner
 from mcudeploy.planner.plan_options import Options
@@ -63,7 +63,7 @@ def arenas(made: api.Deployment) -> list[int]:
     return [plan.layout.arena_bytes for plan in made.planned.choices]
 
 
-def run(made: api.Deployment, limit: float) -> Ran:
+def run(made: api.Deployment, limit: float) -> DeviceRun:
     return run_within_limit(made, Target(BOARD, emulate=True), [], limit, SILENT)
 
 
@@ -79,7 +79,7 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
     sizes = arenas(made)
     device = Device(dict(zip(sizes, (*times, 1000), strict=True)), monkeypatch)
     ran = run(made, 5.0)
-    assert ran.made.plan is made.planned.choices[taken]
+    assert ran.deployment.plan is made.planned.choices[taken]
     assert ran.unsplit == Measurement(1000, "instructions")
     assert device.ran == [sizes[2], *sizes[: taken + 1]]
     for size, ticks in zip(sizes[:taken], times, strict=False):
@@ -90,8 +90,10 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
         assert (misses in caplog.text) == (number <= taken)
     device.ran.clear()
     again = run(made, 5.0)  # the unsplit plan, and those that are too slow, are known
-    assert again.made.plan is ran.made.plan and device.ran == [sizes[taken]]
-    assert running.known_within_limit(made, 5.0).plan is ran.made.plan  # `plan` and `build` give the same
+    assert again.deployment.plan is ran.deployment.plan and device.ran == [sizes[taken]]
+    assert (
+        running.known_within_limit(made, 5.0).plan is ran.deployment.plan
+    )  # `plan` and `build` give the same
     assert running.known_within_limit(made, 95.0).plan is made.plan
 
 
@@ -113,17 +115,17 @@ def test_a_second_search_where_all_plans_take_longer_than_estimated(
     Device(dict(zip(arenas(made), slower, strict=True)), monkeypatch)
     limit = ticks[1] / 1000 - 100 + 0.5  # kept by the estimates of both
     ran = run(made, limit)
-    assert ran.made.plan is made.planned.baseline
-    lower = ran.made.tighter_limit(limit)
+    assert ran.deployment.plan is made.planned.baseline
+    lower = ran.deployment.tighter_limit(limit)
     assert lower == pytest.approx(100 * ((1 + limit / 100) / 1.02 - 1), abs=0.01)
-    again = api._planned_again(ran.made, replace(OPTIONS, max_overhead=limit), SILENT)
+    again = api._planned_again(ran.deployment, replace(OPTIONS, max_overhead=limit), SILENT)
     assert again is not None
     assert all(
         plan.estimate.ticks <= (1 + lower / 100) * again.planned.baseline.estimate.ticks
         for plan in again.planned.candidates
     )
     assert made.tighter_limit(limit) is None  # a cut plan was taken
-    stopped = replace(ran.made, planned=replace(ran.made.planned, interrupted=True))
+    stopped = replace(ran.deployment, planned=replace(ran.deployment.planned, interrupted=True))
     assert stopped.tighter_limit(limit) is None  # Ctrl-C ended the first search
     assert api._planned_again(made, OPTIONS, SILENT) is None
 
@@ -136,7 +138,7 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
     made = api._planned(model, BOARD, Options(plan_file=path, objective="instructions"), SILENT)
     sizes = [made.plan.layout.arena_bytes, made.planned.baseline.layout.arena_bytes]
     Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
-    assert run(made, 5.0).made.plan is made.plan
+    assert run(made, 5.0).deployment.plan is made.plan
     assert "6.00 % longer than the unsplit plan, as measured" in caplog.text
     assert "There is no other plan" in caplog.text
 
@@ -150,7 +152,7 @@ def test_nothing_is_compared_with_an_unsplit_plan_that_does_not_fit(
     made = replace(made, planned=replace(made.planned, baseline=large, offers_baseline=False))
     device = Device({least.layout.arena_bytes: 5000}, monkeypatch)
     ran = run(made, 5.0)
-    assert ran.made.plan is least and ran.unsplit is None and len(device.ran) == 1
+    assert ran.deployment.plan is least and ran.unsplit is None and len(device.ran) == 1
 
 
 def test_on_a_host_there_is_no_limit_and_the_overhead_is_an_estimate(model: Path) -> None:
@@ -198,7 +200,7 @@ def test_tune_without_a_plan_that_keeps_the_limit(
     planned = replace(made.planned, offers_baseline=fits)
     targets = Fleet((Target(BOARD, emulate=True),))
     if fits:
-        assert tuning._choose(planned, targets, Options(), SILENT).made.plan is made.planned.baseline
+        assert tuning._choose(planned, targets, Options(), SILENT).deployment.plan is made.planned.baseline
         return
     with pytest.raises(LatencyError, match=r"within --ram-limit takes \+10\.00 %"):
         tuning._choose(planned, targets, Options(), SILENT)

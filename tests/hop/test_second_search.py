@@ -66,8 +66,8 @@ class Searches:
 
     def _choose(self, planned: Planned, fleet: Fleet, options: Options, _: object) -> Any:
         self.limits.append(planned.limit(options.max_overhead))
-        made = Deployment.of(planned, planned.baseline, fleet.first.board, options)
-        return tuning.Tuned(made, Observation(Measurement(1, "instructions"), [{}], None), None, 1)
+        deployment = Deployment.of(planned, planned.baseline, fleet.first.board, options)
+        return tuning.Tuned(deployment, Observation(Measurement(1, "instructions"), [{}], None), None, 1)
 
 
 def test_it_keeps_the_rows_the_limit_and_the_curve(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,12 +78,12 @@ def test_it_keeps_the_rows_the_limit_and_the_curve(net: Path, monkeypatch: pytes
     window = load_model(net, hop=2).window
     assert window is not None and first.baseline.graph.hop is not None
     assert dict(first.baseline.graph.hop.keeping) != window.keeping  # else no choice could differ
-    assert second.baseline.graph.hop == first.baseline.graph.hop == tuned.made.plan.graph.hop
+    assert second.baseline.graph.hop == first.baseline.graph.hop == tuned.deployment.plan.graph.hop
     ticks = second.baseline.estimate.ticks
     assert all(it.estimate.ticks <= (1 + LOWER / 100) * ticks for it in second.candidates)
     assert first.own_overhead is not None and first.own_overhead != OPTIONS.max_overhead
     assert searches.limits == 2 * [first.own_overhead]
-    assert tuned.made.planned.hop_curve is first.hop_curve is not None
+    assert tuned.deployment.planned.hop_curve is first.hop_curve is not None
 
 
 def test_an_error_names_the_limit_of_the_chosen_rows(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_an_error_names_the_limit_of_the_chosen_rows(net: Path, monkeypatch: pyt
     planned = replace(planned, candidates=(slow,), offers_baseline=False, own_overhead=3.14159)
 
     def run_all(batch: Any, *_: object) -> list[Observation]:
-        ticks = [1100 if made.plan is slow else 1000 for made in batch]
+        ticks = [1100 if deployment.plan is slow else 1000 for deployment in batch]
         return [Observation(Measurement(it, "instructions"), [{}], None) for it in ticks]
 
     monkeypatch.setattr(tuning, "_run_all", run_all)

@@ -54,7 +54,11 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> list[LibraryModel]:
         built = building.built_model(
             path, BuildRequest([path], BOARD, options, folder, library_only=True), SILENT
         )
-        found.append(LibraryModel(built.made.program, built.made.plan, built.made.source, built.selftest))
+        found.append(
+            LibraryModel(
+                built.deployment.program, built.deployment.plan, built.deployment.source, built.selftest
+            )
+        )
     return found
 
 

@@ -13,7 +13,7 @@ from jax_network import OPERATORS, jnp, lax, loss_and_gradients
 from onnx import ModelProto, numpy_helper
 from test_against_jax import by_parameter, constants_of
 from test_gradients import drawn, step_of
-from test_training_programs import CORTEX_M4, HOST, LARGE_RATE, ran, values_of
+from test_training_programs import CORTEX_M4, HOST, LARGE_RATE, device_run, values_of
 from training_models import Array, Network, saved
 
 import mcudeploy as md
@@ -110,7 +110,7 @@ def test_straight_through(seed: int, tmp_path: Path) -> None:
     sample = {name: array for name, array in inputs.items() if name != step.target}
     names = [name for pair in constants_of(model) for name in pair]
     loss, gradients = loss_and_gradients(model, sample, inputs[step.target], names)
-    result = ran(step, tmp_path, HOST, [inputs], split=seed == 2)
+    result = device_run(step, tmp_path, HOST, [inputs], split=seed == 2)
     assert result.verdict.reasons == ()
     (values,) = values_of(result)
     assert float(values[step.loss].item()) == pytest.approx(loss, rel=1e-5)
@@ -126,9 +126,9 @@ def test_steps_on_a_board(tmp_path: Path) -> None:
     """Frozen layers compute in int8, by their trained biases, and the device has the host's bits."""
     step = step_of(quantized(tmp_path, 4), "cross-entropy", "bias", rate=0.05)
     runs = [drawn(step, "cross-entropy", number % 3) for number in range(6)]
-    results = [ran(step, tmp_path, target, runs, split=True) for target in (HOST, CORTEX_M4)]
+    results = [device_run(step, tmp_path, target, runs, split=True) for target in (HOST, CORTEX_M4)]
     assert [result.verdict.reasons for result in results] == [(), ()]
-    kinds = [it.op.kind for it in results[0].measured.ran.made.plan.graph.operators]
+    kinds = [it.op.kind for it in results[0].measured.device_run.deployment.plan.graph.operators]
     assert kinds.count("BiasedConv2d") == 4
     assert kinds.count("TrainedConv2d") == 1
     on_host, on_board = map(values_of, results)
@@ -141,7 +141,7 @@ def test_a_trained_model_computes_what_its_step_does(tmp_path: Path) -> None:
     path = quantized(tmp_path, 5)
     step = step_of(path, "cross-entropy", "last:2", rate=0.05)
     runs = [drawn(step, "cross-entropy", 0)] * 2
-    first, second = values_of(ran(step, tmp_path, HOST, runs, split=False))
+    first, second = values_of(device_run(step, tmp_path, HOST, runs, split=False))
     parameters = {name: first[following] for name, following in step.parameters.items()}
     trained = saved(trained_model(load(path, keep_constant=True), parameters), tmp_path, "trained")
     options = onnxruntime.SessionOptions()
@@ -169,7 +169,7 @@ def test_some_input_channels(tmp_path: Path) -> None:
         chosen.write_text(json.dumps({"weights": shares, "biases": [labels["conv_1"]]}))
         update = Update.parse(f"sparse:{chosen}")
         step = training_step(graph, Recipe(update=update, rate=LARGE_RATE))
-        (after,) = values_of(ran(step, tmp_path, HOST, [inputs], split=False))
+        (after,) = values_of(device_run(step, tmp_path, HOST, [inputs], split=False))
         values.append({name: after[following] for name, following in step.parameters.items()})
     every, some = values
     assert set(every) == set(some)

@@ -118,7 +118,10 @@ def test_memory_holds_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     require = training_run._require_finite
 
     def counted(result: VerifiedRun, *rest: Any) -> None:
-        graph, outputs = result.measured.ran.made.plan.graph, result.measured.ran.observed.outputs
+        graph, outputs = (
+            result.measured.device_run.deployment.plan.graph,
+            result.measured.device_run.observed.outputs,
+        )
         states = {it.after.tensor for it in graph.states}
         runs.append(sum(not states.isdisjoint(each) for each in outputs))
         assert len(outputs) == len(runs)

@@ -30,7 +30,7 @@ LARGE_RATE = 1e6
 """A rate at which the weights vanish beside their change, so that the change is the gradient."""
 
 
-def ran(
+def device_run(
     step: TrainingStep, folder: Path, target: Target, runs: list[dict[str, Array]], split: bool
 ) -> VerifiedRun:
     """The steps in turn as a program."""
@@ -43,10 +43,10 @@ def ran(
 
 def values_of(result: VerifiedRun) -> list[dict[str, Array]]:
     """All outputs of each run, and the parameters after it, in the model's form."""
-    graph = result.measured.ran.made.plan.graph
+    graph = result.measured.device_run.deployment.plan.graph
     return [
         {it.name: from_device(it, graph.tensors[it.tensor], stored[it.tensor]) for it in graph.outputs}
-        for stored in result.measured.ran.observed.outputs
+        for stored in result.measured.device_run.observed.outputs
     ]
 
 
@@ -55,7 +55,7 @@ def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
     """Every gradient is within 1e-5 of the largest of its parameter."""
     step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", rate=LARGE_RATE)
     inputs, reference = drawn(step, "cross-entropy", seed), Float64Step(step)
-    result = ran(step, tmp_path, HOST, [inputs], split=seed % 2 == 0)
+    result = device_run(step, tmp_path, HOST, [inputs], split=seed % 2 == 0)
     assert result.verdict.reasons == ()
     (values,) = values_of(result)
     wanted = reference.gradients(inputs, reference.initial, LARGE_RATE)
@@ -71,7 +71,7 @@ def test_steps_in_turn(update: str, tmp_path: Path) -> None:
     """From the same parameters, a loss is within 1e-5 and parameters within 1e-6 of float64."""
     step = step_of(saved(random_network(15), tmp_path), "cross-entropy", update, rate=0.05)
     runs = [drawn(step, "cross-entropy", number % 3) for number in range(20)]
-    result = ran(step, tmp_path, HOST, runs, split=False)
+    result = device_run(step, tmp_path, HOST, runs, split=False)
     assert result.verdict.reasons == ()
     reference = Float64Step(step)
     parameters = reference.initial
@@ -103,7 +103,7 @@ def test_batches(target: Target, choices: dict[str, Any], tmp_path: Path) -> Non
     path, rate, count = saved(random_network(15), tmp_path), 0.05, 6
     step = step_of(path, "cross-entropy", rate=rate, **choices)
     runs = [drawn(step, "cross-entropy", number) for number in range(count)]
-    result = ran(step, tmp_path, target, runs, split="batch" in choices and target is HOST)
+    result = device_run(step, tmp_path, target, runs, split="batch" in choices and target is HOST)
     assert result.verdict.reasons == ()
     descent = Descent(step_of(path, "cross-entropy"), **choices)
     wanted = descent.parameters(runs, [rate] * count)
@@ -121,7 +121,7 @@ def test_tensors_computed_again_have_the_bits_of_kept_ones(momentum: float, tmp_
     for keep in (None, ()):
         step = step_of(path, "cross-entropy", rate=0.05, momentum=momentum, keep=keep)
         runs = [drawn(step, "cross-entropy", number) for number in range(3)]
-        result = ran(step, tmp_path, HOST, runs, split=keep is not None)
+        result = device_run(step, tmp_path, HOST, runs, split=keep is not None)
         assert result.verdict.reasons == ()
         results.append(values_of(result)[-1])
     assert len(results[0]) >= 6
@@ -151,8 +151,8 @@ def rules() -> ModelProto:
 def test_a_board_has_the_bits_of_the_host(model: Callable[[], ModelProto], tmp_path: Path) -> None:
     step = step_of(saved(model(), tmp_path), "mse", rate=0.01)
     runs = [drawn(step, "mse", number) for number in range(3)]
-    result = ran(step, tmp_path, CORTEX_M4, runs, split=False)
+    result = device_run(step, tmp_path, CORTEX_M4, runs, split=False)
     assert result.verdict.reasons == () and as_json(result)["stack_bound_bytes"] > 0
-    for found, host in zip(result.measured.ran.observed.outputs, result.verdict.host, strict=True):
+    for found, host in zip(result.measured.device_run.observed.outputs, result.verdict.host, strict=True):
         for name, array in host.items():
             np.testing.assert_array_equal(found[name], array, name)

@@ -56,8 +56,8 @@ def _cost(here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles
     """See `Core`. Of three vector instructions each may overlap with the previous one."""
     if here.kind is Kind.LOOP_END:
         return Cycles(0, 0, here.count), False
-    found, overlaps = _RULES.cost(here, before, paired)
-    return found, overlaps and here.kind not in _VECTOR
+    cost, overlaps = _RULES.cost(here, before, paired)
+    return cost, overlaps and here.kind not in _VECTOR
 
 
 CORTEX_M55: Core = Core(

@@ -91,12 +91,12 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="tmp-", dir=path.parent) as folder:
-            made = Path(folder) / "plugin.so"
-            line = [compiler, *flags, "-I", str(HEADER.parent), "-o", str(made), str(source)]
+            plugin = Path(folder) / "plugin.so"
+            line = [compiler, *flags, "-I", str(HEADER.parent), "-o", str(plugin), str(source)]
             status, log = run_logged(line, None, path.parent)
             if status:
                 raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
-            made.rename(path)  # whole or not at all, even with concurrent compilers
+            plugin.rename(path)  # whole or not at all, even with concurrent compilers
     except OSError as error:
         raise BuildError(cache_fault(error, path)) from error
     return path

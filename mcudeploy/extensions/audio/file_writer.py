@@ -57,15 +57,15 @@ class _File:
 
     def _subgraph(self, contents: Contents) -> int:
         b = self._builder
-        made = [self._tensor(each) for each in contents.tensors]
+        tensor_offsets = [self._tensor(each) for each in contents.tensors]
         between: list[tuple[int, ...]] = []
         for operator in contents.operators:
-            first = len(made)
-            made += [
+            first = len(tensor_offsets)
+            tensor_offsets += [
                 self._tensor(TfliteTensor(0, "", (0,), "INT8", None, it)) for it in operator.intermediates
             ]
-            between.append(tuple(range(first, len(made))))
-        tensors = self._tables(made)
+            between.append(tuple(range(first, len(tensor_offsets))))
+        tensors = self._tables(tensor_offsets)
         operators = self._tables(
             [self._operator(*each) for each in zip(contents.operators, between, strict=True)]
         )
@@ -168,9 +168,9 @@ class _File:
 
     def _options(self, kind: str, options: Mapping[str, Option]) -> int:
         b = self._builder
-        made = {name: b.CreateString(it) if isinstance(it, str) else it for name, it in options.items()}
+        values = {name: b.CreateString(it) if isinstance(it, str) else it for name, it in options.items()}
         getattr(tflite, f"{kind}Start")(b)
-        for name, value in made.items():
+        for name, value in values.items():
             getattr(tflite, f"{kind}Add{name}")(b, value)
         return int(getattr(tflite, f"{kind}End")(b))
 

@@ -74,9 +74,9 @@ def transform(f: Formula, op: RealFft, shape: tuple[int, ...], dtype: str) -> Ex
     """Input x of this shape; the result has as many rows."""
     numbers = _Arithmetic(f, {"int16": 16, "int32": 32, "float32": 0}[dtype])
     x = f.given("x").reshaped(-1, shape[-1])
-    made = _backward(numbers, op, x, dtype) if op.inverse else _forward(numbers, op, x, shape[-1], dtype)
-    made = made.reshaped(*shape[:-1], op.length if op.inverse else op.length + 2)
-    return f.cast(made, dtype) if numbers.bits else made
+    result = _backward(numbers, op, x, dtype) if op.inverse else _forward(numbers, op, x, shape[-1], dtype)
+    result = result.reshaped(*shape[:-1], op.length if op.inverse else op.length + 2)
+    return f.cast(result, dtype) if numbers.bits else result
 
 
 def _forward(n: _Arithmetic, op: RealFft, x: Expression, count: int, dtype: str) -> Expression:
@@ -85,13 +85,13 @@ def _forward(n: _Arithmetic, op: RealFft, x: Expression, count: int, dtype: str)
         pads = n.f.constant([0, 0, 0, op.length - count])
         x = n.f.node("Pad", x, pads)
     places = np.arange(points)
-    made = _combined(n, op, _Point(x.at(2 * places, 1), x.at(2 * places + 1, 1)), dtype)
-    ends = n.part(made.at(np.array([0])), 2)
+    spectrum = _combined(n, op, _Point(x.at(2 * places, 1), x.at(2 * places + 1, 1)), dtype)
+    ends = n.part(spectrum.at(np.array([0])), 2)
     nothing = ends.re - ends.re
     first = _Point(n.wrap(ends.re + ends.im), nothing)
     last = _Point(n.wrap(ends.re - ends.im), nothing)
     low = np.arange(1, points // 2 + 1)
-    a, b = made.at(low), made.at(points - low)
+    a, b = spectrum.at(low), spectrum.at(points - low)
     a, b = n.part(a, 2), n.part(_Point(b.re, n.wrap(-b.im)), 2)
     sums = n.plus(a, b)
     turned = n.product(n.minus(a, b), n.factors(unpacking(op.length, dtype), low - 1))
@@ -105,11 +105,11 @@ def _forward(n: _Arithmetic, op: RealFft, x: Expression, count: int, dtype: str)
 def _backward(n: _Arithmetic, op: RealFft, x: Expression, dtype: str) -> Expression:
     points = op.length // 2
     places = np.arange(points + 1)
-    given = _Point(x.at(2 * places, 1), x.at(2 * places + 1, 1))
-    zero, end = given.at(np.array([0])), given.at(np.array([points]))
+    spectrum = _Point(x.at(2 * places, 1), x.at(2 * places + 1, 1))
+    zero, end = spectrum.at(np.array([0])), spectrum.at(np.array([points]))
     ends = n.part(_Point(n.wrap(zero.re + end.re), n.wrap(zero.re - end.re)), 2)
     low = np.arange(1, points // 2 + 1)
-    a, b = n.part(given.at(low), 2), given.at(points - low)
+    a, b = n.part(spectrum.at(low), 2), spectrum.at(points - low)
     b = n.part(_Point(b.re, n.wrap(-b.im)), 2)
     sums = n.plus(a, b)
     factors = n.factors(unpacking(op.length, dtype, inverse=True), low - 1)
@@ -119,8 +119,8 @@ def _backward(n: _Arithmetic, op: RealFft, x: Expression, dtype: str) -> Express
     above = _Point(above.re, n.wrap(-above.im)).at(np.arange(len(low))[::-1].copy())
     parts = [ends, below, above]
     packed = _Point(n.f.joined([it.re for it in parts], 1), n.f.joined([it.im for it in parts], 1))
-    made = _flat(n, [_combined(n, op, packed, dtype)])
-    return made if n.bits else n.f.node("Div", made, op.length)
+    samples = _flat(n, [_combined(n, op, packed, dtype)])
+    return samples if n.bits else n.f.node("Div", samples, op.length)
 
 
 def _flat(n: _Arithmetic, parts: Sequence[_Point]) -> Expression:
@@ -131,16 +131,16 @@ def _flat(n: _Arithmetic, parts: Sequence[_Point]) -> Expression:
     return n.f.node("Flatten", both, axis=1)
 
 
-def _combined(n: _Arithmetic, op: RealFft, given: _Point, dtype: str) -> _Point:
+def _combined(n: _Arithmetic, op: RealFft, values: _Point, dtype: str) -> _Point:
     """The complex transform of points in their natural order."""
     points, factors = op.length // 2, radices(op.length)
-    made, size = given.at(_first_order(factors)), 1
+    result, size = values.at(_first_order(factors)), 1
     table = twiddles(op.length, dtype, inverse=op.inverse)
     for radix in reversed(factors):
         stride = points // (radix * size)
         block, within = np.divmod(np.arange(points // radix), size)
         legs = [block * radix * size + within + leg * size for leg in range(radix)]
-        inputs = [n.part(made.at(leg), radix) for leg in legs]
+        inputs = [n.part(result.at(leg), radix) for leg in legs]
         turned = [
             n.product(each, n.factors(table, leg * within * stride)) if leg else each
             for leg, each in enumerate(inputs)
@@ -149,11 +149,11 @@ def _combined(n: _Arithmetic, op: RealFft, given: _Point, dtype: str) -> _Point:
             n, turned, table[[stride * size % points, 2 * stride * size % points]], op
         )
         order = np.argsort(np.concatenate(legs), kind="stable")
-        made = _Point(n.f.joined([it.re for it in results], 1), n.f.joined([it.im for it in results], 1)).at(
-            order
-        )
+        result = _Point(
+            n.f.joined([it.re for it in results], 1), n.f.joined([it.im for it in results], 1)
+        ).at(order)
         size *= radix
-    return made
+    return result
 
 
 def _first_order(factors: Sequence[int]) -> _Places:

@@ -120,10 +120,10 @@ def log_mel(front: FrontEnd) -> Contents:
     row = _reshaped(draft, energies, (1, points))
     filters = draft.constant(mel_filters(front, points).T, np.float32)
     dense = {"WeightsFormat": 0, **SAME_OPTIONS}
-    made = draft.add("FULLY_CONNECTED", [row, filters, -1], (1, front.channels), "FLOAT32", **dense)
+    band_energies = draft.add("FULLY_CONNECTED", [row, filters, -1], (1, front.channels), "FLOAT32", **dense)
     floor = draft.constant(_LOG_FLOOR, np.float32)
-    made = draft.add("MAXIMUM", [made, floor], (1, front.channels), "FLOAT32")
-    return draft.contents([samples], [draft.add("LOG", [made], (1, front.channels), "FLOAT32")])
+    band_energies = draft.add("MAXIMUM", [band_energies, floor], (1, front.channels), "FLOAT32")
+    return draft.contents([samples], [draft.add("LOG", [band_energies], (1, front.channels), "FLOAT32")])
 
 
 def mel_filters(front: FrontEnd, points: int) -> NDArray[np.float64]:

@@ -136,13 +136,13 @@ def _repeated(front: Contents, rows: int, scales: Scales | None) -> Contents:
     hops = [draft.tensor(source.kind, source.shape, scales=source.scales) for _ in range(rows)]
     draft.operator("SPLIT", [draft.constant(0), samples], hops)
     shape = draft.constant(list(row.shape))
-    made = []
+    repeats = []
     for hop in hops:
         result = draft.add("CALL", [hop], row.shape, row.kind, Subgraph=1)
         scaled = draft.tensor(row.kind, row.shape, scales=scales)  # a concatenation needs its scale
-        made.append(draft.operator("RESHAPE", [result, shape], scaled))
+        repeats.append(draft.operator("RESHAPE", [result, shape], scaled))
     whole = draft.tensor(row.kind, _times(row.shape, rows), scales=scales)
-    draft.operator("CONCATENATION", made, whole, Axis=0, **SAME_OPTIONS)
+    draft.operator("CONCATENATION", repeats, whole, Axis=0, **SAME_OPTIONS)
     return replace(draft.contents([samples], [whole], front.name), called={1: front})
 
 
@@ -190,8 +190,8 @@ def _queued(draft: FileDraft, row: int, window: TfliteTensor, rows: int) -> int:
         name += "_"
     names = {"Container": "", "SharedName": name}
     handle = draft.operator("VAR_HANDLE", [], draft.tensor("RESOURCE", ()), **names)
-    kept = draft.operator("READ_VARIABLE", [handle], tensor(rows - 1))
-    whole = draft.operator("CONCATENATION", [kept, newest], tensor(rows), Axis=1, **SAME_OPTIONS)
+    older_rows = draft.operator("READ_VARIABLE", [handle], tensor(rows - 1))
+    whole = draft.operator("CONCATENATION", [older_rows, newest], tensor(rows), Axis=1, **SAME_OPTIONS)
     limits = [draft.constant(values) for values in ([0, 1, 0], [1, rows - 1, elements])]
     tail = draft.operator("SLICE", [whole, *limits], tensor(rows - 1))
     draft.operator("ASSIGN_VARIABLE", [handle, tail], [])

@@ -23,9 +23,9 @@ def vector_axes(channels: int) -> tuple[Axis, ...]:
 
 def require_types(name: str, tensors: tuple[Tensor, ...], *types: DType) -> None:
     """Raise ValueError if the tensors are not of these types."""
-    found = [tensor.dtype.value for tensor in tensors]
-    if found != [each.value for each in types]:
-        raise ValueError(f"{name} takes and makes {', '.join(types)}, not {', '.join(found)}")
+    dtypes = [tensor.dtype.value for tensor in tensors]
+    if dtypes != [each.value for each in types]:
+        raise ValueError(f"{name} takes and makes {', '.join(types)}, not {', '.join(dtypes)}")
 
 
 def require_bits(most: int, **bits: int) -> None:

@@ -42,8 +42,8 @@ def _larger() -> object:
     body = Formula(prefix="inner")
     largest, value = Expression(body, "largest"), Expression(body, "value")
     magnitude = (-value).wrapped(16)
-    made = (value > largest).choose(value, (-value > largest).choose(magnitude, largest))
-    body.result("made", made)
+    larger = (value > largest).choose(value, (-value > largest).choose(magnitude, largest))
+    body.result("made", larger)
     infos = [
         helper.make_tensor_value_info(name, TensorProto.INT64, []) for name in ("largest", "value", "made")
     ]
@@ -95,8 +95,8 @@ def noise_estimate(f: Formula, op: NoiseEstimate, channels: int) -> Expression:
     factors = ([op.even, op.odd] * channels)[:channels]
     newest, oldest = f.constant([it.newest for it in factors]), f.constant([it.oldest for it in factors])
     signal = (f.given("x") * (1 << op.scale_bits)).wrapped(32, signed=False)
-    made = ((signal * newest + f.given("state") * oldest) >> op.bits).wrapped(32, signed=False)
-    return f.cast((made > signal).choose(signal, made) if op.clamped else made, "uint32")
+    estimate = ((signal * newest + f.given("state") * oldest) >> op.bits).wrapped(32, signed=False)
+    return f.cast((estimate > signal).choose(signal, estimate) if op.clamped else estimate, "uint32")
 
 
 def noise_subtract(f: Formula, op: NoiseSubtract) -> Expression:
@@ -118,8 +118,8 @@ def pcan(f: Formula, op: Pcan) -> Expression:
     place = (noise * below // above) % 1024
     slope = (((gains.at(curve + 2) * place) >> 5) + gains.at(curve + 1) * 32).wrapped(32)
     rise = (slope * place + (1 << 14)).wrapped(32) >> 15
-    found = (noise <= 2).choose(gains.at(noise.clipped(0, 2)), (rise + gains.at(curve)).wrapped(16))
-    product = f.cast(x * found.wrapped(32, signed=False), "uint64")
+    gain = (noise <= 2).choose(gains.at(noise.clipped(0, 2)), (rise + gains.at(curve)).wrapped(16))
+    product = f.cast(x * gain.wrapped(32, signed=False), "uint64")
     bits_right = f.node("Constant", value=helper.make_tensor("bits", TensorProto.UINT64, [], [op.shift]))
     snr = f.cast(f.node("BitShift", product, bits_right, direction="RIGHT"), "uint32")
     snr = f.cast(snr, "int64")
@@ -168,11 +168,11 @@ def overlap_add(f: Formula, op: OverlapAdd, frames: int, size: int) -> tuple[Exp
     integers = f.number is np.int64
     x, state = f.given("x").reshaped(frames, size), f.given("state").reshaped(1, size)
     zeros = f.constant(np.zeros((1, op.step)), f.number)
-    made = []
+    sums = []
     for frame in range(frames):
         state = state + x.slice(frame, frame + 1, 0)
         state = state.clipped(*SHORT) if integers else state
-        made.append(state.slice(0, op.step, 1))
+        sums.append(state.slice(0, op.step, 1))
         state = f.joined([state.slice(op.step, size, 1), zeros], 1)
-    values, state = f.joined(made, 0), state.reshaped(1, 1, size)
+    values, state = f.joined(sums, 0), state.reshaped(1, 1, size)
     return (f.cast(values, "int16"), f.cast(state, "int16")) if integers else (values, state)

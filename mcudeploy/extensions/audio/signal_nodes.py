@@ -140,8 +140,8 @@ def dft(builder: Builder, node: Node) -> None:
         length = int(builder.constant(node.input(1), "the length").value.reshape(()))
     x = builder.arranged(value.tensor, moved.reshape(-1, 1, moved.shape[-1]), (node,))
     op = RealFft(length)
-    made = builder.output_shape(op, (x,))
-    tensor = builder.emit(op, (x,), made, DType.FLOAT32, nodes=(node,))
+    out_shape = builder.output_shape(op, (x,))
+    tensor = builder.emit(op, (x,), out_shape, DType.FLOAT32, nodes=(node,))
     index = positions((*moved.shape[:-1], length // 2 + 1, 2))
     builder.define(node.output, OnnxValue(tensor, np.moveaxis(index, -2, axis), real=True))
 
@@ -198,9 +198,9 @@ def _define(
     **constants: ConstantArray,
 ) -> str:
     """Emit the operator as the node's first output, in its storage order."""
-    made = builder.output_shape(op, inputs)
-    tensor = builder.emit(op, inputs, made, dtype, constants=constants, nodes=(node,))
+    out_shape = builder.output_shape(op, inputs)
+    tensor = builder.emit(op, inputs, out_shape, dtype, constants=constants, nodes=(node,))
     info = builder.model.infos.get(node.output)
-    shape = info.shape if info is not None and info.shape is not None else made
+    shape = info.shape if info is not None and info.shape is not None else out_shape
     builder.define(node.output, OnnxValue(tensor, positions(shape), dtype is DType.FLOAT32))
     return tensor

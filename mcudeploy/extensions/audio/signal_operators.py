@@ -46,9 +46,9 @@ def window(writer: Writer, operator: TfliteOperator) -> None:
     rows = writer.reshaped(writer.raw(x), (-1, weights.elements))
     value = signal_functions.window(Formula(), shift)
     inputs = {"x": rows, "weights": writer.raw(weights)}
-    made = formula_node(writer, "SignalWindow", inputs, value, shift=shift)
-    writer.known(made, (x.elements // weights.elements, weights.elements), "int16")
-    writer.keep(y, writer.reshaped(made, y.shape))
+    onnx_name = formula_node(writer, "SignalWindow", inputs, value, shift=shift)
+    writer.known(onnx_name, (x.elements // weights.elements, weights.elements), "int16")
+    writer.keep(y, writer.reshaped(onnx_name, y.shape))
 
 
 def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
@@ -61,10 +61,10 @@ def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
     bits = formula_node(writer, "SignalHeadroom", {"x": name}, value)
     writer.known(bits, (), "int32")
     value = signal_functions.shift(Formula())
-    made = formula_node(writer, "SignalShift", {"x": name, "bits": bits}, value)
-    writer.known(made, x.shape, "int16")
+    onnx_name = formula_node(writer, "SignalShift", {"x": name, "bits": bits}, value)
+    writer.known(onnx_name, x.shape, "int16")
     writer.keep(scale, bits)
-    writer.keep(y, made)
+    writer.keep(y, onnx_name)
 
 
 def fourier(writer: Writer, operator: TfliteOperator) -> None:
@@ -83,8 +83,10 @@ def fourier(writer: Writer, operator: TfliteOperator) -> None:
     value = fourier_functions.transform(
         Formula(np.float32 if kind == "FLOAT32" else np.int64), op, x.shape, x.dtype or ""
     )
-    made = formula_node(writer, "RealFft", {"x": writer.raw(x)}, value, length=length, inverse=int(inverse))
-    _finish(writer, y, made)
+    onnx_name = formula_node(
+        writer, "RealFft", {"x": writer.raw(x)}, value, length=length, inverse=int(inverse)
+    )
+    _finish(writer, y, onnx_name)
 
 
 def energy(writer: Writer, operator: TfliteOperator) -> None:
@@ -95,8 +97,8 @@ def energy(writer: Writer, operator: TfliteOperator) -> None:
     if x.elements != 2 * y.elements or not 0 <= op.first <= op.end <= y.elements:
         raise Unsupported(f"{list(x.shape)} has no points {op.first} to {op.end} of {y.elements}")
     value = signal_functions.energy(Formula(), op, y.elements)
-    made = formula_node(writer, "SignalEnergy", {"x": writer.raw(x)}, value, first=op.first, end=op.end)
-    _finish(writer, y, made)
+    onnx_name = formula_node(writer, "SignalEnergy", {"x": writer.raw(x)}, value, first=op.first, end=op.end)
+    _finish(writer, y, onnx_name)
 
 
 def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
@@ -161,10 +163,12 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
     writer.keep_state(state, after)
     value = signal_functions.noise_subtract(Formula(), rest)
     inputs = {"x": name, "noise": after}
-    made = formula_node(writer, "NoiseSubtract", inputs, value, scale_bits=scale_bits, least=least, bits=bits)
-    writer.known(made, x.shape, "uint32")
+    onnx_name = formula_node(
+        writer, "NoiseSubtract", inputs, value, scale_bits=scale_bits, least=least, bits=bits
+    )
+    writer.known(onnx_name, x.shape, "uint32")
     writer.keep(estimate, after)
-    writer.keep(y, made)
+    writer.keep(y, onnx_name)
 
 
 def _smoothing(operator: TfliteOperator, prefix: str) -> Smoothing:
@@ -198,8 +202,10 @@ def filter_bank_log(writer: Writer, operator: TfliteOperator) -> None:
     if not 0 <= op.scale < _MOST_FACTOR or x.elements != y.elements:
         raise Unsupported(f"output_scale is {op.scale}; 0 to {_MOST_FACTOR - 1} are possible")
     value = signal_functions.filter_bank_log(Formula(), op)
-    made = formula_node(writer, "FilterBankLog", {"x": writer.raw(x)}, value, shift=op.shift, scale=op.scale)
-    _finish(writer, y, made)
+    onnx_name = formula_node(
+        writer, "FilterBankLog", {"x": writer.raw(x)}, value, shift=op.shift, scale=op.scale
+    )
+    _finish(writer, y, onnx_name)
 
 
 def delay(writer: Writer, operator: TfliteOperator) -> None:
@@ -232,9 +238,9 @@ def framer(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"its result is {list(y.shape)}, not {frames} frames of {size}")
     steps = -(-size // step)
     prefill = operator.flag("prefill")
-    kept = (size if prefill else steps * step) - step
+    kept_samples = (size if prefill else steps * step) - step
     flat = replace(x, shape=(x.shape[-1],))
-    queue = _queue(writer, flat, kept + x.shape[-1])
+    queue = _queue(writer, flat, kept_samples + x.shape[-1])
     parts = [_part(writer, queue, (at * step, at * step + size)) for at in range(frames)]
     whole = parts[0] if len(parts) == 1 else writer.part("Concat", parts, axis=0)
     writer.keep(y, writer.reshaped(whole, y.shape))
@@ -262,12 +268,12 @@ def stacker(writer: Writer, operator: TfliteOperator) -> None:
     flags = _run_count(writer, valid, RunCount(right, step))
     state = writer.kept_input(replace(x, index=y.index), (1, frames, channels))
     value = signal_functions.stack(Formula(), frames, channels)
-    made = formula_node(
+    onnx_name = formula_node(
         writer, "SignalStack", {"x": writer.raw(x), "state": state, "flags": flags}, value, frames=frames
     )
-    writer.known(made, (1, frames, channels), "int16")
-    writer.keep_state(state, made)
-    writer.keep(y, writer.reshaped(made, y.shape))
+    writer.known(onnx_name, (1, frames, channels), "int16")
+    writer.keep_state(state, onnx_name)
+    writer.keep(y, writer.reshaped(onnx_name, y.shape))
     writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1)), valid.shape))
 
 
@@ -288,11 +294,13 @@ def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
     f.result("y", values)
     f.result("after", after)
     state = writer.kept_input(x, (1, 1, size))
-    made, kept = formula_nodes(writer, "OverlapAdd", {"x": writer.raw(x), "state": state}, f, step=step)
-    writer.known(made, (frames, step), x.dtype or "")
-    writer.known(kept, (1, 1, size), x.dtype or "")
-    writer.keep_state(state, kept)
-    writer.keep(y, writer.reshaped(made, y.shape))
+    onnx_name, next_state = formula_nodes(
+        writer, "OverlapAdd", {"x": writer.raw(x), "state": state}, f, step=step
+    )
+    writer.known(onnx_name, (frames, step), x.dtype or "")
+    writer.known(next_state, (1, 1, size), x.dtype or "")
+    writer.keep_state(state, next_state)
+    writer.keep(y, writer.reshaped(onnx_name, y.shape))
 
 
 TRANSLATIONS: dict[str, dict[str, Translation]] = {
@@ -324,11 +332,13 @@ def _run_count(writer: Writer, valid: TfliteTensor, op: RunCount) -> str:
     flags, after = signal_functions.run_count(f, op)
     f.result("y", flags)
     f.result("after", after)
-    made, kept = formula_nodes(writer, "RunCount", {"state": state}, f, first=op.first, period=op.period)
-    writer.known(made, (2,), "bool")
-    writer.known(kept, (1,), "int32")
-    writer.keep_state(state, kept)
-    return made
+    onnx_name, next_state = formula_nodes(
+        writer, "RunCount", {"state": state}, f, first=op.first, period=op.period
+    )
+    writer.known(onnx_name, (2,), "bool")
+    writer.known(next_state, (1,), "int32")
+    writer.keep_state(state, next_state)
+    return onnx_name
 
 
 def _queue(writer: Writer, x: TfliteTensor, length: int) -> str:

@@ -24,7 +24,7 @@ class _Transform:
     """A Fourier transform along an axis, from `shape` to `made`; real numbers have a last size of 1."""
 
     shape: tuple[int, ...]
-    made: tuple[int, ...]
+    out_shape: tuple[int, ...]
     axis: int
     length: int
     inverse: bool = False
@@ -76,39 +76,39 @@ def stft(make: Maker) -> None:
     frames = 1 + (samples - size) // step
     one_sided = bool(make.integer("onesided", 1))
     places = step * np.arange(frames)[:, np.newaxis] + np.arange(size)
-    taken = make.add("Gather", make.reshaped(x, (batch, samples, parts)), make.int64(places), axis=1)
+    framed = make.add("Gather", make.reshaped(x, (batch, samples, parts)), make.int64(places), axis=1)
     if window is not None:
-        taken = make.add("Mul", taken, make.constant(window.reshape(1, 1, size, 1)))
+        framed = make.add("Mul", framed, make.constant(window.reshape(1, 1, size, 1)))
     bins = size // 2 + 1 if one_sided else size
     spectrum = (batch, frames, bins, 2)
     wanted = _Transform((batch, frames, size, parts), spectrum, 2, size, one_sided=one_sided)
     if not wanted.is_fast:
-        _by_matrix(make, taken, wanted, make.outputs[0])
+        _by_matrix(make, framed, wanted, make.outputs[0])
         return
     axis = make.int64(2)
     if make.opset >= 20:
-        make.add("DFT", taken, "", axis, out=make.outputs[0], onesided=1)
+        make.add("DFT", framed, "", axis, out=make.outputs[0], onesided=1)
     else:
-        make.add("DFT", taken, out=make.outputs[0], onesided=1, axis=2)
+        make.add("DFT", framed, out=make.outputs[0], onesided=1, axis=2)
 
 
 def constant_table(make: Maker) -> None:
     """Compute windows and mel filters of constant sizes."""
     from onnx.reference import ReferenceEvaluator  # it takes long to import
 
-    given = {name: make.constant_of(name, "its sizes") for name in make.inputs if name}
-    sizes = [int(value.reshape(())) for value in given.values()][:2]
+    constants = {name: make.constant_of(name, "its sizes") for name in make.inputs if name}
+    sizes = [int(value.reshape(())) for value in constants.values()][:2]
     if any(size < 0 for size in sizes) or prod(sizes) > MAX_TENSOR_ELEMENTS:
         raise Unsupported(f"its sizes are {', '.join(map(str, sizes))}")
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-        for name, value in given.items()
+        for name, value in constants.items()
     ]
     output = helper.make_empty_tensor_value_info(make.outputs[0])
     graph = helper.make_graph([make.node], "table", inputs, [output])
     opset = helper.make_opsetid("", make.opset)
     model = helper.make_model(graph, opset_imports=[opset])
-    results: Any = ReferenceEvaluator(model).run(None, given)
+    results: Any = ReferenceEvaluator(model).run(None, constants)
     table = np.asarray(results[0])
     if not np.isfinite(table).all():
         raise Unsupported("its values are not finite")
@@ -116,17 +116,20 @@ def constant_table(make: Maker) -> None:
 
 
 def _by_matrix(make: Maker, x: str, wanted: _Transform, out: str) -> None:
-    shape, made, axis = wanted.shape, wanted.made, wanted.axis
-    size = shape[axis], made[axis]
-    if prod(size) * shape[-1] * made[-1] > _LARGEST_MATRIX:
+    shape, out_shape, axis = wanted.shape, wanted.out_shape, wanted.axis
+    size = shape[axis], out_shape[axis]
+    if prod(size) * shape[-1] * out_shape[-1] > _LARGEST_MATRIX:
         raise Unsupported(f"its matrix has more than {_LARGEST_MATRIX} elements")
     full = _spectrum(size, wanted.length, inverse=wanted.inverse, one_sided=wanted.one_sided)
-    matrix = full[:, : shape[-1], :, : made[-1]]
+    matrix = full[:, : shape[-1], :, : out_shape[-1]]
     letters = "".join(chr(ord("a") + place) for place in range(len(shape) - 1))
-    given, kept = letters.replace(letters[axis], "J") + "C", letters.replace(letters[axis], "K") + "D"
+    operand_letters, result_letters = (
+        letters.replace(letters[axis], "J") + "C",
+        letters.replace(letters[axis], "K") + "D",
+    )
     factor = Term(make.constant(matrix), "JCKD", matrix.shape)
-    result = product(make, Term(x, given, shape), factor, kept)
-    ordered(make, result, kept, dict(zip(kept, made, strict=True)), out)
+    result = product(make, Term(x, operand_letters, shape), factor, result_letters)
+    ordered(make, result, result_letters, dict(zip(result_letters, out_shape, strict=True)), out)
 
 
 def _spectrum(size: tuple[int, int], length: int, *, inverse: bool, one_sided: bool) -> NDArray[np.float32]:

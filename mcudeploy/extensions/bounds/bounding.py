@@ -69,40 +69,42 @@ class StepWindow:
     flow: DataFlow
 
 
-def bounds_of(made: Deployment, sample: Sample) -> ProgramBounds:
+def bounds_of(deployment: Deployment, sample: Sample) -> ProgramBounds:
     """Return the bounds of a deployment for all data; `sample` is what the counted run computes.
 
     Raises ConfigError for a board without an emulated twin and for programs of several compute units, and
     what building and running raise.
     """
-    counted = CountedProgram.of(made)
+    counted = CountedProgram.of(deployment)
     return counted.bounds(counted.windows(sample))
 
 
-def _build(made: Deployment, target: Target) -> Firmware:
+def _build(deployment: Deployment, target: Target) -> Firmware:
     """Build the firmware for the emulated board, with the functions of the library that only others call."""
-    files = render_firmware(made.program, made.plan, made.source)
-    callers = {"callers.c": _CALLERS.format(prefix=made.prefix)}
-    return build_firmware(made.firmware_board(target), files | callers, made.program.sources, emulate=True)
+    files = render_firmware(deployment.program, deployment.plan, deployment.source)
+    callers = {"callers.c": _CALLERS.format(prefix=deployment.prefix)}
+    return build_firmware(
+        deployment.firmware_board(target), files | callers, deployment.program.sources, emulate=True
+    )
 
 
 class CountedProgram:
     """A firmware with its instructions, and the rules by which its runs become bounds."""
 
     @classmethod
-    def of(cls, made: Deployment) -> CountedProgram:
+    def of(cls, deployment: Deployment) -> CountedProgram:
         """Build the program of a deployment for the emulated board with its core. Raises as `bounds_of`."""
-        plan = made.plan
+        plan = deployment.plan
         if plan.lanes or len({function.unit for function in plan.functions}) > 1:
             raise ConfigError(
                 "bounds are those of one core: plan with --parallel 1 and without --assign, or leave out "
                 "--bounds"
             )
-        target = Target(twin_of(made.board, plan), emulate=True)
-        return cls(made, target, _build(made, target))
+        target = Target(twin_of(deployment.board, plan), emulate=True)
+        return cls(deployment, target, _build(deployment, target))
 
-    def __init__(self, made: Deployment, target: Target, firmware: Firmware) -> None:
-        self._made = made
+    def __init__(self, deployment: Deployment, target: Target, firmware: Firmware) -> None:
+        self._deployment = deployment
         self._target = target
         self._firmware = firmware
         self._core = CORES.get(target.board.core)
@@ -173,9 +175,9 @@ class CountedProgram:
         The host repeats a request if the answer is late, which interrupts a step at any place.
         """
         handlers = {it.address for it in self._profile.functions.all if it.name in INTERRUPT_HANDLERS}
-        entries, storage = len(self._made.plan.tape), Storage.of(self._made.plan)
+        entries, storage = len(self._deployment.plan.tape), Storage.of(self._deployment.plan)
         chosen: dict[int, T] = {}
-        patience = 10 * self._made.patience_s
+        patience = 10 * self._deployment.patience_s
         with open_device(self._target, self._firmware, patience, arguments) as device:
             for run in range(1, _MOST_RUNS + 1):
                 run_once(device, storage, sample.stored)
@@ -199,11 +201,11 @@ class CountedProgram:
 
     def bounds(self, windows: Sequence[StepWindow]) -> ProgramBounds:
         """Return the bounds that follow from a run."""
-        tape = self._made.plan.tape
+        tape = self._deployment.plan.tape
         steps = tuple(self._step(entry, window) for entry, window in zip(tape, windows, strict=True))
         around = [self._around(window.counts) for window in windows]
         loop = self._whole(_RUN)
-        run, step = (self._whole(f"{self._made.prefix}_{name}") for name in ("run", "step"))
+        run, step = (self._whole(f"{self._deployment.prefix}_{name}") for name in ("run", "step"))
         return ProgramBounds(
             board=self._target.board.name,
             core=self._core,
@@ -218,7 +220,7 @@ class CountedProgram:
 
     def _step(self, entry: Entry, window: StepWindow) -> StepBound:
         counts, flow = window.counts, window.flow
-        name = self._made.plan.name_of(entry)
+        name = self._deployment.plan.name_of(entry)
         step = StepBound(name, self._kernel(entry), counts.total, Dependence.NONE, None, None)
         reason = self._reason(entry, flow)
         if reason is not None:
@@ -238,8 +240,8 @@ class CountedProgram:
 
     def _kernel(self, entry: Entry) -> str:
         if isinstance(entry, Run):
-            operator = self._made.plan.graph.operators[entry.operator]
-            return self._made.model.calls[operator.name].kernel
+            operator = self._deployment.plan.graph.operators[entry.operator]
+            return self._deployment.model.calls[operator.name].kernel
         return "await_transfers" if isinstance(entry, Wait) else "transfer"
 
     def _reason(self, entry: Entry, flow: DataFlow) -> str | None:
@@ -267,7 +269,7 @@ class CountedProgram:
     @cached_property
     def _waits(self) -> bool:
         """Whether the plan uses a memory for which the core waits."""
-        board, arenas = self._made.board, self._made.plan.layout.arenas
+        board, arenas = self._deployment.board, self._deployment.plan.layout.arenas
         return any(
             memory.read_cost or memory.write_cost for memory in board.memories if arenas.get(memory.name)
         )

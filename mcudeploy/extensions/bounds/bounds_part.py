@@ -27,16 +27,16 @@ class BoundsPart(LibraryPart):
 
     def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
         """Return a model with the bounds of its calls. Raises what `bounds_of` raises."""
-        made = built.made
-        progress.stage(f"counting the instructions of {made.model.path.name} for all inputs")
-        bounds = bounds_of(made, drawn_samples(made.model.graph, request.options.seed)[0])
+        deployment = built.deployment
+        progress.stage(f"counting the instructions of {deployment.model.path.name} for all inputs")
+        bounds = bounds_of(deployment, drawn_samples(deployment.model.graph, request.options.seed)[0])
         calls = CallBounds(
             bounds.run_instructions,
             bounds.run_cycles,
             bounds.step_instructions,
             bounds.step_cycles,
             bounds.compiler,
-            made.board.core,
+            deployment.board.core,
         )
         facts = {**built.facts, "bounds": bounds_report(bounds)}
         return replace(built, program=replace(built.program, bounds=calls), facts=facts)
@@ -57,10 +57,10 @@ class BoundsAnalysis:
         """Raise ConfigError if no emulated board has the core."""
         require_twin(board)
 
-    def facts(self, made: Deployment, sample: Sample, progress: Progress) -> Mapping[str, Any]:
+    def facts(self, deployment: Deployment, sample: Sample, progress: Progress) -> Mapping[str, Any]:
         """Return the bounds. Raises what `bounds_of` raises."""
         progress.stage("counting instructions for all inputs")
-        return {"bounds": bounds_report(bounds_of(made, sample))}
+        return {"bounds": bounds_report(bounds_of(deployment, sample))}
 
 
 PARTS = {"bounds": BoundsPart}

@@ -32,8 +32,8 @@ def curve_option(command: Command) -> Command:
         if not curve:
             command(*args, **rest)
             return
-        asked = [rest["destination"], rest["chart"], rest["explain"], rest["options"].plan_file]
-        if any(asked) or len(rest["boards"]) > 1:
+        single_results = [rest["destination"], rest["chart"], rest["explain"], rest["options"].plan_file]
+        if any(single_results) or len(rest["boards"]) > 1:
             raise UsageError("--curve is for one board, without -o, --chart, --explain and --plan")
         from mcudeploy.extensions.curve.overheads import curve_points
 
@@ -55,10 +55,10 @@ def _report(points: tuple[CurvePoint, ...], board: Board) -> dict[str, Any]:
     rows = []
     for point in points:
         limit = f"{point.max_overhead:g}"
-        row: dict[str, Any] = {"max_overhead": point.max_overhead, "fits": point.made is not None}
-        if point.made is not None:
-            report = as_json(point.made)
-            kept = (
+        row: dict[str, Any] = {"max_overhead": point.max_overhead, "fits": point.deployment is not None}
+        if point.deployment is not None:
+            report = as_json(point.deployment)
+            figures = (
                 "arena_bytes",
                 "tables_bytes",
                 "overhead_percent",
@@ -66,7 +66,7 @@ def _report(points: tuple[CurvePoint, ...], board: Board) -> dict[str, Any]:
                 "estimated_latency",
                 "fused",
             )
-            row |= {name: report.get(name) for name in kept}
+            row |= {name: report.get(name) for name in figures}
             row["command"] = command_line(arguments, commands, f"--max-overhead {limit}")
         rows.append(row)
     return {"board": board.name, "curve": rows}

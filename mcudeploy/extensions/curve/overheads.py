@@ -22,7 +22,7 @@ class CurvePoint:
     """The smallest plan within a limit in percent; `made` is None if no plan fits the board."""
 
     max_overhead: float
-    made: Deployment | None
+    deployment: Deployment | None
 
 
 def curve_points(
@@ -33,7 +33,7 @@ def curve_points(
     Every point is a plan that `plan --max-overhead` finds in as much time. Raises FitError if none fits.
     """
     points = tuple(_smaller(path, board, options, limits, progress))
-    if all(point.made is None for point in points):
+    if all(point.deployment is None for point in points):
         plan_model(path, board, replace(options, max_overhead=limits[-1]), progress)  # raises the FitError
     return points
 
@@ -44,11 +44,11 @@ def _smaller(
     least: int | None = None
     for limit in limits:
         try:
-            made = plan_model(path, board, replace(options, max_overhead=limit), progress)
+            deployment = plan_model(path, board, replace(options, max_overhead=limit), progress)
         except FitError:
             yield CurvePoint(limit, None)
             continue
-        arena_bytes = made.plan.layout.arena_bytes
+        arena_bytes = deployment.plan.layout.arena_bytes
         if least is None or arena_bytes < least:
             least = arena_bytes
-            yield CurvePoint(limit, made)
+            yield CurvePoint(limit, deployment)

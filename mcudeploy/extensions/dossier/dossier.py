@@ -48,15 +48,15 @@ def dossier_of(built: BuiltModel, pages: Mapping[str, Content]) -> Dossier:
     `pages`: further files of the library, by name.
     Raises BuildError if that refuses it, and UsageError for a plan of several cores.
     """
-    made = built.made
-    if made.plan.lanes:
+    deployment = built.deployment
+    if deployment.plan.lanes:
         raise UsageError("--dossier: its checker does not read the tapes of several cores (--parallel)")
-    member = LibraryModel(built.program, made.plan, made.source, built.selftest)
-    library = with_sbom(library_files([member], made.prefix), [member], made.prefix)
+    member = LibraryModel(built.program, deployment.plan, deployment.source, built.selftest)
+    library = with_sbom(library_files([member], deployment.prefix), [member], deployment.prefix)
     files: dict[str, Content] = {
-        "plan.json": plan_text(made.plan, made.model.sha256),
-        "network.json": network_text(made.plan, made.model, built.program),
-        "board.json": board_text(made.board),
+        "plan.json": plan_text(deployment.plan, deployment.model.sha256),
+        "network.json": network_text(deployment.plan, deployment.model, built.program),
+        "board.json": board_text(deployment.board),
         CHECKER: (resource_dir("templates") / "dossier" / CHECKER).read_text("utf-8"),
         SBOM_NAME: library.pop(SBOM_NAME),
         **{f"lib/{name}": content for name, content in (library | dict(pages)).items()},
@@ -71,7 +71,9 @@ def dossier_of(built: BuiltModel, pages: Mapping[str, Content]) -> Dossier:
         ended = run_tool([sys.executable, "-I", CHECKER, "plan.json", "lib"], _CHECK_S, folder=folder)
         if ended.status != 0:
             raise BuildError(f"the second checker refuses the plan: {ended.output.strip()}")
-        analysis = analysed(folder / "lib", made.board, made.prefix)
+        analysis = analysed(folder / "lib", deployment.board, deployment.prefix)
     elf = None if built.firmware is None else built.firmware.elf
-    constants = tuple(traced_constants(made, elf))
-    return Dossier(built, files, ended.output.strip(), constants, analysis, compiler_version(made.board))
+    constants = tuple(traced_constants(deployment, elf))
+    return Dossier(
+        built, files, ended.output.strip(), constants, analysis, compiler_version(deployment.board)
+    )

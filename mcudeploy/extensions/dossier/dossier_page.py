@@ -23,14 +23,14 @@ _LONGEST_NAME = 60
 def dossier_page(dossier: Dossier, command: Sequence[str]) -> str:
     """Return the page of a dossier; `command` is the command line to show."""
     built = dossier.built
-    made, report = built.made, report_of(built)
+    deployment, report = built.deployment, report_of(built)
     return render_page(
         "dossier",
-        title=plain(f"Dossier of {made.prefix} for {made.board.name}"),
+        title=plain(f"Dossier of {deployment.prefix} for {deployment.board.name}"),
         facts=_facts(dossier, report),
         memory=_memory(report),
         bounds=[
-            (f"{made.prefix.upper()}_{name}", f"{value:,}")
+            (f"{deployment.prefix.upper()}_{name}", f"{value:,}")
             for name, value in (built.program.bounds.macros if built.program.bounds else {}).items()
         ],
         checked=plain(dossier.checked),
@@ -52,13 +52,13 @@ def dossier_page(dossier: Dossier, command: Sequence[str]) -> str:
 
 
 def _facts(dossier: Dossier, report: dict[str, Any]) -> list[tuple[str, str]]:
-    made = dossier.built.made
+    deployment = dossier.built.deployment
     return [
-        ("model", plain(f"{made.model.path.name}, SHA-256 {made.model.sha256}")),
-        ("board", plain(f"{made.board.name}, {made.board.core}")),
+        ("model", plain(f"{deployment.model.path.name}, SHA-256 {deployment.model.sha256}")),
+        ("board", plain(f"{deployment.board.name}, {deployment.board.core}")),
         ("compiler", plain(dossier.compiler) or "not on the computer that wrote this"),
-        ("options for the core", " ".join(made.board.cpu_flags) or "none"),
-        ("operators", f"{len(made.plan.graph.operators):,}"),
+        ("options for the core", " ".join(deployment.board.cpu_flags) or "none"),
+        ("operators", f"{len(deployment.plan.graph.operators):,}"),
         ("steps", f"{report['steps']:,}"),
     ]
 
@@ -89,13 +89,13 @@ def _resolved(report: dict[str, Any]) -> str:
 
 
 def _operators(dossier: Dossier, report: dict[str, Any]) -> list[tuple[str, ...]]:
-    made = dossier.built.made
+    deployment = dossier.built.deployment
     rows: list[tuple[str, ...]] = []
-    for operator in made.plan.graph.operators:
+    for operator in deployment.plan.graph.operators:
         one = report["operator_checks"].get(operator.name)
         if one is not None:
             counts = (f"{one['elements']:,}", f"{one['mismatches']:,}", f"{one['ties']:,}")
-            kernel = made.model.calls[operator.name].kernel
+            kernel = deployment.model.calls[operator.name].kernel
             rows.append((operator.name, kernel, _first_node(operator), *counts, _error(one, one)))
     return rows
 

@@ -29,20 +29,20 @@ class TracedConstant:
     address: int | None
 
 
-def traced_constants(made: Deployment, elf: Path | None) -> list[TracedConstant]:
+def traced_constants(deployment: Deployment, elf: Path | None) -> list[TracedConstant]:
     """Return all arrays of weights.c in their order there."""
-    pool = ConstantPool(made.prefix)
+    pool = ConstantPool(deployment.prefix)
     addresses = {} if elf is None else {symbol.name: symbol.value for symbol in read_symbols(elf)}
     readers: dict[str, list[str]] = {}
     content: dict[str, bytes] = {}
-    for operator in made.plan.graph.operators:
-        call = made.model.calls.get(operator.name)
+    for operator in deployment.plan.graph.operators:
+        call = deployment.model.calls.get(operator.name)
         for owner, name, array in () if call is None else _arrays(operator.name, call):
             symbol, reader = pool.name_of(owner, name, array), f"{operator.name}.{name}"
             if reader not in readers.setdefault(symbol, []):
                 readers[symbol].append(reader)
             content[symbol] = array.tobytes()
-    stated = {it.name for it in made.program.constants}
+    stated = {it.name for it in deployment.program.constants}
     if stated != set(content):
         raise ValueError(f"constants without an operator: {', '.join(sorted(stated ^ set(content)))}")
     return [

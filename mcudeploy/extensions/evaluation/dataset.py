@@ -128,22 +128,22 @@ def dataset_of(data: ArrayData, graph: Graph) -> Dataset:
     return Dataset(count, lambda number, _: [arrays[name][number] for name in names], data.labels)
 
 
-def open_dataset(asked: DataRequest, graph: Graph) -> Dataset:
+def open_dataset(request: DataRequest, graph: Graph) -> Dataset:
     """Open a test set for the inputs of a model. Values are read sample by sample.
 
     Raises UsageError for files of another kind, and for labels that are not one for each sample.
     """
-    data = _open(asked, graph)
+    data = _open(request, graph)
     if not data.count:
-        raise UsageError(f"{asked.path} has no samples")
-    if asked.labels is None:
-        labels, where = data.labels, str(asked.path)
+        raise UsageError(f"{request.path} has no samples")
+    if request.labels is None:
+        labels, where = data.labels, str(request.path)
     else:
-        labels, where = read_labels_file(asked.labels, asked.classes), str(asked.labels)
+        labels, where = read_labels_file(request.labels, request.classes), str(request.labels)
     if labels is not None:
         require_labels(labels, data.count, where)
-    whole = Dataset(data.count, data.value, labels, asked.classes or data.classes, data.files)
-    return whole if asked.most is None else _drawn(whole, asked.most, asked.seed)
+    whole = Dataset(data.count, data.value, labels, request.classes or data.classes, data.files)
+    return whole if request.most is None else _drawn(whole, request.most, request.seed)
 
 
 def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
@@ -159,17 +159,17 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
     )
 
 
-def _open(asked: DataRequest, graph: Graph) -> Dataset:
-    path, inputs = asked.path, graph.own_inputs()
+def _open(request: DataRequest, graph: Graph) -> Dataset:
+    path, inputs = request.path, graph.own_inputs()
     if path.is_dir() and (folders := _class_folders(path)):
         if len(inputs) != 1:
             raise UsageError(
                 f"{path} has a folder for each class; the model has {len(inputs)} inputs: give an .npz with "
                 "an array for each"
             )
-        return _by_class(path, folders, asked)
+        return _by_class(path, folders, request)
     if path.suffix.lower() == ".csv":
-        return _table(path, asked, graph)
+        return _table(path, request, graph)
     infos = [Info(border.name, border.shape, border.dtype) for border in inputs]
     samples = open_samples(path, infos, lambda value, _, __: value)
 
@@ -199,22 +199,22 @@ def _files(folder: Path) -> list[Path]:
     )
 
 
-def _by_class(path: Path, folders: Sequence[Path], asked: DataRequest) -> Dataset:
+def _by_class(path: Path, folders: Sequence[Path], request: DataRequest) -> Dataset:
     """Files in a folder for each class. Their order is that of the names, or that of --classes."""
-    names = asked.classes or tuple(folder.name for folder in folders)
+    names = request.classes or tuple(folder.name for folder in folders)
     unknown = [folder.name for folder in folders if folder.name not in names]
     if unknown:
         raise UsageError(f"{path} has the folder {printable(unknown[0])!r}, which --classes does not name")
     files = [(file, names.index(folder.name)) for folder in folders for file in _files(folder)]
 
     def value(number: int, wanted: Sequence[Wanted]) -> list[Array]:
-        return [read_values(files[number][0], wanted[0], asked.reading)]
+        return [read_values(files[number][0], wanted[0], request.reading)]
 
     labels = np.array([label for _, label in files], np.int64)
     return Dataset(len(files), value, labels, names, [file for file, _ in files])
 
 
-def _table(path: Path, asked: DataRequest, graph: Graph) -> Dataset:
+def _table(path: Path, request: DataRequest, graph: Graph) -> Dataset:
     """Rows of a table: a column for each element of the only input, and one with the label, if any."""
     inputs = graph.own_inputs()
     if len(inputs) != 1:
@@ -228,7 +228,7 @@ def _table(path: Path, asked: DataRequest, graph: Graph) -> Dataset:
         cells = list(row)
         try:
             if label is not None:
-                labels.append(_class_of(cells.pop(label).strip(), asked.classes))
+                labels.append(_class_of(cells.pop(label).strip(), request.classes))
             values[number] = [float(cell) for cell in cells]
         except ValueError as error:
             raise UsageError(f"{path}, row {number + 1}: {error}") from error

@@ -72,7 +72,7 @@ def evaluate_model(
     path: Path,
     targets: Sequence[Target],
     options: Options,
-    asked: EvaluateRequest,
+    request: EvaluateRequest,
     progress: Progress = SILENT,
 ) -> Evaluated:
     """Run a whole test set on devices of one board, which share the samples, and on this computer.
@@ -85,10 +85,10 @@ def evaluate_model(
     progress.stage(f"reading {path.name}")
     model = read_model(path, options, isa=targets[0].board.isa)
     _require_single_runs(model)
-    data = open_dataset(asked.data, model.graph)
-    task = choose_task(model.graph, data, asked.task)
-    _require_figures(task, data, asked)
-    float_model = None if asked.float_model is None else read_model(asked.float_model, options)
+    data = open_dataset(request.data, model.graph)
+    task = choose_task(model.graph, data, request.task)
+    _require_figures(task, data, request)
+    float_model = None if request.float_model is None else read_model(request.float_model, options)
     if float_model is not None:
         _require_same_task(float_model.graph, task, model.graph)
     first = data.sample(0, model.graph)
@@ -102,10 +102,10 @@ def evaluate_model(
     if float_model is not None:
         tell_notes(float_model)
         results.append(_by_reference("float", float_model, task, data, progress))
-    layers = _lossy_layers(model, asked, data, results)
+    layers = _lossy_layers(model, request, data, results)
     facts = tally.facts()
     fault = _fault_of_outputs(model.graph, task, data, results[0])
-    limited = asked.min_accuracy is not None or asked.max_drop is not None
+    limited = request.min_accuracy is not None or request.max_drop is not None
     return Evaluated(
         run=run,
         task=task,
@@ -114,7 +114,7 @@ def evaluate_model(
         compared=compare(results, task),
         worst=worst_samples(task, data, results[0], _WORST),
         layers=layers,
-        failures=_failures(run, results, layers, asked),
+        failures=_failures(run, results, layers, request),
         devices=len(targets),
         inputs=facts,
         warnings=[*clipping_warnings(facts), *([] if fault is None else [with_cause(fault, facts)])],
@@ -131,7 +131,7 @@ def _require_single_runs(model: Model) -> None:
         )
 
 
-def _require_figures(task: Task, data: Dataset, asked: EvaluateRequest) -> None:
+def _require_figures(task: Task, data: Dataset, request: EvaluateRequest) -> None:
     """Raise UsageError for classes that are not those of the output, and for limits that nothing decides."""
     names = len(data.classes)
     if names and task.classes and names != task.classes and task.kind != "class number":
@@ -140,13 +140,13 @@ def _require_figures(task: Task, data: Dataset, asked: EvaluateRequest) -> None:
             f"{task.classes:,} classes: name all of them in the order of the output with --classes FILE, one "
             "a line"
         )
-    limits = {"--min-accuracy": asked.min_accuracy, "--max-drop": asked.max_drop}
+    limits = {"--min-accuracy": request.min_accuracy, "--max-drop": request.max_drop}
     stated = [name for name, limit in limits.items() if limit is not None]
     if stated and (task.labels is None or task.kind == "values"):
         raise UsageError(f"{stated[0]} needs a class for every sample: --labels FILE, or data that have them")
     if stated and task.kind == "anomaly" and task.labels is not None and np.ptp(task.labels) == 0:
         raise UsageError(f"{stated[0]} needs samples of both classes: all labels are {task.labels[0]}")
-    if asked.max_drop is not None and asked.float_model is None:
+    if request.max_drop is not None and request.float_model is None:
         raise UsageError("--max-drop needs the float model to compare with: --float MODEL")
 
 
@@ -165,8 +165,8 @@ def _on_devices(
     fleet: Fleet, run: VerifiedRun, task: Task, data: Dataset, progress: Progress
 ) -> ModelResults:
     """The results of the program that `run` has verified."""
-    ran = run.measured.ran
-    graph = ran.made.plan.graph
+    device_run = run.measured.device_run
+    graph = device_run.deployment.plan.graph
     judged = _judged(graph, task)
     devices = "" if len(fleet) == 1 else f", {len(fleet)} of them"
     stage = f"running {count_text(data.count, 'sample')} on {fleet.first.title}{devices}"
@@ -178,7 +178,7 @@ def _on_devices(
         progress.update(f"{stage}, {done / max(time.monotonic() - start, 1e-3):,.0f} a second")
 
     border, tensor = judged.border, graph.tensors[judged.border.tensor]
-    stored = outputs_on(fleet, ran, data, tensor.name, advance)
+    stored = outputs_on(fleet, device_run, data, tensor.name, advance)
     return judged.results("device", task, data, lambda number, _: from_device(border, tensor, stored[number]))
 
 
@@ -203,22 +203,22 @@ def _judged(graph: Graph, task: Task) -> JudgedOutput:
 
 
 def _failures(
-    run: VerifiedRun, results: Sequence[ModelResults], layers: Sequence[Layer], asked: EvaluateRequest
+    run: VerifiedRun, results: Sequence[ModelResults], layers: Sequence[Layer], request: EvaluateRequest
 ) -> list[str]:
     """The limits that the device misses, and the outputs that differ from the reference in the first run."""
     failures = list(run.verdict.reasons)
     reached, by_float = _percent(results, "device"), _percent(results, "float")
-    if asked.min_accuracy is not None and reached is not None and reached < asked.min_accuracy:
+    if request.min_accuracy is not None and reached is not None and reached < request.min_accuracy:
         failures.append(
-            f"the device reaches {reached:.2f} %, less than the limit of {asked.min_accuracy:g} %"
+            f"the device reaches {reached:.2f} %, less than the limit of {request.min_accuracy:g} %"
         )
-    if asked.max_drop is not None and reached is not None and by_float is not None:
+    if request.max_drop is not None and reached is not None and by_float is not None:
         drop = round(by_float - reached, 6)
-        if drop > asked.max_drop:
+        if drop > request.max_drop:
             most = f". Most is lost at {printable(layers[0].node)}" if layers else ""
             failures.append(
                 f"the device reaches {reached:.2f} %, {drop:.2f} points less than the float model; the "
-                f"limit is {asked.max_drop:g}{most}"
+                f"limit is {request.max_drop:g}{most}"
             )
     return failures
 
@@ -251,10 +251,10 @@ def _percent(results: Sequence[ModelResults], which: Which) -> float | None:
 
 
 def _lossy_layers(
-    model: Model, asked: EvaluateRequest, data: Dataset, results: Sequence[ModelResults]
+    model: Model, request: EvaluateRequest, data: Dataset, results: Sequence[ModelResults]
 ) -> Sequence[Layer]:
     """The layers of a quantised ONNX model that lose most, if it is below its float model."""
     reached, by_float = _percent(results, "device"), _percent(results, "float")
-    if asked.float_model is None or by_float is None or reached is None or reached >= by_float:
+    if request.float_model is None or by_float is None or reached is None or reached >= by_float:
         return ()
-    return layers_by_loss(asked.float_model, model, data)
+    return layers_by_loss(request.float_model, model, data)

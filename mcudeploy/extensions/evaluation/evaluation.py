@@ -26,7 +26,7 @@ _LONGEST_SIDE = 320
 
 def page(result: Evaluated, report: Report, command: Sequence[str]) -> str:
     """Return the page of an evaluation and its JSON object; `command` is the command line to show."""
-    path, board = result.run.measured.ran.made.model.path, report["run"]["board"]
+    path, board = result.run.measured.device_run.deployment.model.path, report["run"]["board"]
     matrix = report["models"][0]["confusion"] or ()
     return render_page(
         "evaluation",
@@ -91,7 +91,7 @@ def _worst(result: Evaluated, report: Report, one: Report) -> dict[str, Any]:
 
 def _picture(result: Evaluated, number: int) -> str | None:
     """The input of a sample as the address of a picture; None if it is no image."""
-    graph = result.run.measured.ran.made.plan.graph
+    graph = result.run.measured.device_run.deployment.plan.graph
     border = graph.own_inputs()[0]
     shape = image_shape(border.shape)
     if shape is None or min(shape[:2]) < 2:

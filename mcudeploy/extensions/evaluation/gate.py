@@ -176,8 +176,8 @@ def _result(budget: ModelBudget, progress: Progress) -> GateResult:
 def _evaluated(budget: ModelBudget, target: Target, options: Options, progress: Progress) -> GateResult:
     """The figures of a run, and the accuracy on the device."""
     data = DataRequest(Path(str(budget.data)), budget.labels, most=budget.samples, seed=options.seed)
-    asked = EvaluateRequest(data, float_model=budget.float_model, max_drop=budget.max_drop)
-    result = evaluate_model(budget.model, [target], options, asked, progress)
+    request = EvaluateRequest(data, float_model=budget.float_model, max_drop=budget.max_drop)
+    result = evaluate_model(budget.model, [target], options, request, progress)
     run: VerifiedRun = result.run
     figures = _figures(budget, report_of(run))
     percent = result.results[0].quality.percent

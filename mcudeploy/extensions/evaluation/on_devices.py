@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.device.fleet import Fleet, Job
 from mcudeploy.device.target import Device, Target
-from mcudeploy.execution.running import Ran
+from mcudeploy.execution.running import DeviceRun
 from mcudeploy.extensions.evaluation.dataset import Dataset
 from mcudeploy.verify.compare import Storage, run_once
 
@@ -40,14 +40,14 @@ class _SampleQueue:
 
 
 def outputs_on(
-    fleet: Fleet, ran: Ran, data: Dataset, tensor: str, advance: Callable[[int, int], None]
+    fleet: Fleet, device_run: DeviceRun, data: Dataset, tensor: str, advance: Callable[[int, int], None]
 ) -> Sequence[NDArray[Any]]:
     """Return an output, by the name of its tensor, of every sample, as it is stored.
 
     Each device takes the next sample once it is free, and the others run those of a device that fails. The
     last one's error is raised.
     """
-    plan, count = ran.made.plan, data.count
+    plan, count = device_run.deployment.plan, data.count
     storage, queue = Storage.of(plan), _SampleQueue(count, advance)
 
     def use(device: Device, _: Target) -> None:
@@ -62,5 +62,7 @@ def outputs_on(
 
     # a board that fails after the others are done leaves its sample to a job that begins then
     while len(queue.outputs) < count:
-        fleet.each([Job(ran.firmware, ran.made.patience_s, use)] * len(fleet.alive.numbers()))
+        fleet.each(
+            [Job(device_run.firmware, device_run.deployment.patience_s, use)] * len(fleet.alive.numbers())
+        )
     return [queue.outputs[number] for number in range(count)]

@@ -50,7 +50,7 @@ def evaluate(
     count = checked("measurers", measurers, PositiveInt)
     targets = [Target(known, port, emulate) for port in ports or (None,)]
     most = checked("samples", samples, PositiveInt | None)
-    asked = EvaluateRequest(
+    request = EvaluateRequest(
         DataRequest(
             Path(data), None if labels is None else Path(labels), tuple(classes), most=most, seed=options.seed
         ),
@@ -59,4 +59,4 @@ def evaluate(
         checked("min_accuracy", min_accuracy, _Percent | None),
         checked("max_drop", max_drop, _Percent | None),
     )
-    return evaluated(evaluate_model(Path(model), targets if ports else targets * count, options, asked))
+    return evaluated(evaluate_model(Path(model), targets if ports else targets * count, options, request))

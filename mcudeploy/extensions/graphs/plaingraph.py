@@ -97,13 +97,13 @@ class PlainGraph:
             for other in needed:
                 after[other].append(place)
         steps = set(self.steps)
-        found: list[int] = []
+        positions: list[int] = []
 
         def run(first: int) -> None:
             pending = [first]
             while pending:
                 place = pending.pop()
-                found.append(self.nodes[place].id)
+                positions.append(self.nodes[place].id)
                 for other in after[place]:
                     waiting[other] -= 1
                     if not waiting[other] and other not in steps:
@@ -114,7 +114,7 @@ class PlainGraph:
                 run(place)
         for step in order:
             run(self.steps[step])
-        return tuple(found)
+        return tuple(positions)
 
 
 def load_plain_graph(path: Path) -> PlainGraph:
@@ -309,11 +309,13 @@ def _buffers(
             steps = touched.setdefault(memory.root[tensor], set())
             if place in number:
                 steps.add(number[place])
-    kept = {memory.root[tensor] for tensor in file.outputs}
+    result_roots = {memory.root[tensor] for tensor in file.outputs}
     for root, steps in touched.items():
         op = file.nodes[maker[root]].op
-        if op not in _PERSISTENT and file.tensors[root].bytes and (steps or root in kept):
-            yield StepBuffer(file.tensors[root].bytes, tuple(sorted(steps)), op == _INPUT, root in kept)
+        if op not in _PERSISTENT and file.tensors[root].bytes and (steps or root in result_roots):
+            yield StepBuffer(
+                file.tensors[root].bytes, tuple(sorted(steps)), op == _INPUT, root in result_roots
+            )
 
 
 def _updates(
@@ -324,9 +326,9 @@ def _updates(
     These have phase `update` or write a weight in place. They include predecessors that no other step depends
     on and that convert one gradient to another of equal size.
     """
-    found = {step for step, place in enumerate(alone) if file.nodes[place].phase == "update"}
+    updates = {step for step, place in enumerate(alone) if file.nodes[place].phase == "update"}
     makers = {tensor: step for place, step in number.items() for tensor in file.nodes[place].outputs}
-    found |= {makers[new] for _, new in file.inplace_updates if new in makers}
+    updates |= {makers[new] for _, new in file.inplace_updates if new in makers}
 
     def size(tensors: tuple[int, ...]) -> int:
         return sum(file.tensors[root].bytes for root in {memory.root[tensor] for tensor in tensors})
@@ -334,6 +336,6 @@ def _updates(
     for step in reversed(range(problem.steps)):
         node, after = file.nodes[alone[step]], problem.after[step]
         alone_before = len(problem.before[step]) == 1 and size(node.inputs) == size(node.outputs)
-        if alone_before and after and all(other in found for other in after):
-            found.add(step)
-    return tuple(sorted(found))
+        if alone_before and after and all(other in updates for other in after):
+            updates.add(step)
+    return tuple(sorted(updates))

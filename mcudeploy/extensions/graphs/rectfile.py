@@ -39,7 +39,7 @@ def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
         raise ConfigError(
             f"{path}: needs each of the columns {','.join(_COLUMNS)} once; see {', '.join(missing)}"
         )
-    found: dict[str, NamedRectangle] = {}
+    rectangles: dict[str, NamedRectangle] = {}
     for line, row in enumerate(rows[1:], start=2):
         if not row:
             continue
@@ -47,10 +47,10 @@ def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
         if len(row) != len(header):
             raise ConfigError(f"{where} has {len(row)} cells, the header {len(header)}")
         named = _rectangle(dict(zip(header, row, strict=True)), where)
-        if named.name in found:
+        if named.name in rectangles:
             raise ConfigError(f"{where}: there is an id {named.name} before")
-        found[named.name] = named
-    return tuple(found.values())
+        rectangles[named.name] = named
+    return tuple(rectangles.values())
 
 
 def _rectangle(cells: dict[str, str], where: str) -> NamedRectangle:

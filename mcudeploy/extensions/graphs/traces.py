@@ -30,11 +30,11 @@ def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
     number = {root: place for place, root in enumerate(roots)}
     there = graph.inputs | graph.persistent
     items = tuple(_item(graph, root) for root in roots)
-    made: set[int] = set(there)
+    available: set[int] = set(there)
     steps = []
     for node in nodes:
-        steps.append(_step(graph, node, number, made))
-        made.update(graph.roots[tensor] for tensor in node.outputs)
+        steps.append(_step(graph, node, number, available))
+        available.update(graph.roots[tensor] for tensor in node.outputs)
     return Trace(items, tuple(steps))
 
 
@@ -49,12 +49,12 @@ def _item(graph: PlainGraph, root: int) -> Item:
     return Item(f"tensor {root}", size, kept=root in graph.kept, loaded=root in graph.inputs)
 
 
-def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], made: set[int]) -> TraceStep:
+def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], available: set[int]) -> TraceStep:
     """Return a step; memory that it writes partly, or in place, is read as well."""
     size = sum(graph.tensor_bytes[tensor] for tensor in (*node.inputs, *node.outputs))
     outputs = dict.fromkeys(graph.roots[tensor] for tensor in node.outputs)
     inputs = dict.fromkeys(graph.roots[tensor] for tensor in node.inputs)
-    inputs.update(dict.fromkeys(root for root in outputs if root in made))
+    inputs.update(dict.fromkeys(root for root in outputs if root in available))
     once = node.flops <= _ONCE * size
 
     def access(root: int, *, writes: bool) -> ItemAccess:

@@ -87,10 +87,10 @@ class HeadWanted(LibraryPart):
         """Return a model with the head, verified if the library is. Raises what `with_head` raises, and
         `require_head`.
         """
-        made, unknown = built.made, built.stack_unknown
-        program = with_head_stack(made, with_head(made, built.program, self))
+        deployment, unknown = built.deployment, built.stack_unknown
+        program = with_head_stack(deployment, with_head(deployment, built.program, self))
         if request.verify:
-            require_head(made, program, request.options.seed, progress)
+            require_head(deployment, program, request.options.seed, progress)
         if program.stack_bytes is None and unknown is None:
             unknown = "a function that the head calls has no bound"
         return replace(built, program=program, stack_unknown=unknown)
@@ -112,7 +112,7 @@ def require_features(graph: Graph) -> int:
     return tensor.elements
 
 
-def with_head(made: Deployment, program: Program, wanted: HeadWanted) -> Program:
+def with_head(deployment: Deployment, program: Program, wanted: HeadWanted) -> Program:
     """Return a program with a head on its output.
 
     Raises UsageError for a program that has another interface than one input and int8 features, and FitError
@@ -120,19 +120,21 @@ def with_head(made: Deployment, program: Program, wanted: HeadWanted) -> Program
     """
     if program.streamed or program.continues:
         raise UsageError(_ONE_TO_ONE)
-    head = _head_text(made, program, wanted, require_features(made.plan.graph))
-    _require_room(made, head)
+    head = _head_text(deployment, program, wanted, require_features(deployment.plan.graph))
+    _require_room(deployment, head)
     return replace(program, head=head)
 
 
-def _head_text(made: Deployment, program: Program, wanted: HeadWanted, features: int) -> HeadText:
+def _head_text(deployment: Deployment, program: Program, wanted: HeadWanted, features: int) -> HeadText:
     size, kind = HeadSize(wanted.classes, features, wanted.capacity), wanted.kind
     members, numbers, statistics = kind.members(size), kind.numbers(size), wanted.statistics
     stored = [*(statistics.members if statistics else ()), *members]
     table, scratch = table_bytes(stored), kind.scratch_count(size)
     arena = max(program.arenas, key=lambda it: it.size_bytes)
     in_arena = 0 < scratch * _WORD_BYTES <= arena.size_bytes
-    facts = facts_hash(operator_facts(made.plan.graph, made.model.calls, made.model.replaceable))
+    facts = facts_hash(
+        operator_facts(deployment.plan.graph, deployment.model.calls, deployment.model.replaceable)
+    )
     layout = ", ".join(f"{it.type} {it.name}[{it.count}]" for it in stored)
     moved = f"; {statistics}" if statistics else ""
     digest = hashlib.sha256(facts + f"{wanted.name}: {layout}{moved}".encode()).digest()
@@ -159,44 +161,44 @@ def head_bytes(head: HeadText) -> int:
     return head.size_bytes + moved + (0 if head.scratch_base else head.scratch_count * _WORD_BYTES)
 
 
-def _require_room(made: Deployment, head: HeadText) -> None:
-    size, first = head_bytes(head), made.board.memories[0]
-    used = made.plan.layout.arenas.get(first.name, 0) + made.plan.parameters.ram_bytes
-    free = made.board.free_bytes(first)
+def _require_room(deployment: Deployment, head: HeadText) -> None:
+    size, first = head_bytes(head), deployment.board.memories[0]
+    used = deployment.plan.layout.arenas.get(first.name, 0) + deployment.plan.parameters.ram_bytes
+    free = deployment.board.free_bytes(first)
     if used + size > free:
         raise FitError(
             f"the head needs {size:,} bytes, arena and parameters {used:,}; {first.name} of "
-            f"{made.board.name} has room for {free:,}: {used + size - free:,} too many. Take fewer classes, "
-            "features or examples."
+            f"{deployment.board.name} has room for {free:,}: {used + size - free:,} too many. "
+            "Take fewer classes, features or examples."
         )
 
 
-def require_head(made: Deployment, program: Program, seed: int, progress: Progress = SILENT) -> None:
+def require_head(deployment: Deployment, program: Program, seed: int, progress: Progress = SILENT) -> None:
     """Run the head on this computer on drawn inputs, with sanitizers, and compare it with its reference.
 
     Raises OutputsDifferError if a label or a score differs, BuildError without a C compiler.
     """
     progress.stage("checking the head against the reference")
-    files = render_head_check(program, made.plan, made.source)
+    files = render_head_check(program, deployment.plan, deployment.source)
     host = load_board("host")
     firmware = build_firmware(host, files, program.sources, emulate=False, sanitize=True, measurer=False)
     with closing(open_transport(f"process:{firmware.elf}")) as line:
-        fault = head_fault(made, program, line, seed)
+        fault = head_fault(deployment, program, line, seed)
     if fault:
         raise OutputsDifferError(f"the head is not verified, nothing is written: {fault}")
 
 
-def with_head_stack(made: Deployment, program: Program) -> Program:
+def with_head_stack(deployment: Deployment, program: Program) -> Program:
     """Return a program whose bound of the stack holds for the functions of its head as well.
 
     Without such a bound it has none, after a warning with the cause.
     """
     if program.stack_bytes is None:
         return program
-    files = render_head_check(program, made.plan, made.source)
-    emulated = Target(made.board).emulated
+    files = render_head_check(program, deployment.plan, deployment.source)
+    emulated = Target(deployment.board).emulated
     try:
-        firmware = build_firmware(made.board, files, program.sources, emulate=emulated, measurer=False)
+        firmware = build_firmware(deployment.board, files, program.sources, emulate=emulated, measurer=False)
     except DeployError as error:
         _LOG.warning("warning: no bound for the stack of the head: %s", error)
         return replace(program, stack_bytes=None)
@@ -247,9 +249,9 @@ def _call(line: Transport, head: HeadText, call: tuple[int, bytes], limit_s: flo
     return HeadAnswer(features[: head.features], features[-head.features :], scores, ticks, result)
 
 
-def head_fault(made: Deployment, program: Program, line: Transport, seed: int) -> str:
+def head_fault(deployment: Deployment, program: Program, line: Transport, seed: int) -> str:
     """Return how a running head differs from the reference; empty if it does not."""
-    head, graph = program.head, made.plan.graph
+    head, graph = program.head, deployment.plan.graph
     assert head is not None
     (border,) = graph.own_inputs()
     labels = np.random.default_rng(seed).integers(0, head.classes, _CHECKED_RUNS)
@@ -260,8 +262,8 @@ def head_fault(made: Deployment, program: Program, line: Transport, seed: int) -
         label = int(labels[number]) if number % _ROUND < _ROUND_EXAMPLES else None
         stored = sample.stored[border.tensor].tobytes()
         if seen is not None:
-            seen = seen.observe(observe_input(line, head, stored, made.patience_s))
-        answer = call_head(line, head, label, stored, made.patience_s)
+            seen = seen.observe(observe_input(line, head, stored, deployment.patience_s))
+        answer = call_head(line, head, label, stored, deployment.patience_s)
         if seen is not None and (fault := seen.fault(answer.output, answer.features)):
             return f"run {number} {fault}"
         if label is None:

@@ -67,8 +67,8 @@ def products(
     def convolved(part: Expression, zero: int) -> Expression:
         zeros = [f.constant(value, np.uint8).name for value in (zero, _MIDDLE)]
         names = [_bytes(f, part).name, kernel.name, *zeros]
-        (made,) = f.results("ConvInteger", names, 1, group=groups, **window)
-        return f.cast(made, "int64")
+        (sums,) = f.results("ConvInteger", names, 1, group=groups, **window)
+        return f.cast(sums, "int64")
 
     return convolved(high, _MIDDLE) * _BYTE + convolved(low, 0)
 
@@ -90,8 +90,8 @@ def _finished(f: Formula, sums: Expression, finish: Finish) -> Expression:
     if finish.ties == "up":
         return _clipped(f, rounded_up(f, sums, scales), finish.bounds)
     negative = sums < 0
-    made = rounded_up(f, negative.choose(-sums, sums), scales)
-    return _clipped(f, negative.choose(-made, made), finish.bounds)
+    rounded = rounded_up(f, negative.choose(-sums, sums), scales)
+    return _clipped(f, negative.choose(-rounded, rounded), finish.bounds)
 
 
 def rounded_up(f: Formula, sums: Expression, scales: SumScales) -> Expression:
@@ -158,8 +158,8 @@ def rescaled(f: Formula, what: Rescaling, dtype: str) -> Expression:
     """Input x, int16 or int8."""
     steps = f.given("x") - what.zero_points[0]
     above, below = _scaled(f, steps, what.above), _scaled(f, -steps if what.negated else steps, what.below)
-    made = (steps < 0).choose(below, above)
-    return _clipped(f, made + what.zero_points[1], what.bounds, dtype)
+    scaled = (steps < 0).choose(below, above)
+    return _clipped(f, scaled + what.zero_points[1], what.bounds, dtype)
 
 
 def sigmoid(f: Formula, op: SigmoidInt16) -> Expression:
@@ -177,14 +177,14 @@ def sigmoid_of(f: Formula, x: Expression, op: SigmoidInt16) -> Expression:
     place, rest = (magnitude >> bits).clipped(0, 255), magnitude % (1 << bits)
     table = f.constant(logistic_table().astype(np.int64))
     first, last = table.at(place), table.at((place + 1).clipped(0, 255))
-    made = (place < 255).choose(first * (1 << bits) + rest * (last - first), limit)
+    curve = (place < 255).choose(first * (1 << bits) + rest * (last - first), limit)
     if op.tangent:
         half = 1 << 7
-        made = negative.choose(-made + ((1 << 23) + half - 1), made - ((1 << 23) - half))
-        return made >> 8
+        curve = negative.choose(-curve + ((1 << 23) + half - 1), curve - ((1 << 23) - half))
+        return curve >> 8
     half = 1 << 9
-    made = negative.choose(-made + ((1 << 25) + half - 1), made + half)
-    return made >> 10
+    curve = negative.choose(-curve + ((1 << 25) + half - 1), curve + half)
+    return curve >> 10
 
 
 def softmax(f: Formula, scale: TwiceScale) -> Expression:
@@ -220,8 +220,8 @@ def means(f: Formula, window: dict[str, Any], channels: int, counts: ArrayLike) 
     sums = _channels_last(f, products(f, f.given("x"), ones, window, channels))
     count = f.constant(np.asarray(counts, np.int64)[..., np.newaxis])
     negative = sums < 0
-    made = (negative.choose(-sums, sums) + count // 2) // count
-    return f.cast(negative.choose(-made, made), "int16")
+    rounded = (negative.choose(-sums, sums) + count // 2) // count
+    return f.cast(negative.choose(-rounded, rounded), "int16")
 
 
 def extremum(f: Formula, *, least: bool) -> Expression:
@@ -260,8 +260,8 @@ def resized(f: Formula, rows: ResizedInt16, cols: ResizedInt16) -> Expression:
         value = first * (f.constant(ONE) - weights) + second * weights
     half = f.constant(ONE * ONE // 2)
     negative = value < 0
-    made = (negative.choose(-value, value) + half) // (ONE * ONE)
-    return f.cast(negative.choose(-made, made), "int16")
+    rounded = (negative.choose(-value, value) + half) // (ONE * ONE)
+    return f.cast(negative.choose(-rounded, rounded), "int16")
 
 
 def quantized(f: Formula, scale: float) -> Expression:
@@ -270,5 +270,5 @@ def quantized(f: Formula, scale: float) -> Expression:
     size = f.node("Abs", steps)
     whole = f.node("Floor", size)
     size = f.node("GreaterOrEqual", size - whole, 0.5).choose(whole + 1, whole)
-    made = f.node("Sign", steps) * size
-    return f.cast(f.node("Clip", made, float(INT16.min), float(INT16.max)), "int16")
+    rounded = f.node("Sign", steps) * size
+    return f.cast(f.node("Clip", rounded, float(INT16.min), float(INT16.max)), "int16")

@@ -54,18 +54,20 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
     if all(source.data is not None for source in sources):
         raise Unsupported("all its operands are constant")
     scales = [scale_of(source) for source in sources]
-    made, function = scale_of(result), _BINARY[operator.op]
-    if function != "mul" and operator.flag("PotScaleInt16") and all(map(_is_power, (*scales, made))):
+    result_scale, function = scale_of(result), _BINARY[operator.op]
+    if function != "mul" and operator.flag("PotScaleInt16") and all(map(_is_power, (*scales, result_scale))):
         raise Unsupported(
             "its scales are powers of two, which TFLite adds in another way; convert the model again"
         )
-    factors = [_float_quotient(scales, made)] * 3
+    factors = [_float_quotient(scales, result_scale)] * 3
     if function != "mul":
         common = 2 * max(scales)
-        factors = [scales[0] / common, scales[1] / common, common / (2.0**15 * made)]
+        factors = [scales[0] / common, scales[1] / common, common / (2.0**15 * result_scale)]
     a, b, whole = (TwiceScale.of(factor) for factor in factors)
     if whole.exponent > 0:
-        raise Unsupported(f"the scale of its result, {made:g}, is too small for {scales[0]:g}, {scales[1]:g}")
+        raise Unsupported(
+            f"the scale of its result, {result_scale:g}, is too small for {scales[0]:g}, {scales[1]:g}"
+        )
     bounds = bounds_of(fused(operator), result)
     value = functions.binary(Formula(), function, (a, b, whole), bounds)
     facts: dict[str, Any] = {"function": function, "bounds": [bounds.low, bounds.high]}
@@ -166,8 +168,8 @@ def convert(writer: Writer, operator: TfliteOperator) -> None:
         return
     if kinds == ("INT16", "FLOAT32"):
         factor = writer.float32(scale_of(source))
-        made = writer.part("Cast", [writer.raw(source)], to=1)
-        writer.finish(result, writer.node("Mul", [made, factor]))
+        onnx_name = writer.part("Cast", [writer.raw(source)], to=1)
+        writer.finish(result, writer.node("Mul", [onnx_name, factor]))
         return
     if not {*kinds} <= {"INT8", "INT16"}:
         raise Unsupported(

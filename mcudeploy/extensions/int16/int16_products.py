@@ -114,9 +114,9 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     window = {"kernel_shape": [rows.taps, cols.taps], "pads": pads}
     value = functions.convolution(Formula(), finish, window, 1)
     facts = {**window, **_facts(finish)}
-    made = formula_node(writer, "ConvInt16", _operands(writer, product, finish), value, **facts)
-    writer.known(made, (1, rows.blocks, cols.blocks, len(filters)), "int16")
-    writer.keep(result, placed(writer, made, result, rows, cols))
+    onnx_name = formula_node(writer, "ConvInt16", _operands(writer, product, finish), value, **facts)
+    writer.known(onnx_name, (1, rows.blocks, cols.blocks, len(filters)), "int16")
+    writer.keep(result, placed(writer, onnx_name, result, rows, cols))
 
 
 def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:

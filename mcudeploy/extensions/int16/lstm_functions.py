@@ -162,11 +162,11 @@ def _step_of_int8(f: Formula, op: LstmInt8) -> None:
     gates = _narrowed(gates + scaled(sums, LSTM_GATES))
     logistic = logistic_values(GATE_BITS)
     tables = logistic, logistic, tanh_values(GATE_BITS), logistic
-    taken, forget, candidate, output = (
+    input_gate, forget, candidate, output = (
         _looked_up(f, table, part) for table, part in zip(tables, _parts(gates, op.hidden), strict=True)
     )
     remembered = divided(f, forget * f.given("c_before"), _UNIT_BITS)
-    cell = _narrowed(remembered + divided(f, taken * candidate, _UNIT_BITS + op.cell_bits))
+    cell = _narrowed(remembered + divided(f, input_gate * candidate, _UNIT_BITS + op.cell_bits))
     cell = cell.clipped(-op.clip, op.clip)
     shown = output * _looked_up(f, tanh_values(op.cell_bits), cell)
     state = rounded_twice(f, shown, op.result_scale.multiplier, op.result_scale.exponent) + op.zero_point
@@ -193,11 +193,11 @@ def _step_of_int16(f: Formula, op: LstmInt16) -> None:
     bias = high * 2**32 + low.wrapped(32, signed=False)
     gates = scaled(f.node("MatMul", f.given("weights"), f.given("x_now")) + bias, 0)
     gates = _narrowed(gates + scaled(f.node("MatMul", f.given("recurrent"), f.given("h_before")), LSTM_GATES))
-    taken, forget, candidate, output = (
+    input_gate, forget, candidate, output = (
         sigmoid(part, GATE_BITS, tangent=at == 2) for at, part in enumerate(_parts(gates, op.hidden))
     )
     remembered = _scaled(f, forget * f.given("c_before"), TwiceScale.of(2.0**-_UNIT_BITS))
-    added = _scaled(f, taken * candidate, TwiceScale.of(2.0 ** -(_UNIT_BITS + op.cell_bits)))
+    added = _scaled(f, input_gate * candidate, TwiceScale.of(2.0 ** -(_UNIT_BITS + op.cell_bits)))
     cell = _narrowed(remembered + added).clipped(-op.clip, op.clip)
     shown = output * sigmoid(cell, op.cell_bits, tangent=True)
     _finish(f, f.cast(_scaled(f, shown, op.result_scale), "int16"), cell)

@@ -121,11 +121,11 @@ def _dense(
     draft: QdqDraft, source: StoredInt16, weights: tuple[StoredWeights, bool], bias: str, result: Int16Result
 ) -> None:
     """Rows by weights, whose output channels come first or last."""
-    given, first = weights
+    matrix, first = weights
     axis = 0 if first else 1
-    if given.scales.size > 1 and given.axis != axis:
+    if matrix.scales.size > 1 and matrix.axis != axis:
         raise UnfitError
-    own = StoredWeights(np.ascontiguousarray(given.stored if first else given.stored.T), given.scales, 0)
+    own = StoredWeights(np.ascontiguousarray(matrix.stored if first else matrix.stored.T), matrix.scales, 0)
     if draft.shape(source.name)[-1] != own.stored.shape[1]:
         raise UnfitError
     constants, facts = _finished(draft, source, own, bias, result)

@@ -30,21 +30,21 @@ class ResizedInt16:
     weight: tuple[int, ...]
 
     @classmethod
-    def of(cls, size: int, made: int, *, linear: bool, aligned: bool, halves: bool) -> ResizedInt16:
-        """The samples of an axis of `size` values resized to `made`."""
+    def of(cls, size: int, new_size: int, *, linear: bool, aligned: bool, halves: bool) -> ResizedInt16:
+        """The samples of an axis of `size` values resized to `new_size`."""
         if not linear:
-            ratio = np.float32(size) / np.float32(made)
-            if aligned and made > 1:
-                ratio = np.float32(size - 1) / np.float32(made - 1)
+            ratio = np.float32(size) / np.float32(new_size)
+            if aligned and new_size > 1:
+                ratio = np.float32(size - 1) / np.float32(new_size - 1)
             offset = np.float32(0.5 if halves else 0.0)
-            places = (np.arange(made, dtype=np.float32) + offset) * ratio
+            places = (np.arange(new_size, dtype=np.float32) + offset) * ratio
             nearest = np.floor(places + np.float32(0.5)) if aligned else np.floor(places)
             first = np.clip(nearest.astype(np.int64), 0, size - 1).tolist()
-            return cls(tuple(first), tuple(first), (0,) * made)
-        step = (ONE * size + made // 2) // made
-        if aligned and made > 1:
-            step = (ONE * (size - 1) + (made - 1) // 2) // (made - 1)
-        scaled = np.arange(made, dtype=np.int64) * step
+            return cls(tuple(first), tuple(first), (0,) * new_size)
+        step = (ONE * size + new_size // 2) // new_size
+        if aligned and new_size > 1:
+            step = (ONE * (size - 1) + (new_size - 1) // 2) // (new_size - 1)
+        scaled = np.arange(new_size, dtype=np.int64) * step
         if halves:
             scaled += step // 2 - ONE // 2
         towards_zero = np.where(scaled < 0, -(-scaled // ONE), scaled // ONE)

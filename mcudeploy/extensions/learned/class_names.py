@@ -48,7 +48,7 @@ def _convert_integers(graph: GraphProto) -> None:
     """Convert inputs that are integers before operators of the domain, which compute with float32."""
     integers = {it.name for it in graph.input if it.type.tensor_type.elem_type in _INTEGERS}
     nodes: list[NodeProto] = []
-    made: set[str] = set()
+    converted: set[str] = set()
     for number, node in enumerate(graph.node):
         if (
             node.domain == ML_DOMAIN
@@ -57,14 +57,14 @@ def _convert_integers(graph: GraphProto) -> None:
             and node.input[0] in integers
         ):
             name = f"{node.input[0]}/float32"
-            if name not in made:
+            if name not in converted:
                 nodes.append(
                     helper.make_node("Cast", node.input[:1], [name], f"{name} {number}", to=TensorProto.FLOAT)
                 )
-                made.add(name)
+                converted.add(name)
             node.input[0] = name
         nodes.append(node)
-    if made:
+    if converted:
         refill(graph.node, nodes)
 
 

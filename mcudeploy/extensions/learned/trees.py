@@ -62,13 +62,13 @@ class TreeSums(PlainOperator):
         entries = len(tables["weights"]) / max(1, len(tables["leaf_starts"]) - 1)
 
         def counts(rows: Interval) -> Counts:
-            found = len(rows) * trees
+            walks = len(rows) * trees
             return {
                 "calls": 1,
                 "rows": len(rows),
-                "trees": found,
-                "nodes": found * self.depth,
-                "entries": found * entries,
+                "trees": walks,
+                "nodes": walks * self.depth,
+                "entries": walks * entries,
             }
 
         return KernelCall("tree_sums_f32", params, counts=counts)

@@ -55,10 +55,10 @@ class Noise:
         """The powers over these samples and others."""
         return Noise(self.signal + other.signal, self.noise + other.noise, max(self.worst, other.worst))
 
-    def add(self, wanted: Array, found: Array) -> None:
+    def add(self, wanted: Array, computed: Array) -> None:
         """Add one value of each, of the same shape."""
         reference = wanted.astype(np.float64)
-        error = found.astype(np.float64) - reference
+        error = computed.astype(np.float64) - reference
         self.signal += float(np.sum(reference * reference))
         self.noise += float(np.sum(error * error))
         self.worst = max(self.worst, float(np.max(np.abs(error), initial=0.0)))
@@ -202,9 +202,9 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
         return []
     noises = {source: Noise() for source in real}
     floats = Reference(prepared, list(tensors.values()))
-    found = Reference(path, list(real.values()))
+    reference = Reference(path, list(real.values()))
     for sample in samples:
-        wanted, got = {**floats.run(sample), **sample}, found.run(sample)
+        wanted, got = {**floats.run(sample), **sample}, reference.run(sample)
         for source, noise in noises.items():
             noise.add(wanted[tensors.get(source, source)], got[real[source]])
     sources = {output: source for source, output in real.items()}

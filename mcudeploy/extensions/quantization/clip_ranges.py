@@ -46,11 +46,11 @@ def clip_ranges(model: ModelProto, ranges: Mapping[str, Range]) -> ClipRanges:
     The result of a dead node gets the part of its input's range, mirrored at 0, that the node lets through.
     """
     changed: dict[str, Range] = {}
-    dead, kept = [], []
+    dead, remaining = [], []
     for node, low, high in _clips(model):
         output = node.output[0]
         if low > 0 or high < 0:
-            kept.append(node.name)
+            remaining.append(node.name)
         elif _is_empty(ranges.get(output)):
             reach = max(map(abs, ranges.get(node.input[0], (0.0, 0.0)))) or 1.0
             changed[output] = max(low, -reach), min(high, reach)
@@ -59,7 +59,7 @@ def clip_ranges(model: ModelProto, ranges: Mapping[str, Range]) -> ClipRanges:
         source = changed.get(node.input[0]) if node.input else None
         if source is not None and node.op_type in _SAME_RANGE and _is_empty(ranges.get(node.output[0])):
             changed[node.output[0]] = source
-    return ClipRanges(changed, dead, kept)
+    return ClipRanges(changed, dead, remaining)
 
 
 def _is_empty(known: Range | None) -> bool:
@@ -77,8 +77,8 @@ def _clips(model: ModelProto) -> Iterator[tuple[NodeProto, float, float]]:
             yield node, 0.0, math.inf
         limits = [name for name in node.input[1:] if name]
         if node.op_type == "Clip" and all(name in constants for name in limits):
-            given = [*node.input[1:], "", ""][:2]
-            low, high = (float(numpy_helper.to_array(constants[it])) if it else None for it in given)
+            bounds = [*node.input[1:], "", ""][:2]
+            low, high = (float(numpy_helper.to_array(constants[it])) if it else None for it in bounds)
             old = {item.name: item.f for item in node.attribute}  # opset 6
             low = old.get("min", -math.inf) if low is None else low
             yield node, low, old.get("max", math.inf) if high is None else high

@@ -150,12 +150,14 @@ def _from_folder(folder: Path, inputs: Sequence[Info], fit: Fit) -> Samples:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        found = [path for path in folder.iterdir() if path.suffix == ".npy" and not path.name.startswith(".")]
+        arrays = [
+            path for path in folder.iterdir() if path.suffix == ".npy" and not path.name.startswith(".")
+        ]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise UsageError(f"{folder} cannot be read: {error.strerror}") from error
-    return sorted(path for path in found if path.is_file())
+    return sorted(path for path in arrays if path.is_file())
 
 
 def _contents(folder: Path) -> str:
@@ -224,16 +226,16 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
         return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
-def _require_stacked(where: str, found: tuple[int, ...], info: Info) -> None:
+def _require_stacked(where: str, actual: tuple[int, ...], info: Info) -> None:
     """Raise UsageError for a shape that is not the shape of samples along the first axis."""
     shape = tuple(info.shape or ())
-    if not found or found[1:] not in (shape, _without_batch(shape)):
+    if not actual or actual[1:] not in (shape, _without_batch(shape)):
         raise UsageError(
-            f"{where} has the shape {list(found)}; input {printable(info.name)!r} of the model "
+            f"{where} has the shape {list(actual)}; input {printable(info.name)!r} of the model "
             f"needs {_wanted(shape, stacked=True)}, the first axis counting samples"
         )
-    if not found[0]:
-        raise UsageError(f"{where} has the shape {list(found)}: no samples")
+    if not actual[0]:
+        raise UsageError(f"{where} has the shape {list(actual)}: no samples")
 
 
 def _stacked(arrays: Mapping[str, tuple[str, Array]], inputs: Sequence[Info], fit: Fit) -> Samples:
@@ -243,8 +245,8 @@ def _stacked(arrays: Mapping[str, tuple[str, Array]], inputs: Sequence[Info], fi
         _require_stacked(where, array.shape, info)
     counts = {name: len(array) for name, (_, array) in arrays.items()}
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{printable(name)}: {number:,}" for name, number in counts.items())
-        raise UsageError(f"the inputs have different numbers of samples: {found}")
+        counts_text = ", ".join(f"{printable(name)}: {number:,}" for name, number in counts.items())
+        raise UsageError(f"the inputs have different numbers of samples: {counts_text}")
 
     def load(index: int) -> Sample:
         return {

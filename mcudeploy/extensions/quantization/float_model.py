@@ -54,9 +54,9 @@ def read_float(path: Path, choices: InputChoices) -> FloatModel:
 
 
 def _require_float(model: FloatModel, path: Path) -> None:
-    found = Counter(node.op_type for node in model.proto.graph.node if _is_integer(node.op_type))
-    if found:
-        named = ", ".join(f"{number:,} {printable(op)}" for op, number in found.most_common(3))
+    integer_counts = Counter(node.op_type for node in model.proto.graph.node if _is_integer(node.op_type))
+    if integer_counts:
+        named = ", ".join(f"{number:,} {printable(op)}" for op, number in integer_counts.most_common(3))
         raise ModelError(
             f"{path.name} is quantised already: it has {named}. Run it as it is (mcudeploy run), or give the "
             "float model that it was made of"
@@ -83,15 +83,15 @@ def excluded(prepared: Path, patterns: Iterable[str]) -> list[str]:
     nodes = [(node.name, node.op_type) for node in onnx.load(prepared).graph.node]
     chosen: list[str] = []
     for pattern in patterns:
-        found = [name for name, op in nodes if pattern in (name, op) or fnmatchcase(name, pattern)]
-        if not found:
+        matches = [name for name, op in nodes if pattern in (name, op) or fnmatchcase(name, pattern)]
+        if not matches:
             near = difflib.get_close_matches(pattern, [name for pair in nodes for name in pair], n=1)
             hint = f"; did you mean {printable(near[0])!r}?" if near else ""
             raise UsageError(
                 f"--keep-float {printable(pattern)}: no node of the prepared model has this name or operator"
                 f"{hint} (batch norms and the like are fused into the nodes before them)"
             )
-        chosen += found
+        chosen += matches
     return list(dict.fromkeys(chosen))
 
 
@@ -108,21 +108,21 @@ def float_nodes(path: Path) -> list[FloatNode]:
     nodes.
     """
     graph = load(path)
-    made = {node.name: node.op_type for node in onnx.load(path).graph.node}
-    found = []
+    op_types = {node.name: node.op_type for node in onnx.load(path).graph.node}
+    float_nodes_left = []
     for operator in graph.operators:
         tensors = [graph.tensors[name] for name in (*operator.inputs, operator.output)]
-        names = tuple(name for name in operator.onnx_nodes if made.get(name) not in _CONVERSIONS)
+        names = tuple(name for name in operator.onnx_nodes if op_types.get(name) not in _CONVERSIONS)
         if names and any(tensor.dtype is DType.FLOAT32 for tensor in tensors):
-            found.append(FloatNode(names, "+".join(made.get(name, "?") for name in names)))
-    return list(dict.fromkeys(found))
+            float_nodes_left.append(FloatNode(names, "+".join(op_types.get(name, "?") for name in names)))
+    return list(dict.fromkeys(float_nodes_left))
 
 
-def left_float(found: Sequence[FloatNode]) -> str:
+def left_float(nodes: Sequence[FloatNode]) -> str:
     """A note on operators that stay float; "" if there are none."""
-    if not found:
+    if not nodes:
         return ""
-    number = len(found)
+    number = len(nodes)
     return (
         f"{count_text(number, 'operator')} {agree(number, 'runs', 'run')} in float on the board: four times "
         "the RAM of int8, and slow without an FPU"

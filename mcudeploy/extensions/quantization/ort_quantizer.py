@@ -63,24 +63,24 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
 
     Every node gets a name. Raises ModelError if ONNX Runtime refuses the model.
     """
-    given, prepared = folder / "float.onnx", folder / "prepared.onnx"
-    onnx.save(_with_constants(proto), given)
+    source, prepared = folder / "float.onnx", folder / "prepared.onnx"
+    onnx.save(_with_constants(proto), source)
     try:
         with _quiet():
-            quant_pre_process(str(given), str(prepared), skip_symbolic_shape=True)
+            quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
     except Exception as error:  # onnxruntime has no common base of its errors
         raise ModelError(f"ONNX Runtime does not prepare the model: {first_line(error)}") from error
     model = onnx.load(prepared)
     _set_biases_apart(model)
-    taken = {node.name for node in model.graph.node}
+    used_names = {node.name for node in model.graph.node}
     for at, node in enumerate(model.graph.node):
         if not node.name:
             node.name = next(
                 name
                 for name in (f"{node.op_type}_{at}{'_' * more}" for more in range(99))
-                if name not in taken
+                if name not in used_names
             )
-            taken.add(node.name)
+            used_names.add(node.name)
     onnx.save(model, prepared)
     return prepared
 
@@ -119,10 +119,10 @@ def _with_constants(proto: ModelProto) -> ModelProto:
     model = ModelProto()
     model.CopyFrom(proto)
     constants = {tensor.name for tensor in model.graph.initializer}
-    kept = [value for value in model.graph.input if value.name not in constants]
-    if len(kept) < len(model.graph.input):
+    inputs = [value for value in model.graph.input if value.name not in constants]
+    if len(inputs) < len(model.graph.input):
         del model.graph.input[:]
-        model.graph.input.extend(kept)
+        model.graph.input.extend(inputs)
         model.ir_version = max(model.ir_version, 4)  # the first version that separates constants from inputs
     return model
 
@@ -141,14 +141,14 @@ class Calibration:
         """
         try:
             with _quiet():
-                found = self._found(method, samples)
+                ranges = self._found(method, samples)
         except DeployError:  # of a sample that can no longer be read
             raise
         except Exception as error:  # as above
             raise ModelError(f"ONNX Runtime does not calibrate by {method}: {first_line(error)}") from error
         if method == "minmax":
-            self._whole = found
-        return found
+            self._whole = ranges
+        return ranges
 
     def _found(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
         kind = {
@@ -247,9 +247,9 @@ def _with(ranges: TensorsData, changed: Mapping[str, Range]) -> TensorsData:
 def _tidied(model: ModelProto) -> ModelProto:
     """Remove unused operator sets, and set the producer name."""
     used = {node.domain or "" for node in model.graph.node} | {""}
-    kept = [entry for entry in model.opset_import if (entry.domain or "") in used]
+    imports = [entry for entry in model.opset_import if (entry.domain or "") in used]
     del model.opset_import[:]
-    model.opset_import.extend(kept)
+    model.opset_import.extend(imports)
     del model.metadata_props[:]
     model.producer_name, model.producer_version = PRODUCER, __version__
     return model
@@ -263,8 +263,8 @@ class _CalibrationReader(CalibrationDataReader):  # type: ignore[misc]
 
     def get_next(self) -> dict[str, Any] | None:
         """The next sample, None after the last."""
-        found = next(self._samples, None)
-        return None if found is None else dict(found)
+        sample = next(self._samples, None)
+        return None if sample is None else dict(sample)
 
 
 @contextlib.contextmanager

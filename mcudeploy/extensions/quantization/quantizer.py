@@ -160,7 +160,7 @@ class QuantizedModel:
 
 
 def quantize_model(
-    path: Path, asked: QuantizeRequest, destination: Path, progress: Progress = SILENT
+    path: Path, request: QuantizeRequest, destination: Path, progress: Progress = SILENT
 ) -> QuantizedModel:
     """Quantise a float model, and write it to `destination`.
 
@@ -169,24 +169,24 @@ def quantize_model(
     """
     progress.stage(f"reading {path.name}")
     _require_apart(path, destination)
-    model = read_float(path, InputChoices(asked.shapes))
-    samples = open_samples(asked.data, model.inputs)
-    labels = _labels(asked, samples)
+    model = read_float(path, InputChoices(request.shapes))
+    samples = open_samples(request.data, model.inputs)
+    labels = _labels(request, samples)
     name = compare.class_output(model.inputs, model.outputs)
     if labels is not None:
-        _require_classes(model, name, labels, asked)
-    calibration, comparison = _split(samples, asked)
+        _require_classes(model, name, labels, request)
+    calibration, comparison = _split(samples, request)
     progress.stage("reading samples")
     indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
-    faults = find_faults(samples, indices, str(asked.data), progress.advance)
+    faults = find_faults(samples, indices, str(request.data), progress.advance)
     with work_folder("mcudeploy-quantize-") as folder:
         work = _Work(folder, model, calibration, comparison, progress)
         prepared = library.prepare(model.proto, work.folder)
         floats = Floats(prepared, [it.name for it in model.outputs], name)
-        made, left = work.all_made(prepared, asked, floats)
-        made = work.ties_compared(made, floats)
-        best = max(made, key=_preference)
-        without = work.without(prepared, asked, best, faults)
+        results, left = work.all_made(prepared, request, floats)
+        results = work.ties_compared(results, floats)
+        best = max(results, key=_preference)
+        without = work.without(prepared, request, best, faults)
         progress.stage("comparing layers")
         shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
         layers = compare.layers(prepared, best.proto, best.path, shown)
@@ -198,7 +198,7 @@ def quantize_model(
     return QuantizedModel(
         destination,
         best,
-        made,
+        results,
         layers,
         left,
         wide,
@@ -214,12 +214,12 @@ def quantize_model(
     )
 
 
-def _labels(asked: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | None:
+def _labels(request: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | None:
     """The class of each sample, from the file of labels or else from the samples' own."""
-    if asked.labels is not None:
-        return load_labels(asked.labels, samples.count)
+    if request.labels is not None:
+        return load_labels(request.labels, samples.count)
     within = samples.labels
-    return None if within is None else class_numbers(within, samples.count, str(asked.data))
+    return None if within is None else class_numbers(within, samples.count, str(request.data))
 
 
 def _require_apart(path: Path, destination: Path) -> None:
@@ -240,13 +240,13 @@ class _Work:
     classes: Array | None = None
 
     def all_made(
-        self, prepared: Path, asked: QuantizeRequest, floats: Floats
+        self, prepared: Path, request: QuantizeRequest, floats: Floats
     ) -> tuple[list[MethodResult], list[FloatNode]]:
         """Quantise by all requested methods; return the int8 models and their float operators."""
-        in_float = excluded(prepared, asked.keep_float)
+        in_float = excluded(prepared, request.keep_float)
         calibration = Calibration(prepared, self.folder)
-        wanted = METHODS if asked.method == "auto" else (asked.method,)
-        made: list[MethodResult] = []
+        wanted = METHODS if request.method == "auto" else (request.method,)
+        results: list[MethodResult] = []
         left: list[FloatNode] = []
         for method in METHODS:
             if method != "minmax" and method not in wanted:
@@ -254,24 +254,24 @@ class _Work:
             ranges = calibration.ranges(method, self._staged(f"calibrating: {method}", self.calibration))
             if method not in wanted:
                 continue
-            proto, dead = library.insert(prepared, ranges, in_float, asked.activations)
+            proto, dead = library.insert(prepared, ranges, in_float, request.activations)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
-            if not made:  # report unsupported operators before the other methods take their time
+            if not results:  # report unsupported operators before the other methods take their time
                 left = float_nodes(path)
                 self.progress.stage("running the float model")
                 self.classes = floats.run(self.comparison, self._advance)
             self.progress.stage(f"comparing: {method}")
             agreement = floats.against(path, self.comparison, self._advance)
-            made.append(MethodResult(method, proto, path, agreement, dead))
-        return made, left
+            results.append(MethodResult(method, proto, path, agreement, dead))
+        return results, left
 
-    def ties_compared(self, made: list[MethodResult], floats: Floats) -> list[MethodResult]:
+    def ties_compared(self, results: list[MethodResult], floats: Floats) -> list[MethodResult]:
         """Compare methods within 1 dB of the best on the calibration samples too."""
-        share, decibels = max(one.agreement.rank for one in made)
-        near = [it for it in made if it.agreement.rank >= (share, decibels - _NEAR)]
+        share, decibels = max(one.agreement.rank for one in results)
+        near = [it for it in results if it.agreement.rank >= (share, decibels - _NEAR)]
         if len(near) < 2 or math.isinf(decibels) or not self._others():
-            return made
+            return results
         others = replace(self.calibration, indices=np.array(self._others(), np.int64))
         more = Floats(floats.path, floats.names, floats.class_name)
         self.progress.stage("comparing methods on all samples")
@@ -280,7 +280,7 @@ class _Work:
             it.method: it.agreement.decibels_with(more.against(it.path, others, lambda _: None))
             for it in near
         }
-        return [replace(it, all_decibels=decibels_of.get(it.method)) for it in made]
+        return [replace(it, all_decibels=decibels_of.get(it.method)) for it in results]
 
     def _others(self) -> list[int]:
         """The calibration samples that are not compared."""
@@ -288,7 +288,7 @@ class _Work:
         return [int(index) for index in self.calibration.indices if int(index) not in compared]
 
     def without(
-        self, prepared: Path, asked: QuantizeRequest, best: MethodResult, faults: SampleFaults
+        self, prepared: Path, request: QuantizeRequest, best: MethodResult, faults: SampleFaults
     ) -> float | None:
         """The signal to noise ratio without the samples far beyond the others, if it is clearly better."""
         far = [it.number for it in faults.far]
@@ -302,8 +302,8 @@ class _Work:
         calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
         for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
-        in_float = excluded(prepared, asked.keep_float)
-        onnx.save(library.insert(prepared, ranges, in_float, asked.activations)[0], path)
+        in_float = excluded(prepared, request.keep_float)
+        onnx.save(library.insert(prepared, ranges, in_float, request.activations)[0], path)
         floats = Floats(prepared, [it.name for it in self.model.outputs], None)
         floats.run(parts[1], lambda _: None)
         decibels = floats.against(path, parts[1], lambda _: None).decibels
@@ -320,7 +320,7 @@ class _Work:
 
 
 def _require_classes(
-    model: FloatModel, name: str | None, labels: NDArray[np.int64], asked: QuantizeRequest
+    model: FloatModel, name: str | None, labels: NDArray[np.int64], request: QuantizeRequest
 ) -> None:
     """Raise UsageError if labels have no output to be compared with, or are none of its classes."""
     if name is None:
@@ -329,31 +329,31 @@ def _require_classes(
     shape = next(info.shape for info in model.outputs if info.name == name) or ()
     if labels.max() >= max(shape):
         raise UsageError(
-            f"{asked.labels or asked.data} has the label {labels.max()}; the model has {max(shape)} classes, "
-            "from 0"
+            f"{request.labels or request.data} has the label {labels.max()}; "
+            f"the model has {max(shape)} classes, from 0"
         )
 
 
-def _split(samples: Samples, asked: QuantizeRequest) -> tuple[_SamplePart, _SamplePart]:
+def _split(samples: Samples, request: QuantizeRequest) -> tuple[_SamplePart, _SamplePart]:
     """Split the samples for calibration and comparison, in an order drawn from the seed."""
-    order = np.random.default_rng(asked.seed).permutation(samples.count)
+    order = np.random.default_rng(request.seed).permutation(samples.count)
     if samples.count < _FEWEST:
-        return _SamplePart(samples, order[: asked.samples]), _SamplePart(samples, order)
-    held_out = min(asked.samples, max(1, int(samples.count * _HELD_OUT)))
-    calibration = order[held_out:][: asked.samples]
+        return _SamplePart(samples, order[: request.samples]), _SamplePart(samples, order)
+    held_out = min(request.samples, max(1, int(samples.count * _HELD_OUT)))
+    calibration = order[held_out:][: request.samples]
     return _SamplePart(samples, calibration), _SamplePart(samples, order[:held_out])
 
 
-def _preference(made: MethodResult) -> tuple[float, float, float]:
+def _preference(result: MethodResult) -> tuple[float, float, float]:
     """Sort key, the best last: by the class, then the noise over all samples if that was needed."""
-    share, decibels = made.agreement.rank
-    return (share, -math.inf if made.all_decibels is None else made.all_decibels, decibels)
+    share, decibels = result.agreement.rank
+    return (share, -math.inf if result.all_decibels is None else result.all_decibels, decibels)
 
 
 def _accuracy(
-    labels: NDArray[np.int64] | None, wanted: Array | None, found: Array | None, part: _SamplePart
+    labels: NDArray[np.int64] | None, wanted: Array | None, computed: Array | None, part: _SamplePart
 ) -> Accuracy | None:
-    if labels is None or wanted is None or found is None:
+    if labels is None or wanted is None or computed is None:
         return None
     right = labels[part.indices]
-    return Accuracy(compare.share_of_equal(wanted, right), compare.share_of_equal(found, right))
+    return Accuracy(compare.share_of_equal(wanted, right), compare.share_of_equal(computed, right))

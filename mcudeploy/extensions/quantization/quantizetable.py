@@ -65,18 +65,17 @@ def _facts(report: Values) -> list[tuple[str, str]]:
     ]
 
 
-def _in_float(found: list[dict[str, Any]]) -> str:
-    if not found:
+def _in_float(nodes: list[dict[str, Any]]) -> str:
+    if not nodes:
         return ""
-    named = ", ".join(f"{_short(it['nodes'][0])} ({plain(it['op'])})" for it in found[:6])
-    more = f" and {len(found) - 6} more" if len(found) > 6 else ""
-    return f"{count_text(len(found), 'operator')}: {named}{more}"
+    named = ", ".join(f"{_short(it['nodes'][0])} ({plain(it['op'])})" for it in nodes[:6])
+    more = f" and {len(nodes) - 6} more" if len(nodes) > 6 else ""
+    return f"{count_text(len(nodes), 'operator')}: {named}{more}"
 
 
-def _wide(found: dict[str, Any]) -> str:
-    return (
-        f"{_short(found['node'])}, channel {found['channel']}: {found['times_median']:.0f} times the median"
-    )
+def _wide(outlier: dict[str, Any]) -> str:
+    where = f"{_short(outlier['node'])}, channel {outlier['channel']}"
+    return f"{where}: {outlier['times_median']:.0f} times the median"
 
 
 def _share(value: float | None, none: str = "-") -> str:

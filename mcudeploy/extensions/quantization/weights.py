@@ -32,7 +32,7 @@ def outliers(model: ModelProto) -> list[Outlier]:
     Such a channel takes most of the range of the node's output, whose scale all channels share.
     """
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    found = []
+    wide = []
     for node in model.graph.node:
         if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul") or len(node.input) < 2:
             continue
@@ -46,8 +46,8 @@ def outliers(model: ModelProto) -> list[Outlier]:
         most = float(ranges[widest])
         median = float(np.median(ranges[ranges >= _DEAD * most]))
         if most > _FACTOR * median:
-            found.append(Outlier(node.name, widest, most, most / median))
-    return sorted(found, key=lambda outlier: -outlier.times)
+            wide.append(Outlier(node.name, widest, most, most / median))
+    return sorted(wide, key=lambda outlier: -outlier.times)
 
 
 def _axis(node: NodeProto) -> int:
@@ -61,5 +61,5 @@ def _ranges(weights: NDArray[Any], axis: int) -> NDArray[Any]:
     """The largest magnitude of each channel; empty for weights without channels."""
     if weights.ndim < 2:
         return np.empty(0)
-    found: NDArray[Any] = np.abs(np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)).max(axis=1)
-    return found
+    largest: NDArray[Any] = np.abs(np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)).max(axis=1)
+    return largest

@@ -36,9 +36,9 @@ def cuts_of(model: Model, boards: Sequence[Board], line: UartLink) -> Bounds:
     seconds = [cut / line.bytes_per_second for cut in lines[0].crossing]
     rooms = [sum(map(board.room, board.memories)) - LINK_RAM_BYTES for board in boards]
     for limits in (rooms, [inf] * len(boards)):
-        found = _least(lines, boards, seconds, limits)
-        if found is not None:
-            return found
+        partition = _least(lines, boards, seconds, limits)
+        if partition is not None:
+            return partition
     raise FitError(
         f"the weights of {model.path.name} do not fit the flash of these boards in their order: add a board, "
         "or one with more flash"
@@ -70,10 +70,10 @@ def _least(
     By dynamic programming: `found[j]` is the best for the first j operators on the boards so far: its longest
     time, the sum of its transfers, and the ends of its stretches. None if nothing fits.
     """
-    found: dict[int, tuple[float, float, tuple[int, ...]]] = {0: (0.0, 0.0, (0,))}
+    least: dict[int, tuple[float, float, tuple[int, ...]]] = {0: (0.0, 0.0, (0,))}
     for line, board, room in zip(lines, boards, rooms, strict=True):
         following: dict[int, tuple[float, float, tuple[int, ...]]] = {}
-        for first, (longest, carried, ends) in found.items():
+        for first, (longest, carried, ends) in least.items():
             transfer = transfers[first] if first else 0.0
             for end in range(first + 1, len(line.groups) + 1):
                 if line.flash_bytes(first, end) > board.constants_room:
@@ -82,6 +82,6 @@ def _least(
                     seconds = max(longest, transfer, line.work(first, end) / board.clock_hz)
                     one = seconds, carried + transfer, (*ends, end)
                     following[end] = min(one, following.get(end, one))
-        found = following
-    best = found.get(len(lines[0].groups))
+        least = following
+    best = least.get(len(lines[0].groups))
     return tuple(pairwise(best[2])) if best else None

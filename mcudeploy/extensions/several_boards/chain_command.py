@@ -40,7 +40,7 @@ def run_in_row(
     """Run a model on boards in a row with the values of the options of `run`; `others` exclude a chain."""
     _require_plain(others, options, pages)
     with output.progress() as progress:
-        ran = run_chain(
+        chain_run = run_chain(
             model,
             chain,
             options,
@@ -49,7 +49,7 @@ def run_in_row(
             reading=reading,
             progress=progress,
         )
-    report = output.result(chain_report(ran), chaintable.run, chaintable.verdict)
+    report = output.result(chain_report(chain_run), chaintable.run, chaintable.verdict)
     if not report["verified"]:
         get_current_context().exit(OutputsDifferError.exit_code)
 
@@ -72,7 +72,7 @@ def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) ->
         f"--objective {options.objective}": options.objective == "cycles",
         f"--timing {others['timing']}": others["timing"] != "instructions",
         "--save-outputs": others["saved"] is not None,
-        "--report and --trace": pages.asked,
+        "--report and --trace": pages.requested,
     }
     name = next((name for name, is_set in refused.items() if is_set), None)
     if name is not None:

@@ -50,7 +50,7 @@ class ChainBoard:
     stage: Stage
     target: Target
     home: str
-    made: Deployment
+    deployment: Deployment
 
     @property
     def title(self) -> str:
@@ -65,8 +65,8 @@ class ChainBoard:
 
 def buffer_bytes(stage: Stage) -> int:
     """Return RAM of payloads beside the arena: one received, one sent, and bytes passed on during a run."""
-    held = sum(tensor.size_bytes for tensor in stage.sent.tensors if tensor.name in stage.passed)
-    return stage.received.size_bytes + stage.sent.size_bytes + held
+    buffered_bytes = sum(tensor.size_bytes for tensor in stage.sent.tensors if tensor.name in stage.passed)
+    return stage.received.size_bytes + stage.sent.size_bytes + buffered_bytes
 
 
 def planned(number: int, stage: Stage, target: Target, options: Options, progress: Progress) -> ChainBoard:
@@ -80,18 +80,18 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
         )
     names = {memory.name for memory in board.memories}
     limits = {name: limit for name, limit in options.memory_limits if name in names}
-    taken = Counter({board.memories[0].name: LINK_RAM_BYTES})
-    taken[home.name] += size
-    for name, bytes_taken in taken.items():
+    reserved = Counter({board.memories[0].name: LINK_RAM_BYTES})
+    reserved[home.name] += size
+    for name, bytes_taken in reserved.items():
         room = board.room(board.memory(name)) - bytes_taken
         limits[name] = min(room, limits.get(name, room))
     limited = replace(options, memory_limits=tuple(limits.items()), name=f"stage{number + 1}")
     own = replace(limited, objective="instructions")  # as the boards of a chain are compared
     try:
-        found = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
+        plans = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
     except FitError as error:
         raise FitError(f"board {number + 1}: {error}") from error
-    return ChainBoard(number, stage, target, home.name, Deployment.of(found, found.choices[0], board, own))
+    return ChainBoard(number, stage, target, home.name, Deployment.of(plans, plans.choices[0], board, own))
 
 
 def _home(board: Board, size: int) -> Memory | None:
@@ -108,14 +108,14 @@ def _home(board: Board, size: int) -> Memory | None:
 
 def built(member: ChainBoard, count: int, line: UartLink, *, sanitize: bool = False) -> Firmware:
     """Build the firmware of one of `count` boards; `sanitize` on this computer only."""
-    made = member.made
-    files = render_firmware(made.program, made.plan, made.source)
+    deployment = member.deployment
+    files = render_firmware(deployment.program, deployment.plan, deployment.source)
     ends = {"first": member.number == 0, "last": member.number == count - 1}
     files["chain.c"] = render("chain.c.j2", **_tables(member), **ends)
     return build_firmware(
-        made.firmware_board(member.target),
+        deployment.firmware_board(member.target),
         files,
-        made.program.sources,
+        deployment.program.sources,
         emulate=member.target.emulated,
         sanitize=sanitize,
         port_baud=line.baud,
@@ -123,7 +123,7 @@ def built(member: ChainBoard, count: int, line: UartLink, *, sanitize: bool = Fa
 
 
 def _tables(member: ChainBoard) -> dict[str, object]:
-    stage, plan = member.stage, member.made.plan
+    stage, plan = member.stage, member.deployment.plan
     storage = Storage.of(plan)
     inputs, outputs = (
         [(border.tensor, storage.blocks(border.tensor)) for border in borders]
@@ -156,12 +156,12 @@ def _tables(member: ChainBoard) -> dict[str, object]:
 def _pieces(storage: Storage, payload: Payload, name: str, places: list[tuple[int, int]]) -> list[Piece]:
     """Return the pieces of a tensor's blocks; contiguous blocks form one piece."""
     first = payload.span(name).start
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for block_id, (arena, offset) in zip(storage.blocks(name), places, strict=True):
         span = storage.span(block_id)
-        last = found[-1] if found else None
+        last = pieces[-1] if pieces else None
         if last and (last.arena, last.offset + last.count) == (arena, offset):
-            found[-1] = replace(last, count=last.count + span.stop - span.start)
+            pieces[-1] = replace(last, count=last.count + span.stop - span.start)
         else:
-            found.append(Piece(first + span.start, offset, span.stop - span.start, arena))
-    return found
+            pieces.append(Piece(first + span.start, offset, span.stop - span.start, arena))
+    return pieces

@@ -115,11 +115,11 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
         return tuple(Target(board, None, emulate) for board in boards)
     if len(real) < len(boards):
         raise UsageError(f"{real[0].name} is real and cannot be wired to emulated boards: add --emulate")
-    given = [port.strip() for port in ports.split(",")] if ports else []
-    if not all(given) or len(given) != len(boards) or len(set(given)) < len(given):
+    port_names = [port.strip() for port in ports.split(",")] if ports else []
+    if not all(port_names) or len(port_names) != len(boards) or len(set(port_names)) < len(port_names):
         raise UsageError(f"{len(boards)} real boards need --port with as many ports, or --emulate")
     return tuple(
-        reached(board, False, port, None, flasher) for board, port in zip(boards, given, strict=True)
+        reached(board, False, port, None, flasher) for board, port in zip(boards, port_names, strict=True)
     )
 
 

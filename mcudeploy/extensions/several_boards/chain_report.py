@@ -4,57 +4,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcudeploy.extensions.several_boards.run import ChainRan, RanBoard
+from mcudeploy.extensions.several_boards.run import BoardRun, ChainRun
 
 
-def report(ran: ChainRan) -> dict[str, Any]:
+def report(chain_run: ChainRun) -> dict[str, Any]:
     """Return the JSON object of `run --chain`. Seconds are modelled: latencies, and payloads over rates."""
-    boards = [_board(each) for each in ran.boards]
+    boards = [_board(each) for each in chain_run.boards]
     stages = [float(board["seconds"]) for board in boards]
-    transfers = [board["sent_bytes"] / ran.asked.line.bytes_per_second for board in boards[:-1]]
+    transfers = [board["sent_bytes"] / chain_run.request.line.bytes_per_second for board in boards[:-1]]
     longest = max([*stages, *transfers])
     kind, among = ("board", stages) if longest in stages else ("link", transfers)
     return {
-        "model": ran.boards[0].member.made.model.path.name,
-        "link": ran.asked.line.text,
+        "model": chain_run.boards[0].member.deployment.model.path.name,
+        "link": chain_run.request.line.text,
         "boards": boards,
         "transfer_seconds": transfers,
         "frame_seconds": longest,
         "latency_seconds": sum(stages) + sum(transfers),
         "throughput_ratio": sum(stages) / longest,
         "bottleneck": f"{kind} {among.index(longest) + 1}",
-        "frames": ran.asked.frames,
-        "verified": not ran.verdict.reasons,
-        "reasons": list(ran.verdict.reasons),
+        "frames": chain_run.request.frames,
+        "verified": not chain_run.verdict.reasons,
+        "reasons": list(chain_run.verdict.reasons),
     }
 
 
-def _board(ran: RanBoard) -> dict[str, Any]:
-    board, plan = ran.member.target.board, ran.member.made.plan
+def _board(board_run: BoardRun) -> dict[str, Any]:
+    board, plan = board_run.member.target.board, board_run.member.deployment.plan
     operators = [operator.name for operator in plan.graph.operators]
     return {
         "board": board.name,
         "first_operator": operators[0],
         "last_operator": operators[-1],
         "arena_bytes": plan.layout.arena_bytes,
-        "payload_bytes": ran.member.buffer_bytes,
-        "ram_bytes": ran.firmware.sizes.static_ram_bytes,
+        "payload_bytes": board_run.member.buffer_bytes,
+        "ram_bytes": board_run.firmware.sizes.static_ram_bytes,
         "board_ram_bytes": sum(memory.bytes for memory in board.memories),
-        "flash_bytes": ran.firmware.sizes.flash_bytes,
+        "flash_bytes": board_run.firmware.sizes.flash_bytes,
         "board_flash_bytes": board.flash_bytes,
-        "stack_bytes": ran.alone.stack_bytes,
-        "latency": ran.alone.latency,
-        "unit": ran.alone.unit,
-        "seconds": _seconds(ran),
-        "received_bytes": ran.member.stage.received.size_bytes,
-        "sent_bytes": ran.member.stage.sent.size_bytes,
-        "resends": ran.state.resends,
-        "damaged": ran.state.damaged,
+        "stack_bytes": board_run.alone.stack_bytes,
+        "latency": board_run.alone.latency,
+        "unit": board_run.alone.unit,
+        "seconds": _seconds(board_run),
+        "received_bytes": board_run.member.stage.received.size_bytes,
+        "sent_bytes": board_run.member.stage.sent.size_bytes,
+        "resends": board_run.state.resends,
+        "damaged": board_run.state.damaged,
     }
 
 
-def _seconds(ran: RanBoard) -> float:
+def _seconds(board_run: BoardRun) -> float:
     """Return the seconds of a run: an instruction counts as a clock."""
-    if ran.alone.unit == "us":
-        return ran.alone.latency / 1e6
-    return ran.alone.latency / ran.member.target.board.clock_hz
+    if board_run.alone.unit == "us":
+        return board_run.alone.latency / 1e6
+    return board_run.alone.latency / board_run.member.target.board.clock_hz

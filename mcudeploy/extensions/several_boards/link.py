@@ -39,12 +39,12 @@ class UartLink:
 
 def line_of(text: str) -> UartLink:
     """Return the line that a text such as `uart:2M` names. Raises UsageError."""
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise UsageError(f"--link {text}: write uart and a rate, such as uart:921600 or uart:2M")
-    if found["kind"] != "uart":
-        raise UsageError(f"--link {text}: boards are joined by uart, there is no driver for {found['kind']}")
-    baud = round(float(found["number"]) * _UNITS[found["unit"]])
+    if match["kind"] != "uart":
+        raise UsageError(f"--link {text}: boards are joined by uart, there is no driver for {match['kind']}")
+    baud = round(float(match["number"]) * _UNITS[match["unit"]])
     if not _LEAST_BAUD <= baud <= _MOST_BAUD:
         raise UsageError(f"--link {text}: a rate is from {_LEAST_BAUD:,} to {_MOST_BAUD:,} bits a second")
     return UartLink(baud)

@@ -57,7 +57,7 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RanBoard:
+class BoardRun:
     """A board of a chain that ran. `state`: after all frames."""
 
     member: ChainBoard
@@ -67,77 +67,79 @@ class RanBoard:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChainRan:
+class ChainRun:
     """The result of a chain; boards in the order of the chain."""
 
-    asked: ChainRequest
-    boards: tuple[RanBoard, ...]
+    request: ChainRequest
+    boards: tuple[BoardRun, ...]
     verdict: Verdict
 
 
 def run_chain(
     path: Path,
-    asked: ChainRequest,
+    request: ChainRequest,
     options: Options,
     *,
     inputs: list[Path],
     expected: list[Path],
     reading: Preprocessing = AS_USUAL,
     progress: Progress,
-) -> ChainRan:
+) -> ChainRun:
     """Run frames of a model on boards in a row, and verify every result.
 
     Raises FitError if a stage does not fit its board.
     """
-    for target in asked.targets:
+    for target in request.targets:
         require_port(target)
-        _require_rate(target.board, asked.line)
+        _require_rate(target.board, request.line)
     if options.hop is not None:
         raise UsageError("--hop is for one board, which keeps rows between runs: leave it out with --chain")
     model = read_model(path, options)
     if inputs or expected:
         samples = load_samples(model.graph, inputs, expected, options.seed, reading)
-        _require_frames(len(samples), asked.frames)
+        _require_frames(len(samples), request.frames)
     else:
-        drawn = range(min(_DRAWN, asked.frames))
+        drawn = range(min(_DRAWN, request.frames))
         samples = [load_samples(model.graph, [], [], options.seed + one)[0] for one in drawn]
-    members = plan_chain(model, asked, options, progress)
+    members = plan_chain(model, request, options, progress)
     firmware = []
     for member in members:
         progress.stage(f"building firmware for {member.title}")
-        firmware.append(built(member, len(members), asked.line))
-    with _started(members, firmware, asked.line) as nodes:
+        firmware.append(built(member, len(members), request.line))
+    with _started(members, firmware, request.line) as nodes:
         progress.stage("measuring each board alone")
         alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
-        progress.stage(f"running {count_text(asked.frames, 'frame')}")
-        results = _results(nodes, members, samples, asked.frames, progress)
+        progress.stage(f"running {count_text(request.frames, 'frame')}")
+        results = _results(nodes, members, samples, request.frames, progress)
         states = [node.state() for node in nodes]
     progress.stage("checking every operator against the reference")
     verdict = _verdict(model, samples, options, progress)
-    order = list(islice(cycle(range(len(samples))), asked.frames))
+    order = list(islice(cycle(range(len(samples))), request.frames))
     every = replace(
         verdict,
         host=[verdict.host[sample] for sample in order],
         expected=[verdict.expected[sample] for sample in order],
     )
     outputs = [_outputs(model.graph, members[-1], result) for result in results]
-    boards = tuple(map(RanBoard, members, firmware, alone, states))
-    return ChainRan(asked, boards, every.with_device(outputs))
+    boards = tuple(map(BoardRun, members, firmware, alone, states))
+    return ChainRun(request, boards, every.with_device(outputs))
 
 
 def plan_chain(
-    model: Model, asked: ChainRequest, options: Options, progress: Progress
+    model: Model, request: ChainRequest, options: Options, progress: Progress
 ) -> tuple[ChainBoard, ...]:
     """Cut a model, and plan each part for its board; they share the search time."""
-    boards = [target.board for target in asked.targets]
+    boards = [target.board for target in request.targets]
     _require_memories(boards, options)
     if model.graph.states:
         raise UsageError("a chain of boards keeps nothing between runs, but the model has states")
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
-    cuts = cuts_of(model, boards, asked.line)
+    cuts = cuts_of(model, boards, request.line)
     share = replace(options, time_limit=options.time_limit / len(boards))
     members = []
-    for number, (stage, target) in enumerate(zip(stages_of(model, cuts, boards), asked.targets, strict=True)):
+    for number, (stage, target) in enumerate(
+        zip(stages_of(model, cuts, boards), request.targets, strict=True)
+    ):
         progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
         members.append(planned(number, stage, target, share, progress))
     return tuple(members)
@@ -174,7 +176,7 @@ def _started(
         for number, (member, each) in enumerate(zip(members, firmware, strict=True)):
             before = pairs[number - 1][1].fileno() if number else None
             following = pairs[number][0].fileno() if number < len(pairs) else None
-            device = open_device(member.target, each, member.made.patience_s, wires=(before, following))
+            device = open_device(member.target, each, member.deployment.patience_s, wires=(before, following))
             delay = resend_us(member.target, line)
             nodes.append(RunningBoard(member.title, stack.enter_context(device), delay))
         for pair in pairs:  # each board holds its ends now: its lines end with it
@@ -207,7 +209,7 @@ def _require_frames(samples: int, frames: int) -> None:
 
 def _alone(node: RunningBoard, member: ChainBoard) -> Alone:
     with node.named():
-        ticks = node.device.run(0, len(member.made.plan.tape))
+        ticks = node.device.run(0, len(member.deployment.plan.tape))
         unit, convert = node.device.time_unit(member.target)
         return Alone(convert(ticks), unit, node.session.stack().used_bytes)
 
@@ -222,10 +224,10 @@ def _results(
     """Return the last payload of every frame; frames use the samples in turn."""
     first, last = members[0].stage.received, members[-1].stage.sent
     stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
-    patience_s = max(member.made.patience_s * member.target.board.patience for member in members)
+    patience_s = max(member.deployment.patience_s * member.target.board.patience for member in members)
     chain = Chain(nodes, patience_s)
-    given = list(islice(cycle(stored), frames))
-    return chain.run(given, last.size_bytes, lambda done: progress.advance(done, frames))
+    samples_of_frames = list(islice(cycle(stored), frames))
+    return chain.run(samples_of_frames, last.size_bytes, lambda done: progress.advance(done, frames))
 
 
 def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
@@ -238,7 +240,7 @@ def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
 def _verdict(model: Model, samples: list[Sample], options: Options, progress: Progress) -> Verdict:
     """Return the verdict on the whole model on this computer, against ONNX Runtime."""
     host = Target(load_board("host"))
-    found = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
-    whole = Deployment.of(found, found.baseline, host.board, options)
+    plans = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
+    whole = Deployment.of(plans, plans.baseline, host.board, options)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
         return judge(machine, whole.plan, model.path, samples, progress, choices=model.choices)

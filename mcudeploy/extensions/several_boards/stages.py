@@ -79,11 +79,11 @@ def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[
 def _payload(flow: Dataflow, places: Sequence[int], cut: int) -> Payload:
     """Return the payload before the operator with this number."""
     graph = flow.graph
-    made = {border.tensor for border in graph.resident_inputs()}
-    made |= {graph.operators[place].output for place in places[:cut]}
+    available = {border.tensor for border in graph.resident_inputs()}
+    available |= {graph.operators[place].output for place in places[:cut]}
     read = {flow.roots[name] for place in places[cut:] for name in graph.operators[place].inputs}
     read |= {flow.roots[border.tensor] for border in graph.outputs}
-    return Payload(tuple(graph.tensors[name] for name in graph.tensors if name in made & read))
+    return Payload(tuple(graph.tensors[name] for name in graph.tensors if name in available & read))
 
 
 def _part(flow: Dataflow, places: Sequence[int], sent: Payload) -> Graph:
@@ -96,14 +96,14 @@ def _part(flow: Dataflow, places: Sequence[int], sent: Payload) -> Graph:
         if place in chosen or (operator.op.is_view and operator.output in needed):
             operators.insert(0, operator)
             needed.update(operator.inputs)
-    made = {operator.output for operator in operators}
-    inputs = [name for name in graph.tensors if name in needed - made]
+    written = {operator.output for operator in operators}
+    inputs = [name for name in graph.tensors if name in needed - written]
     return Graph(
         graph.name,
-        {name: graph.tensors[name] for name in graph.tensors if name in made or name in inputs},
+        {name: graph.tensors[name] for name in graph.tensors if name in written or name in inputs},
         tuple(operators),
         tuple(_border(graph.tensors[name]) for name in inputs),
-        tuple(_border(tensor) for tensor in sent.tensors if tensor.name in made),
+        tuple(_border(tensor) for tensor in sent.tensors if tensor.name in written),
     )
 
 

@@ -82,8 +82,8 @@ def build_training(
             progress,
         )
         training = training_report(written, recipe)
-        training["inference_steps"] = inference_steps(built.models[0].made.plan)
-        report = with_initial_values(as_json(built), built.models[0].made)
+        training["inference_steps"] = inference_steps(built.models[0].deployment.plan)
+        report = with_initial_values(as_json(built), built.models[0].deployment)
         return {**report, "training": training}
 
 
@@ -121,12 +121,12 @@ def _parameters(step: TrainingStep) -> dict[str, int]:
     return {"parameters": count, "parameter_bytes": 4 * count}
 
 
-def with_initial_values(report: Mapping[str, Any], made: Deployment) -> dict[str, Any]:
+def with_initial_values(report: Mapping[str, Any], deployment: Deployment) -> dict[str, Any]:
     """Return a report whose tables are without the parameters' initial values, `initial_parameters_bytes`.
 
     These are null in firmware whose constants count as code.
     """
-    initial, tables = made.program.initial_bytes, report["tables_bytes"]
+    initial, tables = deployment.program.initial_bytes, report["tables_bytes"]
     if tables < initial:
         return {**report, "initial_parameters_bytes": None}
     return {**report, "tables_bytes": tables - initial, "initial_parameters_bytes": initial}

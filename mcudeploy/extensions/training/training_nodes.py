@@ -246,11 +246,11 @@ _Update = Conv2dWeightUpdate | Conv2dGradientSum | BiasUpdate | BiasGradientSum 
 
 def _updated(builder: Builder, node: Node, op: _Update, inputs: tuple[str, ...]) -> None:
     """Emit the update of the node's first input, a parameter, which takes over its memory."""
-    held = builder.real(node.inputs[0])
-    shape = builder.shape_of(held.tensor)
+    state_value = builder.real(node.inputs[0])
+    shape = builder.shape_of(state_value.tensor)
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
-    replace_state(builder, held.tensor, tensor, node.output)
-    builder.define(node.output, OnnxValue(tensor, held.index, real=True))
+    replace_state(builder, state_value.tensor, tensor, node.output)
+    builder.define(node.output, OnnxValue(tensor, state_value.index, real=True))
 
 
 def _updated_conv(builder: Builder, node: Node) -> Conv2d:
@@ -263,10 +263,10 @@ def _updated_conv(builder: Builder, node: Node) -> Conv2d:
 
 def _operands(builder: Builder, node: Node) -> tuple[str, ...]:
     """Tensors of an update by a gradient: gradient, input of a convolution, parameter, optimizer."""
-    held, *images, optimizer = node.inputs
+    state, *images, optimizer = node.inputs
     return (
         *(image_tensor(builder, name) for name in reversed(images)),
-        builder.real(held).tensor,
+        builder.real(state).tensor,
         builder.real(optimizer).tensor,
     )
 

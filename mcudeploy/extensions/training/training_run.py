@@ -73,7 +73,7 @@ class TrainedRun:
     @property
     def report(self) -> dict[str, Any]:
         """The object of `run`, and `training`."""
-        report = with_initial_values(as_json(self.result), self.result.measured.ran.made)
+        report = with_initial_values(as_json(self.result), self.result.measured.device_run.deployment)
         saved = None if self.saved is None else str(self.saved)
         return {**report, "training": {**self.training, "losses": self.losses, "saved_model": saved}}
 
@@ -108,12 +108,14 @@ def run_training(
         result = api.run_model(written.path, target, written.options, RunRequest(inputs_of(0)), progress)
         _require_finite(result, written.step, request.recipe, steps)
         if part < steps:
-            ran = result.measured.ran
+            device_run = result.measured.device_run
             progress.stage(f"running on {target.title} and checking, {part} training steps at a time")
-            with open_device(target, ran.firmware, ran.made.patience_s) as device:
+            with open_device(target, device_run.firmware, device_run.deployment.patience_s) as device:
                 for first in range(part, steps, part):
                     progress.advance(first, steps)
-                    samples = load_samples(ran.made.model.graph, inputs_of(first), [], options.seed)
+                    samples = load_samples(
+                        device_run.deployment.model.graph, inputs_of(first), [], options.seed
+                    )
                     result = continue_run(result, target, device, samples)
                     _require_finite(result, written.step, request.recipe, steps)
         parameters = final_parameters(result, written.step)
@@ -158,9 +160,11 @@ def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe, ste
 
     `steps`: the number of all training steps.
     """
-    tensors = {border.name: border.tensor for border in result.measured.ran.made.plan.graph.outputs}
+    tensors = {
+        border.name: border.tensor for border in result.measured.device_run.deployment.plan.graph.outputs
+    }
     named = {step.loss: "the loss"} | {after: before for before, after in step.parameters.items()}
-    for number, stored in enumerate(result.measured.ran.observed.outputs, 1):
+    for number, stored in enumerate(result.measured.device_run.observed.outputs, 1):
         for name, text in named.items():
             values = stored.get(tensors[name])  # parameters of earlier parts are dropped
             if values is not None and not np.isfinite(values).all():
@@ -173,8 +177,8 @@ def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe, ste
 
 def final_parameters(result: VerifiedRun, step: TrainingStep) -> dict[str, Array]:
     """Return the parameters that the device has after the last step, by name, as ONNX stores them."""
-    graph = result.measured.ran.made.plan.graph
-    last = result.measured.ran.observed.outputs[-1]
+    graph = result.measured.device_run.deployment.plan.graph
+    last = result.measured.device_run.observed.outputs[-1]
     values = {it.name: from_device(it, graph.tensors[it.tensor], last[it.tensor]) for it in graph.outputs}
     return {name: values[after] for name, after in step.parameters.items()}
 

@@ -37,7 +37,7 @@ class StepNames(LibraryPart):
         """Return the model of a training step with these texts. Raises what `training_text` raises."""
         program = built.program
         borders = StepBorders(program.inputs, program.outputs, program.states)
-        text = training_text(built.made.plan.graph, borders, self)
+        text = training_text(built.deployment.plan.graph, borders, self)
         return replace(built, program=replace(program, training=text))
 
 

@@ -110,8 +110,8 @@ class Updates:
             self.next[name] = nodes.add(gradient.update, inputs, shape, f"{name}_next", **attributes)
             return
         before = sum_name(name, recipe)
-        held = self.forward.state(before, nodes.zeros(shape, f"{before}_initial"), gradient.perm)
-        inputs = [held, *gradient.inputs, self.optimizer]
+        state = self.forward.state(before, nodes.zeros(shape, f"{before}_initial"), gradient.perm)
+        inputs = [state, *gradient.inputs, self.optimizer]
         attributes = {**gradient.attributes, "momentum": recipe.momentum}
         total = nodes.add(gradient.total, inputs, shape, f"{before}_next", **attributes)
         self.sums[before] = self._totals[name] = total

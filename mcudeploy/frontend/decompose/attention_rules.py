@@ -134,13 +134,13 @@ class _Mask:
     def of(cls, make: Maker, sizes: _Sizes) -> _Mask:
         """The masks that hide keys from queries."""
         name, fixed = make.input(3), _frontier(make, sizes)
-        given = make.known(name) if name else None
-        if given is not None:
-            shift = np.where(given, 0.0, NEVER) if given.dtype == np.bool_ else given
+        constant = make.known(name) if name else None
+        if constant is not None:
+            shift = np.where(constant, 0.0, NEVER) if constant.dtype == np.bool_ else constant
             short = [(0, 0)] * (shift.ndim - 1) + [(0, sizes.keys - shift.shape[-1])]
             fixed = fixed + np.pad(shift, short, constant_values=NEVER)
         fixed = np.maximum(fixed, NEVER).astype(np.float32)
-        computed = _computed(make, name, sizes) if name and given is None else ""
+        computed = _computed(make, name, sizes) if name and constant is None else ""
         return cls(fixed if np.any(fixed) else None, computed)
 
     @property

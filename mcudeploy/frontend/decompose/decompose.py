@@ -265,18 +265,18 @@ def rule_for(node: NodeProto) -> Rule | None:
 
 def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, Constant]:
     """Compute the results of DequantizeLinear nodes on constants."""
-    found: dict[str, Constant] = {}
+    dequantized_constants: dict[str, Constant] = {}
     for node in proto.graph.node:
         plain = node.domain in ONNX_DOMAINS and node.op_type == "DequantizeLinear"
         if not plain or not all(name in constants for name in node.input if name):
             continue
         with suppress(ValueError, TypeError, IndexError):
             x, scale, *rest = (numpy_helper.to_array(constants[name]) for name in node.input if name)
-            given = {item.name: item.i for item in node.attribute}
+            attributes = {item.name: item.i for item in node.attribute}
             zero = rest[0] if rest else np.zeros_like(scale)
-            axis, block = given.get("axis", 1), given.get("block_size", 0)
-            found[node.output[0]] = dequantized(x, scale, zero, axis, block)
-    return found
+            axis, block = attributes.get("axis", 1), attributes.get("block_size", 0)
+            dequantized_constants[node.output[0]] = dequantized(x, scale, zero, axis, block)
+    return dequantized_constants
 
 
 def _add_constants(proto: ModelProto, constants: Mapping[str, TensorProto]) -> None:

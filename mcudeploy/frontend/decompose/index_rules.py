@@ -136,7 +136,7 @@ def as_activation(make: Maker, constant: str, source: str) -> str:
 def max_unpool(make: Maker) -> None:
     """Write elements into a zero image at the positions of MaxPool's maxima."""
     x, indices = make.inputs[:2]
-    shape, made, kernel = make.sizes(x), make.sizes(make.outputs[0]), make.attributes["kernel_shape"]
+    shape, out_shape, kernel = make.sizes(x), make.sizes(make.outputs[0]), make.attributes["kernel_shape"]
     rank = len(kernel)
     strides, pads = make.attributes.get("strides", (1,) * rank), make.attributes.get("pads", (0,) * 2 * rank)
     sizes = (
@@ -144,13 +144,13 @@ def max_unpool(make: Maker) -> None:
         for axis, (size, stride, taps) in enumerate(zip(shape[2:], strides, kernel, strict=True))
     )
     image_shape = (*shape[:2], *sizes)
-    if made != image_shape:
+    if out_shape != image_shape:
         raise Unsupported(
-            f"output_shape {list(made)} is not the {list(image_shape)} that its kernel gives: ONNX and ONNX "
-            "Runtime differ in what the indices mean then"
+            f"output_shape {list(out_shape)} is not the {list(image_shape)} that its kernel gives: "
+            "ONNX and ONNX Runtime differ in what the indices mean then"
         )
-    image = make.constant(np.zeros(made), np.float32)
-    _scattered(make, (image, indices, x), made, 1)
+    image = make.constant(np.zeros(out_shape), np.float32)
+    _scattered(make, (image, indices, x), out_shape, 1)
 
 
 def one_hot(make: Maker) -> None:

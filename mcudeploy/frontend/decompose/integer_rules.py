@@ -28,10 +28,10 @@ def real(make: Maker, x: str, scale: str, zero_point: str, axis: int | None = No
 
 def _scalar(make: Maker, name: str) -> str:
     """Turn a per-tensor parameter into a scalar: files also store it as a list of one."""
-    found = make.known(name)
-    if found is None or found.ndim == 0 or found.size != 1:
+    value = make.known(name)
+    if value is None or value.ndim == 0 or value.size != 1:
         return name
-    return make.constant(found.reshape(()), found.dtype.type)
+    return make.constant(value.reshape(()), value.dtype.type)
 
 
 def _stored(make: Maker, x: str, scale: str, zero_point: str, out: str) -> None:
@@ -128,8 +128,8 @@ def qlinear_softmax(make: Maker) -> None:
 
 def qlinear_concat(make: Maker) -> None:
     """Concatenate tensors that each have their own quantisation."""
-    y_scale, y_zero, *given = make.inputs
-    parts = [real(make, *given[first : first + 3]) for first in range(0, len(given), 3)]
+    y_scale, y_zero, *operands = make.inputs
+    parts = [real(make, *operands[first : first + 3]) for first in range(0, len(operands), 3)]
     result = make.add("Concat", *parts, **_float_attributes(make))
     _stored(make, result, y_scale, y_zero, make.outputs[0])
 
@@ -154,8 +154,8 @@ def matmul_integer(make: Maker) -> None:
 
 def _steps(make: Maker, x: str, zero_point: str, axis: int | None = None) -> str:
     """Subtract the zero point from an integer tensor, in float32."""
-    found = make.known(zero_point) if zero_point else None
-    count = 1 if found is None else found.size
+    zero = make.known(zero_point) if zero_point else None
+    count = 1 if zero is None else zero.size
     scale = make.constant(np.ones(count) if count > 1 else 1.0)
     return real(make, x, scale, zero_point, axis)
 
@@ -199,20 +199,22 @@ def matmul_nbits(make: Maker) -> None:
         raise Unsupported(f"weights of {bits} bits are not supported; of 2, 4 and 8 are")
     blocks = -(-depth // block)
     steps = _unpacked(weights.reshape(columns, -1), bits).astype(np.float32)
-    found = make.constant_of(zeros, "the zero points") if zeros else None
-    zero = _zero_points(found, (columns, blocks), bits)
+    zero_values = make.constant_of(zeros, "the zero points") if zeros else None
+    zero = _zero_points(zero_values, (columns, blocks), bits)
     scale = scale.reshape(columns, blocks, 1).astype(np.float32)
     real_weights = (steps.reshape(columns, blocks, block) - zero) * scale
     _product(make, x, make.constant(real_weights.reshape(columns, -1)[:, :depth].T), bias)
 
 
-def _zero_points(found: NDArray[np.generic] | None, shape: tuple[int, int], bits: int) -> NDArray[np.float32]:
+def _zero_points(
+    zero_values: NDArray[np.generic] | None, shape: tuple[int, int], bits: int
+) -> NDArray[np.float32]:
     """The zero points of blocks: the middle, packed integers, or floats."""
-    if found is None:
+    if zero_values is None:
         return np.full((*shape, 1), 2 ** (bits - 1), np.float32)
-    if found.dtype == np.uint8:
-        found = _unpacked(found.reshape(shape[0], -1), bits)[:, : shape[1]]
-    return found.reshape(*shape, 1).astype(np.float32)
+    if zero_values.dtype == np.uint8:
+        zero_values = _unpacked(zero_values.reshape(shape[0], -1), bits)[:, : shape[1]]
+    return zero_values.reshape(*shape, 1).astype(np.float32)
 
 
 def _unpacked(packed: NDArray[np.generic], bits: int) -> NDArray[np.uint8]:

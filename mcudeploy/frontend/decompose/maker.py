@@ -84,7 +84,7 @@ class Maker:
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """Add a node; return the name of its output."""
         name = out or f"{self.stem}/{len(self.nodes)}"
-        if all(self.is_constant(given) for given in inputs if given):
+        if all(self.is_constant(source) for source in inputs if source):
             self._folded.add(name)
         self.nodes.append(helper.make_node(op, inputs, [name], name=self.label, **attributes))
         return name
@@ -106,9 +106,9 @@ class Maker:
 
     def known(self, name: str) -> NDArray[Any] | None:
         """The value of a constant, or None if it is computed."""
-        found = self._constants.get(name)
-        if found is not None:
-            return numpy_helper.to_array(found)
+        constant = self._constants.get(name)
+        if constant is not None:
+            return numpy_helper.to_array(constant)
         return self._dequantized[name].value.astype(np.float32) if name in self._dequantized else None
 
     def quantized(self, name: str) -> Quantized | None:
@@ -127,19 +127,19 @@ class Maker:
 
     def constant_of(self, name: str, what: str) -> NDArray[Any]:
         """The value of a constant. Raises Unsupported, naming `what`, if it is computed."""
-        found = self.known(name)
-        if found is None:
+        constant = self.known(name)
+        if constant is None:
             raise Unsupported(f"{what} must be constant")
-        return found
+        return constant
 
     def sizes(self, name: str) -> tuple[int, ...]:
         """The shape of a value of the file. Raises Unsupported if it is not known."""
-        found = self.shape(name)
-        if found is None:
+        shape = self.shape(name)
+        if shape is None:
             raise Unsupported(
                 f"the shape of {printable(name)!r} is not known; simplify the model, with onnxsim for example"
             )
-        return found
+        return shape
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the file; None if it is not known."""

@@ -29,17 +29,19 @@ def center_crop_pad(make: Maker) -> None:
 def concat(make: Maker) -> None:
     """Leave out operands without elements; nothing else reads a value of this kind."""
     shapes = [make.shape(name) for name in make.inputs]
-    kept = [name for name, shape in zip(make.inputs, shapes, strict=True) if shape is None or 0 not in shape]
-    if kept and len(kept) < len(make.inputs):
-        op, attributes = ("Concat", make.attributes) if len(kept) > 1 else ("Identity", {})
-        make.add(op, *kept, out=make.outputs[0], **attributes)
+    operands = [
+        name for name, shape in zip(make.inputs, shapes, strict=True) if shape is None or 0 not in shape
+    ]
+    if operands and len(operands) < len(make.inputs):
+        op, attributes = ("Concat", make.attributes) if len(operands) > 1 else ("Identity", {})
+        make.add(op, *operands, out=make.outputs[0], **attributes)
 
 
 def trilu(make: Maker) -> None:
     """Select by a constant mask, not by a product with zeros, which would keep infinities."""
-    x, *given = make.inputs
+    x, *optional = make.inputs
     shape = make.shape(x)
-    diagonal = make.known(given[0]) if given and given[0] else np.zeros((), np.int64)
+    diagonal = make.known(optional[0]) if optional and optional[0] else np.zeros((), np.int64)
     if shape is None or len(shape) < 2 or diagonal is None:
         return
     zero = make.constant(0, make.dtype(x) or np.float32)

@@ -40,8 +40,8 @@ def matmul(make: Maker) -> None:
     first = Term(make.inputs[0], "k" if len(a) == 1 else lead[len(lead) + 2 - len(a) :] + "mk", a)
     second = Term(make.inputs[1], "k" if len(b) == 1 else lead[len(lead) + 2 - len(b) :] + "kn", b)
     result = lead + ("m" if len(a) > 1 else "") + ("n" if len(b) > 1 else "")
-    made = product(make, first, second, result)
-    ordered(make, made, result, _sizes((first, second)), make.outputs[0])
+    term = product(make, first, second, result)
+    ordered(make, term, result, _sizes((first, second)), make.outputs[0])
 
 
 def _is_plain(make: Maker, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -72,21 +72,21 @@ def gemm(make: Maker) -> None:
     if constant and (not c or _is_row(make, c)):
         return
     if constant:
-        made = make.add("Gemm", a, b, **make.only("alpha", "transA", "transB"))
+        value = make.add("Gemm", a, b, **make.only("alpha", "transA", "transB"))
     else:
         a = make.add("Transpose", a, perm=(1, 0)) if make.integer("transA") else a
         b = make.add("Transpose", b, perm=(1, 0)) if make.integer("transB") else b
-        made = _scaled(make, make.add("MatMul", a, b), make.number("alpha", 1.0))
+        value = _scaled(make, make.add("MatMul", a, b), make.number("alpha", 1.0))
     if c and beta != 0:
-        make.add("Add", made, _scaled(make, c, beta), out=make.outputs[0])
+        make.add("Add", value, _scaled(make, c, beta), out=make.outputs[0])
     else:
-        make.add("Identity", made, out=make.outputs[0])
+        make.add("Identity", value, out=make.outputs[0])
 
 
 def _is_row(make: Maker, name: str) -> bool:
     """Whether all rows of a constant matrix are equal."""
-    found = make.known(name)
-    return found is not None and (found.ndim < 2 or bool((found == found[:1]).all()))
+    constant = make.known(name)
+    return constant is not None and (constant.ndim < 2 or bool((constant == constant[:1]).all()))
 
 
 def _scaled(make: Maker, x: str, factor: float) -> str:
@@ -134,32 +134,32 @@ def _distinct(make: Maker, term: Term) -> Term:
         moved = make.add("Transpose", term.name, perm=(*rest, *places))
         shape = tuple(term.shape[place] for place in rest)
         flat = make.reshaped(moved, (*shape, size * size))
-        kept = make.slice(flat, [0], [size * size], [len(rest)], [size + 1])
+        diagonal = make.slice(flat, [0], [size * size], [len(rest)], [size + 1])
         letters = "".join(term.letters[place] for place in rest) + letter
-        return _distinct(make, Term(kept, letters, (*shape, size)))
+        return _distinct(make, Term(diagonal, letters, (*shape, size)))
     return term
 
 
 def _sizes(terms: Iterable[Term]) -> dict[str, int]:
     """Sizes by letter; dimensions of size 1 are broadcast."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for term in terms:
         for letter, size in term.sizes.items():
-            if found.get(letter, 1) == 1:
-                found[letter] = size
-            elif size not in (1, found[letter]):
-                raise Unsupported(f"its operands do not fit: dimensions of {size} and {found[letter]}")
-    return found
+            if sizes.get(letter, 1) == 1:
+                sizes[letter] = size
+            elif size not in (1, sizes[letter]):
+                raise Unsupported(f"its operands do not fit: dimensions of {size} and {sizes[letter]}")
+    return sizes
 
 
-def product(make: Maker, a: Term, b: Term, kept: str) -> Term:
-    """Sum the products over the letters that are not `kept`; the result has no dimensions of size 1."""
+def product(make: Maker, a: Term, b: Term, result_letters: str) -> Term:
+    """Sum the products over the letters outside `result_letters`; the result has no dimensions of size 1."""
     a, b = _slim(make, a), _slim(make, b)
     sizes = _sizes((a, b))
-    a = _summed(make, a, kept + b.letters)
-    b = _summed(make, b, kept + a.letters)
-    many = _of(a.letters, b.letters, kept)
-    summed = "".join(letter for letter in _of(a.letters, b.letters) if letter not in kept)
+    a = _summed(make, a, result_letters + b.letters)
+    b = _summed(make, b, result_letters + a.letters)
+    many = _of(a.letters, b.letters, result_letters)
+    summed = "".join(letter for letter in _of(a.letters, b.letters) if letter not in result_letters)
     if not summed:
         return _elementwise(make, a, b, sizes)
     if many and make.is_constant(a.name):
@@ -191,12 +191,12 @@ def _slim(make: Maker, term: Term) -> Term:
     return Term(make.reshaped(term.name, shape), letters, shape)
 
 
-def _summed(make: Maker, term: Term, kept: str) -> Term:
+def _summed(make: Maker, term: Term, result_letters: str) -> Term:
     """Sum over the letters that are not kept."""
-    axes = [place for place, letter in enumerate(term.letters) if letter not in kept]
+    axes = [place for place, letter in enumerate(term.letters) if letter not in result_letters]
     if not axes:
         return term
-    letters = _of(term.letters, kept)
+    letters = _of(term.letters, result_letters)
     name = make.reduce("ReduceSum", term.name, axes, keep=False)
     return Term(name, letters, tuple(term.sizes[letter] for letter in letters))
 

@@ -39,10 +39,10 @@ def batched(make: Maker) -> None:
     for number, name in enumerate(make.outputs):
         if not name:
             continue
-        made = [result[number] for result in results]
+        values = [result[number] for result in results]
         if number == 0 and lengths is not None:
-            made = [_filled(make, own, steps - length) for own, length in zip(made, lengths, strict=True)]
-        whole = made[0] if batch == 1 else make.add("Concat", *made, axis=_BATCH_AXES[number])
+            values = [_filled(make, own, steps - length) for own, length in zip(values, lengths, strict=True)]
+        whole = values[0] if batch == 1 else make.add("Concat", *values, axis=_BATCH_AXES[number])
         if by_batch:
             make.add("Transpose", whole, out=name, perm=list(_BATCH_FIRST[number]))
         else:
@@ -196,17 +196,17 @@ def causal_conv(make: Maker) -> None:
     """Convolve depthwise after the last inputs of the previous call, which the operator keeps."""
     x, weights, bias, past = make.inputs[0], make.inputs[1], make.input(2), make.input(3)
     (_, channels, length), kernel = make.sizes(x), make.sizes(weights)[2]
-    kept, how = kernel - 1, make.attributes.get("activation", b"none")
+    history, how = kernel - 1, make.attributes.get("activation", b"none")
     whole = x
-    if past and kept:
+    if past and history:
         whole = make.add("Concat", past, x, axis=2)
-    elif kept:
-        whole = make.add("Pad", x, make.int64([0, 0, kept, 0, 0, 0]))
+    elif history:
+        whole = make.add("Pad", x, make.int64([0, 0, history, 0, 0, 0]))
     if make.output(1):
-        make.slice(whole, [length], [length + kept], [2], out=make.output(1))
+        make.slice(whole, [length], [length + history], [2], out=make.output(1))
     inputs = [whole, weights, bias] if bias else [whole, weights]
-    made = make.add("Conv", *inputs, group=channels)
+    convolved = make.add("Conv", *inputs, group=channels)
     if how == b"none":
-        make.add("Identity", made, out=make.outputs[0])
+        make.add("Identity", convolved, out=make.outputs[0])
     else:
-        make.add("Mul", made, make.add("Sigmoid", made), out=make.outputs[0])
+        make.add("Mul", convolved, make.add("Sigmoid", convolved), out=make.outputs[0])

@@ -106,11 +106,11 @@ def _groups_of_axes(make: Maker) -> None:
     for run in runs:
         if run[0] in reduced:
             result = make.reduce(make.op, result, run)
-    kept = [1 if at in reduced else size for at, size in enumerate(shape)]
+    summed_shape = [1 if at in reduced else size for at, size in enumerate(shape)]
     keep = make.integer("keepdims", 1)
     make.reshaped(
         result,
-        kept if keep else [size for at, size in enumerate(shape) if at not in reduced],
+        summed_shape if keep else [size for at, size in enumerate(shape) if at not in reduced],
         out=make.outputs[0],
     )
 

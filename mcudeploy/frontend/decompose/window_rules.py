@@ -34,8 +34,8 @@ class _ConvAxis:
     end: int
 
     @classmethod
-    def of(cls, size: int, kernel: int, steps: tuple[int, int], before: int, made: int) -> _ConvAxis:
-        """Parameters along one axis; `steps`: stride and dilation; `made` pixels of the result follow
+    def of(cls, size: int, kernel: int, steps: tuple[int, int], before: int, out_size: int) -> _ConvAxis:
+        """Parameters along one axis; `steps`: stride and dilation; `out_size` pixels of the result follow
         `before` pixels that are cut. With a stride, zeros separate the taps of the filter.
         """
         stride, dilation = steps
@@ -44,9 +44,9 @@ class _ConvAxis:
         apart = dilation // spread
         reach = (taps - 1) * apart
         cut = min(before // stride, reach)
-        blocks = -(-(before + made) // stride)
+        blocks = -(-(before + out_size) // stride)
         first = before - cut * stride
-        return cls(stride, taps, apart, spread, (reach - cut, max(blocks - size, 0)), first, first + made)
+        return cls(stride, taps, apart, spread, (reach - cut, max(blocks - size, 0)), first, first + out_size)
 
     def blocks(self, size: int) -> int:
         """Number of blocks that the convolution of an image computes."""
@@ -81,15 +81,18 @@ def conv_transpose(make: Maker) -> None:
     if rank == RANK - 2:
         volumes = Volumes(x, shape, _filters(weights, axes, groups), biases, groups)
         sizes = zip(shape[2:], blocks, axes, strict=True)
-        made = convolved(
+        result = convolved(
             make,
             volumes,
-            [VolumeAxis(size, made, axis.taps, 1, axis.dilation, axis.pads[0]) for size, made, axis in sizes],
+            [
+                VolumeAxis(size, result, axis.taps, 1, axis.dilation, axis.pads[0])
+                for size, result, axis in sizes
+            ],
         )
     else:
         inputs = [x, _weights(make, weights, axes, groups), *biases]
-        made = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=kernel, dilations=dilations)
-    apart = make.reshaped(made, (shape[0], groups, *strides, count, *blocks))
+        result = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=kernel, dilations=dilations)
+    apart = make.reshaped(result, (shape[0], groups, *strides, count, *blocks))
     perm = [0, 1, rank + 2]
     for axis in range(rank):
         perm += [rank + 3 + axis, 2 + axis]
@@ -105,25 +108,25 @@ def conv_transpose(make: Maker) -> None:
 
 def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_ConvAxis]:
     """The parameters of every dimension of the image."""
-    rank, given = len(sizes), make.attributes
+    rank, attributes = len(sizes), make.attributes
     strides, dilations = (
-        [int(step) for step in given.get(name, (1,) * rank)] for name in ("strides", "dilations")
+        [int(step) for step in attributes.get(name, (1,) * rank)] for name in ("strides", "dilations")
     )
-    made = make.sizes(make.outputs[0])[2:]
-    if given.get("auto_pad", b"NOTSET") in (b"NOTSET", b"") and "output_shape" not in given:
-        before = [int(pad) for pad in given.get("pads", (0,) * (2 * rank))[:rank]]
+    out_sizes = make.sizes(make.outputs[0])[2:]
+    if attributes.get("auto_pad", b"NOTSET") in (b"NOTSET", b"") and "output_shape" not in attributes:
+        before = [int(pad) for pad in attributes.get("pads", (0,) * (2 * rank))[:rank]]
     else:
-        more = given.get("output_padding", (0,) * rank)
+        more = attributes.get("output_padding", (0,) * rank)
         total = [
             max(stride * (size - 1) + int(extra) + (taps - 1) * apart + 1 - out, 0)
             for stride, size, extra, taps, apart, out in zip(
-                strides, sizes, more, kernel, dilations, made, strict=True
+                strides, sizes, more, kernel, dilations, out_sizes, strict=True
             )
         ]
-        upper = given.get("auto_pad") == b"SAME_UPPER"
+        upper = attributes.get("auto_pad") == b"SAME_UPPER"
         before = [pad // 2 if upper else pad - pad // 2 for pad in total]
     steps = zip(strides, dilations, strict=True)
-    return [_ConvAxis.of(*each) for each in zip(sizes, kernel, steps, before, made, strict=True)]
+    return [_ConvAxis.of(*each) for each in zip(sizes, kernel, steps, before, out_sizes, strict=True)]
 
 
 def _weights(make: Maker, weights: NDArray[np.float32], axes: list[_ConvAxis], groups: int) -> str:
@@ -158,13 +161,13 @@ _DILATED_MEANS = 19
 
 def lp_pool(make: Maker) -> None:
     """Replace LpPool: the mean of powers in a window times their number, and the root of that."""
-    shape, made = make.sizes(make.inputs[0])[2:], make.sizes(make.outputs[0])[2:]
+    shape, out_sizes = make.sizes(make.inputs[0])[2:], make.sizes(make.outputs[0])[2:]
     kernel = [int(size) for size in make.attributes["kernel_shape"]]
     ones = (1,) * len(kernel)
     strides, dilations = (make.attributes.get(name, ones) for name in ("strides", "dilations"))
     before, after = list[int](), list[int]()
     for axis, size in enumerate(kernel):
-        reach = (made[axis] - 1) * strides[axis] + dilations[axis] * (size - 1) + 1
+        reach = (out_sizes[axis] - 1) * strides[axis] + dilations[axis] * (size - 1) + 1
         before.append(_before(make, axis, len(kernel), max(reach - shape[axis], 0)))
         after.append(max(reach - shape[axis] - before[-1], 0))
     attributes = {"kernel_shape": kernel, "strides": strides, "pads": before + after, "count_include_pad": 1}

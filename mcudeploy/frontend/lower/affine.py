@@ -136,13 +136,13 @@ def emit_linear(
                     constants = _int8_constants(linear, weights, *scales)
                     op = replace(reading.op, low=ending.low, high=ending.high)
                     nodes = covered_nodes(node, linear, ending, quantized=True)
-                    made = reading.emit(builder, op, ending.quantization, constants, nodes)
-                    finish(builder, ending, made, quantized=True)
+                    result = reading.emit(builder, op, ending.quantization, constants, nodes)
+                    finish(builder, ending, result, quantized=True)
                     return
             builder.float_causes[node.label] = cause
     reading = reader(builder.real(source), linear.weights)
-    made = emit_float(builder, node, linear, reading, ending)
-    finish(builder, ending, made, quantized=False)
+    result = emit_float(builder, node, linear, reading, ending)
+    finish(builder, ending, result, quantized=False)
 
 
 def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float) -> bool:
@@ -262,8 +262,8 @@ def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
     units = np.rint(linear.biases() / scale)
     if plain and stored is not None:
         alike = np.isclose(stored.scale.reshape(-1), scale, rtol=1e-5, atol=0.0)
-        given = (stored.integers.astype(np.float64) - stored.zero_point).reshape(-1)
-        units = np.where(alike, given, units)
+        bias = (stored.integers.astype(np.float64) - stored.zero_point).reshape(-1)
+        units = np.where(alike, bias, units)
     if not np.all(np.isfinite(units)) or np.abs(units).max(initial=0.0) > np.iinfo(np.int32).max:
         raise Unsupported("the bias does not fit 32 bits in units of input scale * weight scale")
     return np.asarray(units, np.int32)
@@ -280,10 +280,10 @@ def fold_affine(
         reader = sole_reader(builder, name)
         if reader is None or reader.domain:
             return linear, name
-        found = _affine(builder, reader, name, shape, axis)
-        if found is None:
+        affine = _affine(builder, reader, name, shape, axis)
+        if affine is None:
             return linear, name
-        factor, offset = found
+        factor, offset = affine
         linear = replace(
             linear,
             factor=linear.factor * factor,

@@ -88,9 +88,9 @@ def any_where(builder: Builder, node: Node) -> None:
         _mask(builder, node.inputs[0]),
         *(_operand(builder, name) for name in node.inputs[1:]),
     )
-    kept = _masked(builder, node, "keep", (mask, first), kind)
+    masked = _masked(builder, node, "keep", (mask, first), kind)
     rest = _masked(builder, node, "drop", (mask, second), kind)
-    builder.define(node.output, _emit(builder, node, "add", (kept, rest), kind))
+    builder.define(node.output, _emit(builder, node, "add", (masked, rest), kind))
 
 
 def _of_integers(builder: Builder, names: tuple[str, ...]) -> bool:

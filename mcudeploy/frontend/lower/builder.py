@@ -82,23 +82,23 @@ class Builder:
         self._elements = 0
         self._real_lowerings = real_lowerings
         self._reals: dict[str, OnnxValue] = {}
-        self._made: dict[tuple[object, ...], str] = {}
+        self._shared: dict[tuple[object, ...], str] = {}
 
     # -- looking up -----------------------------------------------------------------------------
 
     def value(self, name: str) -> OnnxValue:
         """The activation of this name. Raises Unsupported if it is a constant or left out."""
-        found = self.values.get(name)
-        if found is None:
+        value = self.values.get(name)
+        if value is None:
             raise Unsupported("an input that must be computed at run time is constant or left out")
-        return found
+        return value
 
     def constant(self, name: str, what: str) -> Constant:
         """The constant of this name. Raises Unsupported, naming `what`, if it is none."""
-        found = self.constants.get(name)
-        if found is None:
+        constant = self.constants.get(name)
+        if constant is None:
             raise Unsupported(f"{what} must be constant")
-        return found
+        return constant
 
     def operand(self, name: str) -> OnnxValue | Constant:
         """An activation or a constant."""
@@ -228,9 +228,9 @@ class Builder:
         pure = self.pure(name)
         if pure is not None:
             key = ("dequantize", pure.tensor)
-            tensor = self._made.get(key)
+            tensor = self._shared.get(key)
             if tensor is None:
-                tensor = self._made[key] = self._dequantized(name, pure).tensor
+                tensor = self._shared[key] = self._dequantized(name, pure).tensor
             return OnnxValue(tensor, pure.index, real=True)
         node = self.producers.get(name)
         lowering = None if node is None else self._real_lowerings.get(node.op)
@@ -256,9 +256,9 @@ class Builder:
                 f"the operators of it and all before it have more than {MAX_MADE_ELEMENTS:,} "
                 "elements, a limit of mcudeploy: export the model with smaller inputs"
             )
-        made = Tensor(name, shape, dtype, quantization)
-        self.tensors[name] = made
-        return made
+        tensor = Tensor(name, shape, dtype, quantization)
+        self.tensors[name] = tensor
+        return tensor
 
     def input_name(self, wish: str) -> str:
         """A tensor name for a graph input."""
@@ -293,9 +293,9 @@ class Builder:
             raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
         if DType.INT16 in types - op.accepts:
             raise Unsupported("it does not take int16 values: put a Cast to int32 or float32 before it")
-        found = self.output_shape(op, inputs)
-        if found != shape:
-            raise ValueError(f"its output is {found}, the model says {shape}")
+        out_shape = self.output_shape(op, inputs)
+        if out_shape != shape:
+            raise ValueError(f"its output is {out_shape}, the model says {shape}")
         name = self._names.numbered(_stem(op))
         self.tensor(name, shape, dtype, quantization)
         labels = tuple(dict.fromkeys(node.label for node in nodes))
@@ -309,13 +309,13 @@ class Builder:
         if is_identity(table):
             return self.reinterpreted(tensor, quantization)
         key = ("lut", tensor, table.tobytes(), quantization)
-        if key not in self._made:
+        if key not in self._shared:
             shape = self.shape_of(tensor)
             constants = {"table": np.ascontiguousarray(table, np.int8)}
-            self._made[key] = self.emit(
+            self._shared[key] = self.emit(
                 Lut(), (tensor,), shape, DType.INT8, quantization, constants=constants, nodes=nodes
             )
-        return self._made[key]
+        return self._shared[key]
 
     def reinterpreted(self, tensor: str, quantization: Quantization) -> str:
         """Reinterpret the bytes under another quantisation: a view, or the tensor itself if both agree."""
@@ -331,10 +331,10 @@ class Builder:
 
     def _view(self, tensor: str, shape: Shape, quantization: Quantization | None) -> str:
         key = ("view", tensor, shape, quantization)
-        if key not in self._made:
+        if key not in self._shared:
             dtype = self.tensors[tensor].dtype
-            self._made[key] = self.emit(Reshape(shape), (tensor,), shape, dtype, quantization)
-        return self._made[key]
+            self._shared[key] = self.emit(Reshape(shape), (tensor,), shape, dtype, quantization)
+        return self._shared[key]
 
     def arranged(self, tensor: str, wanted: IndexArray, nodes: Sequence[Node] = ()) -> str:
         """Return a tensor of shape wanted.shape whose elements are `tensor` at those positions.
@@ -352,9 +352,11 @@ class Builder:
             order = permutation(wanted) if whole else None
             op = taking(wanted, source.shape) if order is None else Transpose(order.dims, order.perm, shape)
         key = (tensor, op)
-        if key not in self._made:
-            self._made[key] = self.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=nodes)
-        return self._made[key]
+        if key not in self._shared:
+            self._shared[key] = self.emit(
+                op, (tensor,), shape, source.dtype, source.quantization, nodes=nodes
+            )
+        return self._shared[key]
 
 
 def _stem(op: OperatorDef) -> str:

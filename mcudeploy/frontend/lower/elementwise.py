@@ -41,8 +41,8 @@ def unary(builder: Builder, node: Node) -> None:
         builder.define(node.output, replace(value, table=table, quantization=None))
         return
     ending = follow(builder, node.output)
-    made = _real_unary(builder, value, op, (node, *ending.nodes), ending)
-    finish(builder, ending, made, quantized=False)
+    result = _real_unary(builder, value, op, (node, *ending.nodes), ending)
+    finish(builder, ending, result, quantized=False)
 
 
 def real_unary(builder: Builder, node: Node) -> OnnxValue:
@@ -83,15 +83,15 @@ def binary(builder: Builder, node: Node) -> None:
     if ending.quantization is not None and node.op in OF_INTEGERS:
         quantized = _quantized_operands(builder, node)
         if quantized is not None and _rounds_well(node, quantized, ending.quantization):
-            made = _emit(builder, node, quantized, ending, ending.quantization)
-            finish(builder, ending, made, quantized=True)
+            result = _emit(builder, node, quantized, ending, ending.quantization)
+            finish(builder, ending, result, quantized=True)
             return
     extreme = _stored_extreme(builder, node, ending)
     if extreme is not None:
         finish(builder, ending, extreme, quantized=True)
         return
-    made = _real_form(builder, node, ending)
-    finish(builder, ending, made, quantized=False)
+    result = _real_form(builder, node, ending)
+    finish(builder, ending, result, quantized=False)
 
 
 def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> OnnxValue | None:
@@ -129,20 +129,20 @@ def where(builder: Builder, node: Node) -> None:
     chosen, *others = (
         builder.constants[name] if name in builder.constants else builder.real(name) for name in node.inputs
     )
-    kept = _masked(builder, node, "keep", (chosen, others[0]))
+    masked = _masked(builder, node, "keep", (chosen, others[0]))
     rest = _masked(builder, node, "drop", (chosen, others[1]))
-    if isinstance(kept, Constant) and isinstance(rest, Constant):
+    if isinstance(masked, Constant) and isinstance(rest, Constant):
         raise Unsupported("all its operands are constant, and it is not folded")
-    shape = np.broadcast_shapes(kept.shape, rest.shape)
+    shape = np.broadcast_shapes(masked.shape, rest.shape)
     if (
-        isinstance(kept, OnnxValue)
+        isinstance(masked, OnnxValue)
         and isinstance(rest, Constant)
         and not rest.value.any()
-        and shape == kept.shape
+        and shape == masked.shape
     ):
-        builder.define(node.output, kept)
+        builder.define(node.output, masked)
         return
-    builder.define(node.output, _emit(builder, node, (kept, rest), function="add"))
+    builder.define(node.output, _emit(builder, node, (masked, rest), function="add"))
 
 
 def _masked(builder: Builder, node: Node, function: str, operands: Operands) -> OnnxValue | Constant:
@@ -219,19 +219,19 @@ def _real_operands(builder: Builder, node: Node) -> Operands:
 
 def _quantized_operands(builder: Builder, node: Node) -> Operands | None:
     """Both operands as int8; None if one of them is not."""
-    found: list[OnnxValue | Constant] = []
+    operands: list[OnnxValue | Constant] = []
     for name in node.inputs[:2]:
         constant = builder.constants.get(name)
         if constant is not None:
             if constant_quantization(constant) is None:
                 return None
-            found.append(constant)
+            operands.append(constant)
             continue
         value = builder.pure(name)
         if value is None:
             return None
-        found.append(value)
-    return found[0], found[1]
+        operands.append(value)
+    return operands[0], operands[1]
 
 
 def constant_quantization(constant: Constant) -> Quantization | None:

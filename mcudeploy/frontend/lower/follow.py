@@ -83,16 +83,16 @@ def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantiza
 
 def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -> Quantization | None:
     """The quantisation to which all readers quantise the value; None if they differ or compute with it."""
-    found: set[Quantization] = set()
+    quantizations: set[Quantization] = set()
     for name, node in readers:
         if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != name:
             return None
         try:
             dtype = quantized_dtype(builder.model, builder.constants, node)
-            found.add(activation_parameters(builder.constants, node, dtype))
+            quantizations.add(activation_parameters(builder.constants, node, dtype))
         except Unsupported:
             return None
-    return found.pop() if len(found) == 1 else None
+    return quantizations.pop() if len(quantizations) == 1 else None
 
 
 def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: bool) -> None:

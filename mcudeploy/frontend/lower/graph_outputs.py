@@ -151,9 +151,9 @@ def _in_plain_order(builder: Builder, name: str, value: OnnxValue) -> OnnxValue:
         return value
     nodes = builder.nodes_of(name)
     source = builder.tensors[value.tensor]
-    found = regular(value.index, source.shape)
-    if found is not None and min(found[0].step) < 0 and permutation(found[1]) is not None:
-        op, places = found
+    pattern = regular(value.index, source.shape)
+    if pattern is not None and min(pattern[0].step) < 0 and permutation(pattern[1]) is not None:
+        op, places = pattern
         turned = builder.emit(
             op, (value.tensor,), op.out_shape, source.dtype, source.quantization, nodes=nodes
         )

@@ -160,7 +160,7 @@ def _has_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
 
 def _readers(builder: Builder, name: str) -> list[tuple[str, Node]]:
     """The nodes that read a value through views, each with the value it reads; none if that is an output."""
-    found: list[tuple[str, Node]] = []
+    readers: list[tuple[str, Node]] = []
     waiting = [name]
     while waiting:
         current = waiting.pop()
@@ -170,8 +170,8 @@ def _readers(builder: Builder, name: str) -> list[tuple[str, Node]]:
             if node.op in VIEWS and node.inputs[0] == current:
                 waiting.append(node.output)
             else:
-                found.append((current, node))
-    return found
+                readers.append((current, node))
+    return readers
 
 
 def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | None:
@@ -208,13 +208,13 @@ def state_input(
 
     Raises Unsupported if its initial value is not constant.
     """
-    kept = next((it for it in builder.model.states if it.before == name), None)
-    if kept is None:
+    known_state = next((it for it in builder.model.states if it.before == name), None)
+    if known_state is None:
         return None
     known = next((state.tensor for state in builder.states if state.before.name == name), None)
     if known is not None:
         return known
-    if kept.first and kept.first not in builder.constants:
+    if known_state.first and known_state.first not in builder.constants:
         raise Unsupported(
             "its first state is neither constant nor an input of the model that serves nothing else: "
             "export it as one of these, or leave out --stateful"
@@ -226,10 +226,10 @@ def state_input(
     order = positions((tensor.elements,)) if index is None else index.reshape(-1)
     before = GraphIO(tensor.name, name, info.shape or shape, info.dtype, order)
     first = np.zeros(before.shape, info.dtype)
-    if kept.first:
-        first = builder.constants[kept.first].value.astype(info.dtype).reshape(before.shape)
+    if known_state.first:
+        first = builder.constants[known_state.first].value.astype(info.dtype).reshape(before.shape)
     initial: Any = to_device(before, tensor, first)
-    builder.states.append(State(before, replace(before, name=kept.after), initial))
+    builder.states.append(State(before, replace(before, name=known_state.after), initial))
     return tensor.name
 
 

@@ -191,9 +191,9 @@ def read_matrix(
         order = np.argsort(places[0])
         kernel = stored[:2]
         ordered = weights.moved(lambda array: array[:, order].reshape(channels, *stored))
-        made = (1, 1, channels)
+        image_shape = (1, 1, channels)
         result = positions((channels,)).reshape(shape)
-        return ConvRead(tensor, Conv2d(channels, kernel), ordered, made, result)
+        return ConvRead(tensor, Conv2d(channels, kernel), ordered, image_shape, result)
     rows, cols = places // depth, places % depth
     if np.all(rows == rows[:, :1]) and np.all(cols == cols[:1]):
         order = np.argsort(cols[0])
@@ -204,9 +204,9 @@ def read_matrix(
         source = builder.arranged(tensor, places.reshape(count, 1, depth))
     image = builder.shape_of(source)
     ordered = weights.moved(lambda array: array[:, order].reshape(channels, 1, 1, depth))
-    made = (image[0], image[1], channels)
+    image_shape = (image[0], image[1], channels)
     result = (row_order[:, np.newaxis] * channels + positions((channels,))).astype(np.int32)
-    return ConvRead(source, Conv2d(channels), ordered, made, result.reshape(shape))
+    return ConvRead(source, Conv2d(channels), ordered, image_shape, result.reshape(shape))
 
 
 def _product(builder: Builder, node: Node) -> None:
@@ -290,9 +290,9 @@ def batch_normalization(builder: Builder, node: Node) -> None:
     weights = Constant(np.ones((channels, 1, 1, 1), np.float32))
     linear, name = fold_affine(builder, node.output, value.shape, 1, Linear(weights, None, factor, offset))
     ending = follow(builder, name)
-    made = _affine(builder, node, linear, ending)
-    if made is not None:
-        finish(builder, ending, made, quantized=True)
+    result = _affine(builder, node, linear, ending)
+    if result is not None:
+        finish(builder, ending, result, quantized=True)
         return
     reading = _read_channels(builder, builder.real(node.inputs[0]), linear.weights)
     finish(builder, ending, emit_float(builder, node, linear, reading, ending), quantized=False)
@@ -320,8 +320,8 @@ def _read_channels(builder: Builder, source: OnnxValue, weights: Constant) -> Co
     image = index.reshape(index.shape[0], 1, -1) if index.ndim == 2 else image_positions(index)
     tensor = builder.arranged(source.tensor, image)
     shape: Shape = builder.shape_of(tensor)
-    made = image_index(shape, index.ndim) if index.ndim > 2 else positions(index.shape)
-    return ConvRead(tensor, Conv2d(shape[2], groups=shape[2]), weights, shape, made)
+    channel_index = image_index(shape, index.ndim) if index.ndim > 2 else positions(index.shape)
+    return ConvRead(tensor, Conv2d(shape[2], groups=shape[2]), weights, shape, channel_index)
 
 
 LOWERINGS: dict[str, OperatorLowering] = {

@@ -84,8 +84,8 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
     problems: list[Problem] = []
     unknown: set[str] = set()
     inputs: list[GraphIO] = []
-    kept = {state.before for state in model.states}
-    for info in (info for info in model.inputs if info.name not in kept):
+    state_inputs = {state.before for state in model.states}
+    for info in (info for info in model.inputs if info.name not in state_inputs):
         try:
             value = declare(builder, info, float_io=float_io)
             inputs.append(builder.border(info.name, value, info.dtype))
@@ -98,8 +98,10 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
         problem = _lower_node(builder, node, reasons, unknown)
         if problem is not None:
             problems.append(_of_the_file(problem, node, model))
-            told = node.op in WAYS_OUT  # later nodes would be refused for the same cause
-            unknown.update(name for name in node.outputs if name and (told or not placeholder(builder, name)))
+            explained = node.op in WAYS_OUT  # later nodes would be refused for the same cause
+            unknown.update(
+                name for name in node.outputs if name and (explained or not placeholder(builder, name))
+            )
     outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
     if problems:
         raise ModelError.unsupported(tuple(dict.fromkeys(problems)))
@@ -167,15 +169,15 @@ def _graph(
     outputs += tuple(state.after for state in states)
     outputs = last_states_alone(builder, outputs)
     tidied = tidy(builder.operators, outputs, builder.references, builder.tensors)
-    made = {border.tensor for border in inputs} | {operator.output for operator in tidied.operators}
+    available = {border.tensor for border in inputs} | {operator.output for operator in tidied.operators}
     try:
         return Graph(
             name=model.name,
-            tensors={name: tensor for name, tensor in builder.tensors.items() if name in made},
+            tensors={name: tensor for name, tensor in builder.tensors.items() if name in available},
             operators=replaced_last(tidied.operators, states),
             inputs=inputs,
             outputs=tidied.outputs,
-            references={name: border for name, border in tidied.references.items() if name in made},
+            references={name: border for name, border in tidied.references.items() if name in available},
             notes=(*model.notes, *builder.notes, *cause_notes(builder.float_causes)),
             states=states,
             float_causes=float_causes(builder, tidied.operators, builder.tensors),

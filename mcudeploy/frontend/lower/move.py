@@ -296,8 +296,8 @@ def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
         return replace(_concat(builder, node, settled, None, (node,)), real=False)
     meaning = settled[0].quantization or Quantization(1.0, 0)
     operands = [replace(value, tensor=builder.reinterpreted(value.tensor, meaning)) for value in settled]
-    made = _concat(builder, node, operands, meaning, (node,))
-    return replace(made, real=False, quantization=meaning)
+    joined = _concat(builder, node, operands, meaning, (node,))
+    return replace(joined, real=False, quantization=meaning)
 
 
 def real_concat(builder: Builder, node: Node) -> OnnxValue:
@@ -341,9 +341,9 @@ def _concat(
             raise Unsupported(f"{list(operand.shape)} and {list(leading.shape)} differ beyond axis {axis}")
         wanted = np.asarray(scattered(places, own, operand.index), np.int32)
         inputs.append(builder.arranged(operand.tensor, wanted))
-    made = with_size(shape, dimension, sum(sizes))
-    tensor = builder.emit(Concat(dimension), inputs, made, dtype, quantization, nodes=nodes)
-    return OnnxValue(tensor, regrown(leading.index, shape, [axis], [dimension], made), real=True)
+    joined_shape = with_size(shape, dimension, sum(sizes))
+    tensor = builder.emit(Concat(dimension), inputs, joined_shape, dtype, quantization, nodes=nodes)
+    return OnnxValue(tensor, regrown(leading.index, shape, [axis], [dimension], joined_shape), real=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -66,8 +66,8 @@ def _max_pool(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     op, source = _window_maximum(builder, node, value)
     tensor = builder.tensors[source]
     shape = (*op.out_size, tensor.shape[2])
-    made = builder.emit(op, (source,), shape, tensor.dtype, tensor.quantization, nodes=(node,))
-    return replace(value, tensor=made, index=image_index(shape, value.index.ndim))
+    result = builder.emit(op, (source,), shape, tensor.dtype, tensor.quantization, nodes=(node,))
+    return replace(value, tensor=result, index=image_index(shape, value.index.ndim))
 
 
 def _window_maximum(builder: Builder, node: Node, value: OnnxValue) -> tuple[MaxPool, str]:
@@ -88,8 +88,8 @@ def _indices(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     steps = (1, rows) if by_columns else (cols, 1)
     indices = MaxPoolIndices(op, (*steps, rows * cols))
     shape = (*op.out_size, channels)
-    made = builder.emit(indices, (source,), shape, DType.INT32, nodes=(node,))
-    return OnnxValue(made, image_index(shape, value.index.ndim), real=False)
+    result = builder.emit(indices, (source,), shape, DType.INT32, nodes=(node,))
+    return OnnxValue(result, image_index(shape, value.index.ndim), real=False)
 
 
 def _pool_window(node: Node, value: OnnxValue, image: IndexArray) -> KernelWindow:
@@ -126,17 +126,17 @@ def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers:
     source = builder.pure(node.inputs[0])
     if integers and source is not None and ending.quantization is not None and not ending.clips:
         nodes = fused_nodes(node, ending, quantized=True)
-        made = emission(source, ResultForm(DType.INT8, ending.quantization, nodes))
-        finish(builder, ending, made, quantized=True)
+        result = emission(source, ResultForm(DType.INT8, ending.quantization, nodes))
+        finish(builder, ending, result, quantized=True)
         return
     nodes = fused_nodes(node, ending, quantized=False)
-    made = emission(builder.real(node.inputs[0]), ResultForm(DType.FLOAT32, None, nodes))
+    result = emission(builder.real(node.inputs[0]), ResultForm(DType.FLOAT32, None, nodes))
     if ending.clips:
-        shape = builder.shape_of(made.tensor)
+        shape = builder.shape_of(result.tensor)
         clip = Unary("clip", ending.low, ending.high)
-        clipped = builder.emit(clip, (made.tensor,), shape, DType.FLOAT32, nodes=nodes[1:])
-        made = replace(made, tensor=clipped)
-    finish(builder, ending, made, quantized=False)
+        clipped = builder.emit(clip, (result.tensor,), shape, DType.FLOAT32, nodes=nodes[1:])
+        result = replace(result, tensor=clipped)
+    finish(builder, ending, result, quantized=False)
 
 
 def average_pool(builder: Builder, node: Node) -> None:
@@ -201,8 +201,8 @@ def _reduced(
     builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], form: ResultForm
 ) -> OnnxValue:
     value, shape, dimensions = _reduced_dimensions(builder, value, axes)
-    op, made = _reduction(REDUCTIONS[node.op], shape, dimensions)
-    tensor = builder.emit(op, (value.tensor,), made, form.dtype, form.quantization, nodes=form.nodes)
+    op, out_shape = _reduction(REDUCTIONS[node.op], shape, dimensions)
+    tensor = builder.emit(op, (value.tensor,), out_shape, form.dtype, form.quantization, nodes=form.nodes)
     index = _reduced_index(value, axes, shape, dimensions)
     return OnnxValue(tensor, _without(index, axes, node), real=True)
 

@@ -40,11 +40,11 @@ def quantize_linear(builder: Builder, node: Node) -> None:
         builder.define(node.output, OnnxValue(tensor, value.index, real=False, quantization=quantization))
         return
     table = quantize(np.asarray(value.table, np.float32), quantization)
-    made = replace(value, real=False, table=table, quantization=quantization)
+    result = replace(value, real=False, table=table, quantization=quantization)
     if is_identity(table):
-        builder.define(node.output, replace(made, table=None))
+        builder.define(node.output, replace(result, table=None))
         return
-    builder.define(node.output, made)
+    builder.define(node.output, result)
     if not _stays_a_table(builder, node.output, value.tensor):
         builder.integers(node.output)
 

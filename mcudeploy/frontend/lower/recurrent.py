@@ -88,7 +88,7 @@ def recurrent(builder: Builder, node: Node) -> None:
         raise Unsupported("its last cell state is read, which is kept for the next run: leave out --stateful")
     every: list[str] = []
     for result, name in wanted:
-        made = steps if result == "steps" else 1
+        out_steps = steps if result == "steps" else 1
         hidden = directions[0].op.hidden
         if result == "last" and every:
             parts = [_last(builder, node, *each) for each in zip(every, directions, strict=True)]
@@ -97,7 +97,7 @@ def recurrent(builder: Builder, node: Node) -> None:
                 builder.emit(
                     replace(each.op, result=result),
                     (source, *each.states),
-                    (1, made, hidden),
+                    (1, out_steps, hidden),
                     DType.FLOAT32,
                     constants=each.constants,
                     nodes=(node,),
@@ -107,8 +107,10 @@ def recurrent(builder: Builder, node: Node) -> None:
         every = parts if result == "steps" else every
         tensor, count = parts[0], len(parts)
         if count > 1:
-            tensor = builder.emit(Concat(2), parts, (1, made, count * hidden), DType.FLOAT32, nodes=(node,))
-        order = np.arange(made * count * hidden, dtype=np.int32).reshape(made, count, 1, hidden)
+            tensor = builder.emit(
+                Concat(2), parts, (1, out_steps, count * hidden), DType.FLOAT32, nodes=(node,)
+            )
+        order = np.arange(out_steps * count * hidden, dtype=np.int32).reshape(out_steps, count, 1, hidden)
         order = order if result == "steps" else order[0]
         builder.define(name, OnnxValue(tensor, order, real=True))
 
@@ -129,8 +131,8 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
     _require_plain(builder, node, steps)
     functions = _functions(node, len(reverse))
     states, keeps = _states(builder, node, _CELLS[node.op], (len(reverse), hidden))
-    arrays = [_array(builder, node, position, given=bool(states)) for position in range(8)]
-    made = []
+    arrays = [_array(builder, node, position, states_given=bool(states)) for position in range(8)]
+    directions = []
     for at, backwards in enumerate(reverse):
         cell, unusual = functions[at]
         constants = _constants(node, cell, hidden, [None if a is None else _along(a, at) for a in arrays])
@@ -144,8 +146,8 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
         clipped = cell in ("lstm", "gru") and arrays[_BIAS] is not None  # by ONNX Runtime
         saturates = clipped and not node.domain
         op = Recurrent(cell, hidden, "steps", backwards, after, keeps, clip, saturates, unusual)
-        made.append(_Direction(op, constants, own))
-    return made
+        directions.append(_Direction(op, constants, own))
+    return directions
 
 
 def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) -> tuple[list[list[str]], bool]:
@@ -157,9 +159,9 @@ def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) ->
     if all(not name or name in builder.constants for name in names):
         return [], False
     directions, hidden = sizes
-    kept = [tensor for name in names if (tensor := state_input(builder, name, (1, 1, hidden))) is not None]
-    if kept:
-        return [[tensor] for tensor in kept], True
+    tensors = [tensor for name in names if (tensor := state_input(builder, name, (1, 1, hidden))) is not None]
+    if tensors:
+        return [[tensor] for tensor in tensors], True
     if any(not name or name in builder.constants for name in names):
         raise Unsupported("one of its first states is computed and the other is not: give both as inputs")
     states = []
@@ -186,12 +188,12 @@ def _along(array: _Floats, direction: int) -> _Floats:
     return part.reshape(-1) if array.ndim < 3 else part
 
 
-def _array(builder: Builder, node: Node, position: int, *, given: bool) -> _Floats | None:
+def _array(builder: Builder, node: Node, position: int, *, states_given: bool) -> _Floats | None:
     """A constant input with the direction first; None for the sequence, its length, omitted inputs, and
-    initial states `given` as a tensor.
+    initial states `states_given` as a tensor.
     """
     name = node.input(position)
-    if not name or position in (0, 4) or (given and position in (_FIRST_H, _FIRST_H + 1)):
+    if not name or position in (0, 4) or (states_given and position in (_FIRST_H, _FIRST_H + 1)):
         return None
     return builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
 
@@ -199,8 +201,8 @@ def _array(builder: Builder, node: Node, position: int, *, given: bool) -> _Floa
 def _functions(node: Node, directions: int) -> list[tuple[Cell, CellFunctions | None]]:
     """The cell of each direction, and its functions if it is not a usual one."""
     usual = _ACTIVATIONS[node.op]
-    given = node.attributes.get("activations") or usual * directions
-    names = [str(name).lower() for name in given] if isinstance(given, tuple) else []
+    wished_names = node.attributes.get("activations") or usual * directions
+    names = [str(name).lower() for name in wished_names] if isinstance(wished_names, tuple) else []
     if len(names) != len(usual) * directions:
         raise Unsupported(f"{len(names)} activations for {directions} directions of {node.op}")
     unknown = sorted(set(names) - _CURVES.keys())
@@ -210,17 +212,17 @@ def _functions(node: Node, directions: int) -> list[tuple[Cell, CellFunctions | 
     clip = node.number("clip", 0.0) if "clip" in node.attributes else inf
     coupled = node.op == "LSTM" and node.integer("input_forget", 0) != 0
     plain = clip == inf and not coupled
-    made: list[tuple[Cell, CellFunctions | None]] = []
+    cells: list[tuple[Cell, CellFunctions | None]] = []
     for first in range(0, len(names), len(usual)):
         own = names[first : first + len(usual)]
         if plain and node.op == "RNN" and own[0] in _PLAIN:
-            made.append((_PLAIN[own[0]], None))
+            cells.append((_PLAIN[own[0]], None))
         elif plain and tuple(own) == usual:
-            made.append((_CELLS[node.op], None))
+            cells.append((_CELLS[node.op], None))
         else:
             gate, candidate, state = (*curves[first : first + len(usual)], *[_CURVES["tanh"]] * 2)[:3]
-            made.append((_CELLS[node.op], CellFunctions(gate, candidate, state, clip, coupled)))
-    return made
+            cells.append((_CELLS[node.op], CellFunctions(gate, candidate, state, clip, coupled)))
+    return cells
 
 
 def _curves(node: Node, names: list[str]) -> list[CellFunction]:
@@ -239,8 +241,8 @@ def _curves(node: Node, names: list[str]) -> list[CellFunction]:
 
 def _numbers(node: Node, name: str) -> list[float]:
     """A list of floats; an empty one if it is left out."""
-    given = node.attributes.get(name)
-    return [float(value) for value in given] if isinstance(given, tuple) else []
+    numbers = node.attributes.get(name)
+    return [float(value) for value in numbers] if isinstance(numbers, tuple) else []
 
 
 def _require_plain(builder: Builder, node: Node, steps: int) -> None:
@@ -280,18 +282,18 @@ def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]
         raise Unsupported(f"its weights do not fit hidden_size {hidden}")
     both = np.zeros(2 * gates, np.float32) if bias is None else bias
     own, other = both[:gates].copy(), both[gates:].copy()
-    made: dict[str, ConstantArray] = {"weights": weights, "recurrent": recurrent}
+    constants: dict[str, ConstantArray] = {"weights": weights, "recurrent": recurrent}
     if cell == "gru" and node.integer("linear_before_reset", 0) != 0:
-        made["candidate_bias"] = other[2 * hidden :].copy()
+        constants["candidate_bias"] = other[2 * hidden :].copy()
         other[2 * hidden :] = 0
-    made["bias"] = own + other
+    constants["bias"] = own + other
     states = [
         np.zeros(hidden, np.float32) if state is None else state.reshape(-1) for state in (first_h, first_c)
     ]
-    made["initial"] = np.concatenate(states)
+    constants["initial"] = np.concatenate(states)
     if peepholes is not None:
-        made["peepholes"] = peepholes
-    return made
+        constants["peepholes"] = peepholes
+    return constants
 
 
 _GATED = "constant weights; activations but Softplus; initial states also as inputs, kept with `--stateful`"

@@ -57,8 +57,8 @@ def _is_weighted(node: Node) -> bool:
 
 def _nearest(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     tensor = builder.tensors[value.tensor]
-    made = _resized(builder, node, value, ResultForm(tensor.dtype, tensor.quantization, (node,)))
-    return replace(value, tensor=made.tensor, index=made.index)
+    resized = _resized(builder, node, value, ResultForm(tensor.dtype, tensor.quantization, (node,)))
+    return replace(value, tensor=resized.tensor, index=resized.index)
 
 
 def _resized(builder: Builder, node: Node, value: OnnxValue, form: ResultForm) -> OnnxValue:
@@ -72,8 +72,10 @@ def _resized(builder: Builder, node: Node, value: OnnxValue, form: ResultForm) -
     if target.sizes == value.shape and roi is None:  # the reference copies then, whatever the scales say
         target = _Target(target.sizes, (1.0,) * len(target.sizes))
     axes = [
-        ResizedAxis(size, made, scale, coordinates, (0.0, 1.0) if roi is None else roi[axis])
-        for axis, (size, made, scale) in enumerate(zip(value.shape, target.sizes, target.scales, strict=True))
+        ResizedAxis(size, out_size, scale, coordinates, (0.0, 1.0) if roi is None else roi[axis])
+        for axis, (size, out_size, scale) in enumerate(
+            zip(value.shape, target.sizes, target.scales, strict=True)
+        )
     ][2:]
     for axis in axes:
         _require_corners(axis)
@@ -85,10 +87,10 @@ def _resized(builder: Builder, node: Node, value: OnnxValue, form: ResultForm) -
 
 
 def _require_corners(axis: ResizedAxis) -> None:
-    made = axis.in_size * axis.scale
-    if axis.coordinates == "align_corners" and abs(made - axis.out_size) > 0.01:
+    scaled_size = axis.in_size * axis.scale
+    if axis.coordinates == "align_corners" and abs(scaled_size - axis.out_size) > 0.01:
         raise Unsupported(
-            f"align_corners with a scale that makes {made:g} of {axis.in_size}: ONNX and ONNX Runtime "
+            f"align_corners with a scale that makes {scaled_size:g} of {axis.in_size}: ONNX and ONNX Runtime "
             "differ in where its corners are; give sizes in the place of scales"
         )
 
@@ -124,12 +126,12 @@ def _resample(node: Node, axes: list[ResizedAxis]) -> Resample:
 def _roi(builder: Builder, node: Node, rank: int) -> list[tuple[float, float]]:
     """The region of each axis that is resized."""
     axes = _axes(node, rank)
-    given = [float(bound) for bound in builder.constant(node.input(1), "the roi").value.reshape(-1)]
-    _require_length(given, axes * 2)
-    found = [(0.0, 1.0)] * rank
+    bounds = [float(bound) for bound in builder.constant(node.input(1), "the roi").value.reshape(-1)]
+    _require_length(bounds, axes * 2)
+    regions = [(0.0, 1.0)] * rank
     for position, axis in enumerate(axes):
-        found[axis] = given[position], given[position + len(axes)]
-    return found
+        regions[axis] = bounds[position], bounds[position + len(axes)]
+    return regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,9 @@ def _target(builder: Builder, node: Node, shape: tuple[int, ...]) -> _Target:
     sizes, scales = list(shape), [1.0] * rank
     scale_input = builder.constants.get(node.input(2))
     if scale_input is not None and scale_input.value.size:
-        given = [float(item) for item in scale_input.value.reshape(-1)]
-        _require_length(given, axes)
-        for axis, scale in zip(axes, given, strict=True):
+        numbers = [float(item) for item in scale_input.value.reshape(-1)]
+        _require_length(numbers, axes)
+        for axis, scale in zip(axes, numbers, strict=True):
             if not np.isfinite(scale) or not 0 < scale < 2**16:
                 raise Unsupported(f"the scale {scale} is not supported")
             scales[axis], sizes[axis] = scale, int(np.floor(np.float32(shape[axis]) * np.float32(scale)))
@@ -173,15 +175,17 @@ def _keep_aspect(
     """Set one scale for all axes, the smallest or the largest of the scales that the sizes imply."""
     if policy not in ("not_larger", "not_smaller"):
         raise Unsupported(f"keep_aspect_ratio_policy {policy!r} is not supported")
-    asked = [scales[axis] for axis in axes]
-    scale = min(asked) if policy == "not_larger" else max(asked)
+    wished = [scales[axis] for axis in axes]
+    scale = min(wished) if policy == "not_larger" else max(wished)
     for axis in axes:
         scales[axis], sizes[axis] = scale, int(np.floor(scale * shape[axis] + 0.5))
 
 
-def _require_length(given: list[float], axes: list[int]) -> None:
-    if len(given) != len(axes):
-        raise Unsupported(f"{len(given)} scales or sizes for {len(axes)} {agree(len(axes), 'axis', 'axes')}")
+def _require_length(numbers: list[float], axes: list[int]) -> None:
+    if len(numbers) != len(axes):
+        raise Unsupported(
+            f"{len(numbers)} scales or sizes for {len(axes)} {agree(len(axes), 'axis', 'axes')}"
+        )
 
 
 LOWERINGS: dict[str, OperatorLowering] = {

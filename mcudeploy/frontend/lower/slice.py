@@ -118,8 +118,8 @@ def _tile(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
     times = integers_of(builder.constant(node.input(1), "the repeats"))
     if len(times) != index.ndim or min(times, default=1) < 0:
         raise Unsupported(f"repeats {times} do not fit {index.ndim} dimensions")
-    made = tuple(size * count for size, count in zip(index.shape, times, strict=True))
-    require_bounded(made, "its result")
+    out_shape = tuple(size * count for size, count in zip(index.shape, times, strict=True))
+    require_bounded(out_shape, "its result")
     return np.tile(index, times)
 
 
@@ -214,14 +214,14 @@ def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -
     for shape in dict.fromkeys(
         (source.shape, natural_shape(value.shape), *_slice_shapes(index, source.shape))
     ):
-        found = regular(index, shape)
-        if found is None:
+        pattern = regular(index, shape)
+        if pattern is None:
             continue
-        op, places = found
+        op, places = pattern
         tensor = builder.viewed(value.tensor, shape)
         quantization = source.quantization
-        made = builder.emit(op, (tensor,), op.out_shape, source.dtype, quantization, nodes=(node,))
-        return replace(value, tensor=made, index=places)
+        sliced = builder.emit(op, (tensor,), op.out_shape, source.dtype, quantization, nodes=(node,))
+        return replace(value, tensor=sliced, index=places)
     return None
 
 
@@ -248,8 +248,8 @@ def _taken(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) ->
     source = builder.tensors[value.tensor]
     op, places, shape = _table_of(value, index, source.shape)
     tensor = builder.viewed(value.tensor, shape)
-    made = op.loops((shape,)).output_shape()
-    result = builder.emit(op, (tensor,), made, source.dtype, source.quantization, nodes=(node,))
+    out_shape = op.loops((shape,)).output_shape()
+    result = builder.emit(op, (tensor,), out_shape, source.dtype, source.quantization, nodes=(node,))
     return replace(value, tensor=result, index=places)
 
 
@@ -257,11 +257,11 @@ def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Selec
     """The operator, the positions of `index` in its result, and the shape under which it sees its input."""
     rows, cols, channels = stored
     for shape in dict.fromkeys((stored, natural_shape(value.shape), (rows * cols, 1, channels))):
-        found = separated(index, shape)
-        if found is not None:
-            return *found, shape
-    made, places = default_layout(index.shape)
-    wanted = np.asarray(scattered(places, made, index), np.int32)
+        pattern = separated(index, shape)
+        if pattern is not None:
+            return *pattern, shape
+    layout, places = default_layout(index.shape)
+    wanted = np.asarray(scattered(places, layout, index), np.int32)
     return depth_to_space(wanted, stored) or taking(wanted, stored), places, stored
 
 
@@ -272,22 +272,22 @@ def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
     starts, steps, sizes, places = [], [], [], []
     for place in coordinates(index, shape):
         flat = place.reshape(-1)
-        kept = _distinct(flat)
-        step = int(kept[1] - kept[0]) if kept.size > 1 else 1
-        if kept.size > 1 and np.any(np.diff(kept) != step):
+        distinct = _distinct(flat)
+        step = int(distinct[1] - distinct[0]) if distinct.size > 1 else 1
+        if distinct.size > 1 and np.any(np.diff(distinct) != step):
             return None
-        falling = kept.size > 1 and flat[0] > flat[-1]
-        starts.append(int(kept[-1] if falling else kept[0]))
+        falling = distinct.size > 1 and flat[0] > flat[-1]
+        starts.append(int(distinct[-1] if falling else distinct[0]))
         steps.append(-step if falling else step)
-        sizes.append(int(kept.size))
+        sizes.append(int(distinct.size))
         places.append((place - starts[-1]) // steps[-1])
-    made: Shape = (sizes[0], sizes[1], sizes[2])
+    out_shape: Shape = (sizes[0], sizes[1], sizes[2])
     if sizes[0] * sizes[1] * sizes[2] != index.size:
         return None
-    stored = np.ravel_multi_index(tuple(places), made).astype(np.int32)
+    stored = np.ravel_multi_index(tuple(places), out_shape).astype(np.int32)
     if _distinct(stored).size != index.size:
         return None  # as many as the slice has, but some of them are selected twice
-    return Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), made), stored
+    return Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), out_shape), stored
 
 
 def _distinct(places: NDArray[np.signedinteger]) -> IndexArray:

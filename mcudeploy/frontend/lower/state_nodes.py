@@ -63,14 +63,14 @@ def queue(builder: Builder, node: Node) -> None:
     builder.define(node.output, OnnxValue(rows, index, value.real, quantization=stored_state.quantization))
 
 
-def replace_state(builder: Builder, held: str, following: str, value: str) -> None:
+def replace_state(builder: Builder, state_tensor: str, following: str, value: str) -> None:
     """Make a tensor, which is an ONNX value, the next content of a state, and let it take over the memory of
-    the present content, the tensor `held`.
+    the present content, the tensor `state_tensor`.
     """
     builder.contents[value] = following
     for at, state in enumerate(builder.states):
-        if held in (state.tensor, state.after.tensor):
-            through = (*state.through, held) if held != state.tensor else ()
+        if state_tensor in (state.tensor, state.after.tensor):
+            through = (*state.through, state_tensor) if state_tensor != state.tensor else ()
             after = replace(state.after, tensor=following)
             builder.states[at] = replace(state, after=after, through=through)
 

@@ -82,7 +82,7 @@ def _axes_by_dimension(
     used = set[int]().union(*varying)
     stored, usual = default_layout(index.shape)
     wishes = _varying(coordinates(usual, stored))
-    found: tuple[list[tuple[float, int]], ...] = ([], [], [])
+    axes_taken: tuple[list[tuple[float, int]], ...] = ([], [], [])
     last = None
     for axis, dimensions in enumerate(varying):
         if dimensions:
@@ -92,8 +92,8 @@ def _axes_by_dimension(
         else:
             free = wishes[axis] - used
             dimension, step = (min(free, default=2), np.inf) if free or last is None else last
-        found[dimension].append((-step, axis))
-    rows, cols, channels = ([axis for _, axis in sorted(axes)] for axes in found)
+        axes_taken[dimension].append((-step, axis))
+    rows, cols, channels = ([axis for _, axis in sorted(axes)] for axes in axes_taken)
     return rows, cols, channels
 
 

@@ -38,24 +38,24 @@ def tidy(
     """The operators without dead ones and without tables that are a clip of the operator before them."""
     wanted = {border.tensor for border in outputs}
     remaining, renamed = _clips_fused(alive(operators, wanted), wanted, tensors)
-    kept: dict[str, GraphIO] = {}
+    results: dict[str, GraphIO] = {}
     for name, border in references.items():
         if name not in renamed.values():
             final = renamed.get(name, name)
-            kept[final] = replace(border, tensor=final)
+            results[final] = replace(border, tensor=final)
     ends = tuple(replace(border, tensor=renamed.get(border.tensor, border.tensor)) for border in outputs)
-    return Tidied(tuple(remaining), ends, kept)
+    return Tidied(tuple(remaining), ends, results)
 
 
 def alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
     """The operators on which these tensors depend."""
     needed = set(wanted)
-    kept: list[Operator] = []
+    living: list[Operator] = []
     for operator in reversed(operators):
         if operator.output in needed:
             needed.update(operator.inputs)
-            kept.append(operator)
-    return kept[::-1]
+            living.append(operator)
+    return living[::-1]
 
 
 def _clips_fused(
@@ -111,13 +111,13 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
     """Replace a slice of the last state if nothing else reads the steps; return the outputs."""
     reads = Counter(name for operator in builder.operators for name in operator.inputs)
     reads.update(border.tensor for border in outputs)
-    made = {operator.output: operator for operator in builder.operators}
+    makers = {operator.output: operator for operator in builder.operators}
     slices: dict[str, str] = {}
     alone: dict[str, OperatorDef] = {}
     for operator in builder.operators:
         source = operator.inputs[0]
-        if isinstance(operator.op, Slice) and reads[source] == 1 and source in made:
-            op = _last_state(operator.op, made[source], builder)
+        if isinstance(operator.op, Slice) and reads[source] == 1 and source in makers:
+            op = _last_state(operator.op, makers[source], builder)
             if op is not None:
                 slices[operator.output], alone[source] = source, op
     operators: list[Operator] = []
@@ -151,7 +151,7 @@ def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tup
     that depend on each other need this: without it, an order may replace one before the other is computed.
     """
     makers = {operator.output: operator for operator in operators}
-    before = {following: held for state in states for held, following in pairwise(state.chain)}
+    before = {following: present for state in states for present, following in pairwise(state.chain)}
     result = []
     for operator in operators:
         state = before.get(operator.output, operator.output)

@@ -38,12 +38,12 @@ class Range:
 
 def ranges_of(graph: Graph) -> dict[str, Range]:
     """The range of every tensor of a graph."""
-    found = {border.tensor: _anything(graph.tensors[border.tensor]) for border in graph.inputs}
+    ranges = {border.tensor: _anything(graph.tensors[border.tensor]) for border in graph.inputs}
     for operator in graph.operators:
         output = graph.tensors[operator.output]
-        known = _range(graph, operator, [found[name] for name in operator.inputs])
-        found[operator.output] = known or _anything(output)
-    return found
+        known = _range(graph, operator, [ranges[name] for name in operator.inputs])
+        ranges[operator.output] = known or _anything(output)
+    return ranges
 
 
 def _anything(tensor: Tensor) -> Range:
@@ -77,23 +77,23 @@ def _range(graph: Graph, operator: Operator, inputs: list[Range]) -> Range | Non
     return None
 
 
-def _looked_up(table: Array, given: Range) -> Range:
-    spans = [table[low + 128 : high + 129] for low, high in zip(given.low, given.high, strict=True)]
+def _looked_up(table: Array, bounds: Range) -> Range:
+    spans = [table[low + 128 : high + 129] for low, high in zip(bounds.low, bounds.high, strict=True)]
     return Range(np.array([it.min() for it in spans]), np.array([it.max() for it in spans]))
 
 
-def _padded(pads: tuple[int, int, int, int], source: Tensor, given: Range) -> Range:
+def _padded(pads: tuple[int, int, int, int], source: Tensor, bounds: Range) -> Range:
     """Bounds of the input, including the zero point if windows extend beyond it."""
     if pads == (0, 0, 0, 0) or source.quantization is None:
-        return given
+        return bounds
     zero_point = source.quantization.zero_point
-    return Range(np.minimum(given.low, zero_point), np.maximum(given.high, zero_point))
+    return Range(np.minimum(bounds.low, zero_point), np.maximum(bounds.high, zero_point))
 
 
-def products(conv: Conv2d, weights: Array, given: Range) -> Range:
+def products(conv: Conv2d, weights: Array, bounds: Range) -> Range:
     """Bounds of the sum of products of every output channel; `weights` are [K, kh, kw, C/groups]."""
     outputs, groups = len(weights), conv.groups
-    low, high = (each.reshape(groups, 1, 1, 1, -1) for each in (given.low, given.high))
+    low, high = (each.reshape(groups, 1, 1, 1, -1) for each in (bounds.low, bounds.high))
     by_group = weights.astype(np.int64).reshape(groups, outputs // groups, *weights.shape[1:])
     one, other = by_group * low, by_group * high
     sums = (pick(one, other).sum(axis=(2, 3, 4)).reshape(-1) for pick in (np.minimum, np.maximum))
@@ -109,10 +109,10 @@ def requantized(constants: ConvConstants, numbers: dict[str, Any], sums: Array) 
     return np.asarray(np.clip(results, numbers["act.min"], numbers["act.max"]))
 
 
-def _float_convolution(conv: Conv2d, operator: Operator, given: Range) -> Range:
+def _float_convolution(conv: Conv2d, operator: Operator, bounds: Range) -> Range:
     """A channel whose products are all zero, whatever the input is, is its bias."""
     weights = operator.constants["weights"]
-    zero = (given.low == 0) & (given.high == 0)
+    zero = (bounds.low == 0) & (bounds.high == 0)
     by_group = weights.reshape(conv.groups, -1, *weights.shape[1:])
     silent = ((by_group == 0) | zero.reshape(conv.groups, 1, 1, 1, -1)).all(axis=(2, 3, 4)).reshape(-1)
     bias = np.clip(operator.constants["bias"].astype(np.float64), conv.low, conv.high)

@@ -58,9 +58,9 @@ def _rounds(graph: Graph, operator: Operator) -> bool:
     """Whether an operator of a quantised network rounds a result; conversions at its borders are exact."""
     if operator.op.kind in _MOVES or all(tensor.dtype is not DType.INT8 for tensor in graph.tensors.values()):
         return False
-    given, taken = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
+    inputs, outputs = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
     if operator.op.kind in ("Quantize", "Dequantize"):
-        return operator.inputs[0] not in given and operator.output not in taken
+        return operator.inputs[0] not in inputs and operator.output not in outputs
     integers = (DType.INT16, DType.INT32)
     return not any(graph.tensors[name].dtype in integers for name in (*operator.inputs, operator.output))
 

@@ -39,17 +39,19 @@ def prune_channels(graph: Graph) -> Graph:
     ranges = ranges_of(graph)
     whole: set[str] = set()
     while True:
-        kept = _kept(graph, ranges, whole)
-        if all(mask.all() for mask in kept.values()):
+        masks = _kept(graph, ranges, whole)
+        if all(mask.all() for mask in masks.values()):
             return graph
         convolutions = {
-            it.name: _convolution(graph, it, ranges, kept)
+            it.name: _convolution(graph, it, ranges, masks)
             for it in graph.operators
             if isinstance(it.op, Conv2d) and it.name not in whole
         }
-        failed = {name for name, made in convolutions.items() if made is None}
+        failed = {name for name, smaller in convolutions.items() if smaller is None}
         if not failed:
-            return _rewritten(graph, kept, {name: made for name, made in convolutions.items() if made})
+            return _rewritten(
+                graph, masks, {name: smaller for name, smaller in convolutions.items() if smaller}
+            )
         whole |= failed
 
 
@@ -58,17 +60,17 @@ def prune_channels(graph: Graph) -> Graph:
 
 def _kept(graph: Graph, ranges: Mapping[str, Range], whole: set[str]) -> dict[str, Mask]:
     """The channels that stay of every tensor; operators of `whole` stay as they are."""
-    kept = {name: np.zeros(tensor.shape[2], np.bool_) for name, tensor in graph.tensors.items()}
+    masks = {name: np.zeros(tensor.shape[2], np.bool_) for name, tensor in graph.tensors.items()}
     for border in (*graph.inputs, *graph.outputs):
-        kept[border.tensor][:] = True
+        masks[border.tensor][:] = True
     before = -1
-    while (now := sum(int(mask.sum()) for mask in kept.values())) > before:
+    while (now := sum(int(mask.sum()) for mask in masks.values())) > before:
         before = now
         for operator in reversed(graph.operators):
-            _require(graph, operator, ranges, kept, operator.name in whole)
-        for mask in kept.values():
+            _require(graph, operator, ranges, masks, operator.name in whole)
+        for mask in masks.values():
             _fill(mask)
-    return kept
+    return masks
 
 
 def _fill(mask: Mask) -> None:
@@ -77,37 +79,37 @@ def _fill(mask: Mask) -> None:
 
 
 def _require(
-    graph: Graph, operator: Operator, ranges: Mapping[str, Range], kept: dict[str, Mask], whole: bool
+    graph: Graph, operator: Operator, ranges: Mapping[str, Range], masks: dict[str, Mask], whole: bool
 ) -> None:
     """Add the channels that an operator needs of its inputs, and of its output if both must match."""
-    op, made = operator.op, kept[operator.output]
-    if not made.any():
-        made[0] = True  # a tensor has at least one channel
+    op, out_mask = operator.op, masks[operator.output]
+    if not out_mask.any():
+        out_mask[0] = True  # a tensor has at least one channel
     if not whole and isinstance(op, Conv2d) and op.groups == 1:
         source = graph.tensors[operator.inputs[0]]
-        kept[source.name] |= _read(op, operator, source, ranges[source.name], made)
+        masks[source.name] |= _read(op, operator, source, ranges[source.name], out_mask)
     elif not whole and _is_depthwise(op, graph.input_tensors(operator)[0]):
-        given = kept[operator.inputs[0]]
-        by_input = made.reshape(given.size, -1)
-        given |= by_input.any(axis=1)
-        by_input |= given[:, None]
+        in_mask = masks[operator.inputs[0]]
+        by_input = out_mask.reshape(in_mask.size, -1)
+        in_mask |= by_input.any(axis=1)
+        by_input |= in_mask[:, None]
     elif not whole and _is_channelwise(graph, operator):
-        both = np.logical_or.reduce([made, *(kept[name] for name in operator.inputs)])
+        both = np.logical_or.reduce([out_mask, *(masks[name] for name in operator.inputs)])
         for name in (operator.output, *operator.inputs):
-            kept[name] |= both
+            masks[name] |= both
     elif not whole and isinstance(op, Concat) and op.axis == 2:
         for name, span in zip(operator.inputs, _spans(graph, operator), strict=True):
-            kept[name] |= made[span]
-            made[span] |= kept[name]
+            masks[name] |= out_mask[span]
+            out_mask[span] |= masks[name]
     else:
         for name in (operator.output, *operator.inputs):
-            kept[name][:] = True
+            masks[name][:] = True
 
 
-def _read(conv: Conv2d, operator: Operator, source: Tensor, known: Range, made: Mask) -> Mask:
+def _read(conv: Conv2d, operator: Operator, source: Tensor, known: Range, out_mask: Mask) -> Mask:
     """The channels that a dense convolution multiplies for remaining outputs and cannot fold."""
     weights = operator.constants["weights"]
-    used = (weights[made] != 0).any(axis=(0, 1, 2))
+    used = (weights[out_mask] != 0).any(axis=(0, 1, 2))
     return np.asarray(used & ~_foldable(conv, source, known))
 
 
@@ -141,32 +143,36 @@ def _spans(graph: Graph, operator: Operator) -> list[slice]:
 
 
 def _convolution(
-    graph: Graph, operator: Operator, ranges: Mapping[str, Range], kept: Mapping[str, Mask]
+    graph: Graph, operator: Operator, ranges: Mapping[str, Range], masks: Mapping[str, Mask]
 ) -> Operator | None:
     """The convolution of the remaining channels; None if its kernel would compute with other integers."""
     conv, source, output = operator.op, graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
     assert isinstance(conv, Conv2d)
-    given, made = kept[source.name], kept[output.name]
-    if given.all() and made.all():
+    in_mask, out_mask = masks[source.name], masks[output.name]
+    if in_mask.all() and out_mask.all():
         return operator
     dense = conv.groups == 1
-    constants = {name: value[made] for name, value in operator.constants.items()}
-    constants["weights"] = constants["weights"][..., given] if dense else constants["weights"]
-    groups = 1 if dense else int(given.sum())
-    smaller = replace(conv, out_channels=int(made.sum()), groups=groups)
+    constants = {name: value[out_mask] for name, value in operator.constants.items()}
+    constants["weights"] = constants["weights"][..., in_mask] if dense else constants["weights"]
+    groups = 1 if dense else int(in_mask.sum())
+    smaller = replace(conv, out_channels=int(out_mask.sum()), groups=groups)
     one = replace(operator, op=smaller, constants=constants)
     if output.dtype is DType.FLOAT32:
         return one
     try:
         before, numbers = numbers_of(Results(conv.low, conv.high), operator, source, output)
-        weights = before.weights[made]
-        lost = (weights[..., ~given] * ranges[source.name].low[~given]).sum(axis=(1, 2, 3)) if dense else 0
-        wanted = ConvConstants(
-            weights[..., given] if dense else weights,
-            before.bias[made] + lost,
-            None if before.multipliers is None else before.multipliers[made],
+        weights = before.weights[out_mask]
+        lost = (
+            (weights[..., ~in_mask] * ranges[source.name].low[~in_mask]).sum(axis=(1, 2, 3)) if dense else 0
         )
-        return _settled(one, (_with_channels(source, given), _with_channels(output, made)), wanted, numbers)
+        wanted = ConvConstants(
+            weights[..., in_mask] if dense else weights,
+            before.bias[out_mask] + lost,
+            None if before.multipliers is None else before.multipliers[out_mask],
+        )
+        return _settled(
+            one, (_with_channels(source, in_mask), _with_channels(output, out_mask)), wanted, numbers
+        )
     except ValueError:  # the kernel would refuse it
         return None
 
@@ -178,10 +184,10 @@ def _settled(
     assert isinstance(operator.op, Conv2d)
     results = Results(operator.op.low, operator.op.high)
     for _ in range(_ATTEMPTS):
-        found, same = numbers_of(results, operator, *tensors)
-        off = wanted.bias - found.bias.astype(np.int64)
+        numbers_now, same = numbers_of(results, operator, *tensors)
+        off = wanted.bias - numbers_now.bias.astype(np.int64)
         if not off.any():
-            alike = found.same_as(wanted) and same == numbers
+            alike = numbers_now.same_as(wanted) and same == numbers
             return operator if alike else None
         bias = operator.constants["bias"] + off
         if np.abs(bias).max() > INT32_MAX:
@@ -194,15 +200,15 @@ def _with_channels(tensor: Tensor, mask: Mask) -> Tensor:
     return replace(tensor, shape=(*tensor.shape[:2], int(mask.sum())))
 
 
-def _rewritten(graph: Graph, kept: Mapping[str, Mask], convolutions: Mapping[str, Operator]) -> Graph:
+def _rewritten(graph: Graph, masks: Mapping[str, Mask], convolutions: Mapping[str, Operator]) -> Graph:
     operators = tuple(convolutions.get(it.name, it) for it in graph.operators)
-    tensors = {name: _with_channels(tensor, kept[name]) for name, tensor in graph.tensors.items()}
-    references = {name: _reference(border, kept[border.tensor]) for name, border in graph.references.items()}
+    tensors = {name: _with_channels(tensor, masks[name]) for name, tensor in graph.tensors.items()}
+    references = {name: _reference(border, masks[border.tensor]) for name, border in graph.references.items()}
     smaller = replace(graph, operators=operators, tensors=tensors, references=references)
     return replace(
         smaller,
         trimmed=RemovedChannels(
-            sum(int((~mask).sum()) for mask in kept.values()),
+            sum(int((~mask).sum()) for mask in masks.values()),
             _macs(graph) - _macs(smaller),
             _weight_bytes(graph) - _weight_bytes(smaller),
         ),

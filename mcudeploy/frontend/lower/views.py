@@ -25,14 +25,14 @@ def axes_of(constants: Mapping[str, Constant], node: Node, rank: int) -> tuple[i
     Raises Unsupported for axes out of range.
     """
     if node.input(1):
-        given: tuple[int, ...] | None = _integers(constants, node.input(1), "the axes")
+        axes: tuple[int, ...] | None = _integers(constants, node.input(1), "the axes")
     else:
-        given = node.integers("axes")
-    if given is None:
+        axes = node.integers("axes")
+    if axes is None:
         return None
-    if any(not -rank <= axis < rank for axis in given):
-        raise Unsupported(f"axes {list(given)} are outside {rank} dimensions")
-    return tuple(sorted({axis % rank for axis in given}))
+    if any(not -rank <= axis < rank for axis in axes):
+        raise Unsupported(f"axes {list(axes)} are outside {rank} dimensions")
+    return tuple(sorted({axis % rank for axis in axes}))
 
 
 def _reshape(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
@@ -66,12 +66,12 @@ def _squeeze(constants: Mapping[str, Constant], node: Node, index: IndexArray) -
 
 
 def _unsqueeze(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
-    given = _integers(constants, node.input(1), "the axes") if node.input(1) else node.integers("axes")
-    if given is None:
+    new_axes = _integers(constants, node.input(1), "the axes") if node.input(1) else node.integers("axes")
+    if new_axes is None:
         raise Unsupported("the axes are missing")
-    axes = axes_of(constants, node, index.ndim + len(given))
-    if axes is None or len(axes) != len(given):
-        raise Unsupported(f"axes {list(given)} repeat")
+    axes = axes_of(constants, node, index.ndim + len(new_axes))
+    if axes is None or len(axes) != len(new_axes):
+        raise Unsupported(f"axes {list(new_axes)} repeat")
     rest = iter(index.shape)
     return index.reshape([1 if axis in axes else next(rest) for axis in range(index.ndim + len(axes))])
 

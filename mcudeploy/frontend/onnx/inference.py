@@ -45,12 +45,12 @@ def _inferred(proto: ModelProto) -> ModelProto:
 
 def _by_nodes(proto: ModelProto) -> ModelProto | None:
     """Replace stated shapes that contradict the shapes inferred from the nodes; None if none does."""
-    found = _sizes(_bare(proto))
+    sizes = _sizes(_bare(proto))
     result = copy_of(proto)
     wrong = [
         value
         for value in (*result.graph.value_info, *result.graph.output)
-        if value.name in found and _contradicts(value, found[value.name])
+        if value.name in sizes and _contradicts(value, sizes[value.name])
     ]
     if not wrong:
         return None
@@ -122,12 +122,12 @@ def _rounds_up(node: NodeProto) -> bool:
 
 def _with_pads(node: NodeProto, sizes: Mapping[str, Sequence[int]]) -> NodeProto | None:
     """Replace a pool's ceil_mode by padding; None if ONNX counts its windows right, or sizes are unknown."""
-    given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    kernel, size = given.get("kernel_shape", ()), sizes.get(node.input[0], ())[2:]
+    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    kernel, size = attributes.get("kernel_shape", ()), sizes.get(node.input[0], ())[2:]
     ones = [1] * len(kernel)
-    steps, dilations = given.get("strides", ones), given.get("dilations", ones)
-    pads = list(given.get("pads", [0] * 2 * len(kernel)))
-    plain = given.get("auto_pad", b"NOTSET") in (b"", b"NOTSET") and len(size) == len(kernel)
+    steps, dilations = attributes.get("strides", ones), attributes.get("dilations", ones)
+    pads = list(attributes.get("pads", [0] * 2 * len(kernel)))
+    plain = attributes.get("auto_pad", b"NOTSET") in (b"", b"NOTSET") and len(size) == len(kernel)
     if not plain or not len(pads) == 2 * len(steps) == 2 * len(dilations) == 2 * len(kernel):
         return None
     late = False
@@ -144,6 +144,6 @@ def _with_pads(node: NodeProto, sizes: Mapping[str, Sequence[int]]) -> NodeProto
     if not late:
         return None
     result = copy_of(node)
-    kept = [item for item in result.attribute if item.name not in ("ceil_mode", "pads")]
-    refill(result.attribute, [*kept, helper.make_attribute("pads", pads)])
+    others = [item for item in result.attribute if item.name not in ("ceil_mode", "pads")]
+    refill(result.attribute, [*others, helper.make_attribute("pads", pads)])
     return result

@@ -116,12 +116,12 @@ def _align_operands(proto: ModelProto) -> None:
             ranks.setdefault(value.name, len(value.type.tensor_type.shape.dim))
     nodes: list[NodeProto] = []
     for number, node in enumerate(proto.graph.node):
-        given = {item.name: item.i for item in node.attribute if item.name in ("axis", "broadcast")}
-        if given.get("broadcast") and set(node.input[:2]) <= ranks.keys():
+        attributes = {item.name: item.i for item in node.attribute if item.name in ("axis", "broadcast")}
+        if attributes.get("broadcast") and set(node.input[:2]) <= ranks.keys():
             first, second = (ranks[name] for name in node.input[:2])
             extra = int(second == 0)
-            if "axis" in given:
-                extra = first - given["axis"] % max(first, 1) - second
+            if "axis" in attributes:
+                extra = first - attributes["axis"] % max(first, 1) - second
             if extra > 0:
                 name = f"{node.output[0]}/operand {number}"
                 axes = range(second, second + extra)

@@ -244,5 +244,5 @@ def _rows_left_out(graph: GraphProto, node: NodeProto, axis: int, shape: Sequenc
         return None
     if len(limits) > 3 and limits[3] != [1]:
         return None
-    taken = range(shape[axis])[limits[0][0] : limits[1][0]]
-    return taken.start if taken.stop == shape[axis] else None
+    last_rows = range(shape[axis])[limits[0][0] : limits[1][0]]
+    return last_rows.start if last_rows.stop == shape[axis] else None

@@ -71,33 +71,33 @@ class Node:
 
     def integer(self, name: str, default: int) -> int:
         """An integer attribute. Raises Unsupported if the file holds another type."""
-        found = self.attributes.get(name, default)
-        if not isinstance(found, int):
+        value = self.attributes.get(name, default)
+        if not isinstance(value, int):
             raise Unsupported(f"attribute {name} is not an integer")
-        return found
+        return value
 
     def number(self, name: str, default: float) -> float:
         """A float attribute. Raises Unsupported if the file holds another type, infinity or NaN."""
-        found = self.attributes.get(name, default)
-        if not isinstance(found, int | float) or not isfinite(found):
+        value = self.attributes.get(name, default)
+        if not isinstance(value, int | float) or not isfinite(value):
             raise Unsupported(f"attribute {name} is not a finite number")
-        return float(found)
+        return float(value)
 
     def text(self, name: str, default: str) -> str:
         """A string attribute. Raises Unsupported if the file holds another type."""
-        found = self.attributes.get(name, default)
-        if not isinstance(found, str):
+        value = self.attributes.get(name, default)
+        if not isinstance(value, str):
             raise Unsupported(f"attribute {name} is not a string")
-        return found
+        return value
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """A list of integers, None if it is left out. Raises Unsupported if it is something else."""
-        found = self.attributes.get(name)
-        if found is None:
+        value = self.attributes.get(name)
+        if value is None:
             return None
-        if not isinstance(found, tuple) or not all(isinstance(item, int) for item in found):
+        if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
             raise Unsupported(f"attribute {name} is not a list of integers")
-        return tuple(int(item) for item in found)
+        return tuple(int(item) for item in value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,12 +174,12 @@ class OnnxModel:
 
     def consumers(self) -> dict[str, list[Node]]:
         """The nodes that read each value, each once, in order."""
-        found: dict[str, list[Node]] = {}
+        readers: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in dict.fromkeys(node.inputs):
                 if name:
-                    found.setdefault(name, []).append(node)
-        return found
+                    readers.setdefault(name, []).append(node)
+        return readers
 
 
 def require_bounded(shape: tuple[int, ...], what: str) -> None:

@@ -14,10 +14,10 @@ INITIALIZERS_ALONE = 4
 """First file format in which initializers need not be inputs."""
 
 
-def in_plain_forms(proto: ModelProto, kept: Collection[str] = ()) -> None:
+def in_plain_forms(proto: ModelProto, fixed_names: Collection[str] = ()) -> None:
     """Make Constant nodes of the main graph initializers, which are not inputs, and remove Identities.
 
-    Values of the names `kept`, inputs and outputs keep their names. Graphs inside nodes stay.
+    Values of the names `fixed_names`, inputs and outputs keep their names. Graphs inside nodes stay.
     """
     graph = proto.graph
     written = [name for node in graph.node for name in node.output if name]
@@ -27,17 +27,17 @@ def in_plain_forms(proto: ModelProto, kept: Collection[str] = ()) -> None:
     _constants_alone(graph)
     if proto.ir_version:
         proto.ir_version = max(proto.ir_version, INITIALIZERS_ALONE)
-    _without_identities(graph, kept)
+    _without_identities(graph, fixed_names)
 
 
-def walk_depth_first(graph: GraphProto, kept: Collection[str] = ()) -> None:
-    """Put the nodes on which outputs and the values `kept` depend into the post-order of a depth-first walk;
+def walk_depth_first(graph: GraphProto, fixed_names: Collection[str] = ()) -> None:
+    """Put the nodes that outputs and the values `fixed_names` need into the post-order of a depth-first walk;
     the others follow. Their order in the file, which exporters choose freely, does not matter.
 
     The walk takes the last operand first: in cells of many branches the search then ends with smaller arenas.
     """
     makers = {name: node for node in graph.node for name in node.output if name}
-    ends = [*(value.name for value in graph.output), *kept]
+    ends = [*(value.name for value in graph.output), *fixed_names]
     waiting = [(makers[name], False) for name in reversed(ends) if name in makers]
     ordered = dict[int, NodeProto]()
     while waiting:
@@ -57,25 +57,25 @@ def walk_depth_first(graph: GraphProto, kept: Collection[str] = ()) -> None:
 def _constants_alone(graph: GraphProto) -> None:
     """Make Constant nodes initializers, which are not inputs."""
     there = {tensor.name for tensor in graph.initializer}
-    held = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
-    held = {name: tensor for name, tensor in held.items() if name not in there}
+    constants = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
+    constants = {name: tensor for name, tensor in constants.items() if name not in there}
     inputs = [value for value in graph.input if value.name not in there]
-    if not held and len(inputs) == len(graph.input):
+    if not constants and len(inputs) == len(graph.input):
         return
-    for name, tensor in held.items():
+    for name, tensor in constants.items():
         graph.initializer.append(tensor)
         graph.initializer[-1].name = name
-    refill(graph.node, [node for node in graph.node if held.keys().isdisjoint(node.output)])
+    refill(graph.node, [node for node in graph.node if constants.keys().isdisjoint(node.output)])
     refill(graph.input, inputs)
 
 
-def _without_identities(graph: GraphProto, kept: Collection[str]) -> None:
+def _without_identities(graph: GraphProto, fixed_names: Collection[str]) -> None:
     """Remove Identities. What graphs inside nodes read keeps its name."""
     identities = [node for node in graph.node if _renames(node)]
     infos = {value.name: value for value in graph.value_info}
     results = {value.name: value for value in graph.output}
     inside = {name for node in graph.node for inner in graphs_in(node) for name in _read(inner)}
-    fixed = {*kept, *inside, *results, *(value.name for value in graph.input)}
+    fixed = {*fixed_names, *inside, *results, *(value.name for value in graph.input)}
     fixed |= {tensor.name for tensor in graph.initializer}
     renamed, removed = dict[str, str](), set[str]()
     for node in identities:

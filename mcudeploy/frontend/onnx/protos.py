@@ -127,8 +127,8 @@ def held_by(node: NodeProto) -> TensorProto | None:
 
 def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
     """The tensors of initializers and of Constant nodes, by name."""
-    held = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
-    return {**{tensor.name: tensor for tensor in graph.initializer}, **held}
+    constants = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
+    return {**{tensor.name: tensor for tensor in graph.initializer}, **constants}
 
 
 def computed_values(proto: ModelProto) -> set[str]:
@@ -155,14 +155,14 @@ def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]
     for node in nodes:
         for name in node.output:
             makers.setdefault(name, []).append(node)
-    waiting, seen, kept = list(values), set(values), set()
+    waiting, seen, living = list(values), set(values), set()
     while waiting:
         for node in makers.get(waiting.pop(), ()):
-            kept.add(id(node))
+            living.add(id(node))
             further = [name for name in node.input if name not in seen]
             seen.update(further)
             waiting += further
-    return [node for node in nodes if id(node) in kept]
+    return [node for node in nodes if id(node) in living]
 
 
 def in_order(needed: Mapping[int, set[int]]) -> list[int] | None:

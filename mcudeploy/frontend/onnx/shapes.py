@@ -123,18 +123,18 @@ def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
     if not kind.HasField("shape"):
         for _ in shape:
             kind.shape.dim.add()
-    found = ", ".join(_sizes(value, "?"))
+    sizes_text = ", ".join(_sizes(value, "?"))
     if len(kind.shape.dim) != len(shape):
         raise UsageError(
             f"the shape {list(shape)} is given for input {name!r}, which has {len(kind.shape.dim)} "
-            f"dimensions: [{found}]"
+            f"dimensions: [{sizes_text}]"
         )
     other = False
     for dimension, size in zip(kind.shape.dim, shape, strict=True):
         symbol = _symbol(dimension)
         if sizes.get(symbol, size) != size:
             raise UsageError(
-                f"the shape {list(shape)} is given for input {name!r}, which has [{found}]: "
+                f"the shape {list(shape)} is given for input {name!r}, which has [{sizes_text}]: "
                 f"{printable(symbol)} is {sizes[symbol]} in another input"
             )
         if symbol:
@@ -155,15 +155,15 @@ def _forget(graph: GraphProto) -> None:
 
 def _fix_others(graph: GraphProto, sizes: Mapping[str, int]) -> None:
     """Replace named sizes everywhere, and remove value infos that stay open."""
-    kept = []
+    others = []
     for value in graph.value_info:
         dimensions = value.type.tensor_type.shape.dim
         for dimension in dimensions:
             if (symbol := _symbol(dimension)) in sizes:
                 dimension.dim_value = sizes[symbol]
         if all(dimension.HasField("dim_value") for dimension in dimensions):
-            kept.append(value)
-    refill(graph.value_info, kept)
+            others.append(value)
+    refill(graph.value_info, others)
     for value in graph.output:
         for dimension in value.type.tensor_type.shape.dim:
             if (symbol := _symbol(dimension)) in sizes:

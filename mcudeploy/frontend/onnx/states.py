@@ -78,22 +78,22 @@ def keep_states(model: ModelProto) -> Stateful:
     graph = model.graph
     nodes = [node for node in graph.node if node.op_type in _STATES and node.domain in ONNX_DOMAINS]
     _require_forward(nodes)
-    given = _without_state_inputs(graph, nodes)
-    taken = {name for node in graph.node for name in (*node.input, *node.output)}
-    taken |= {value.name for value in (*graph.input, *graph.initializer)}
+    stateless = _without_state_inputs(graph, nodes)
+    used_names = {name for node in graph.node for name in (*node.input, *node.output)}
+    used_names |= {value.name for value in (*graph.input, *graph.initializer)}
     states: list[Kept] = []
     for node in nodes:
         stem = next(filter(None, node.output), "state")
         for position, letter in enumerate(_STATES[node.op_type]):
             first = _at(node.input, _FIRST_INPUT + position)
-            before = _named(node.input, _FIRST_INPUT + position, "", f"{stem}_{letter}_before", taken)
+            before = _named(node.input, _FIRST_INPUT + position, "", f"{stem}_{letter}_before", used_names)
             after = _at(node.output, _FIRST_OUTPUT + position)
-            after = _named(node.output, _FIRST_OUTPUT + position, after, f"{stem}_{letter}_after", taken)
+            after = _named(node.output, _FIRST_OUTPUT + position, after, f"{stem}_{letter}_after", used_names)
             graph.input.append(
                 helper.make_tensor_value_info(before, TensorProto.FLOAT, [1, 1, _hidden(node)])
             )
-            states.append(Kept(before, after, "" if first in given.values else first))
-    return Stateful(tuple(states), notes=given.notes)
+            states.append(Kept(before, after, "" if first in stateless.values else first))
+    return Stateful(tuple(states), notes=stateless.notes)
 
 
 def _require_forward(nodes: Sequence[NodeProto]) -> None:
@@ -123,12 +123,12 @@ def _at(names: Sequence[str], position: int) -> str:
     return names[position] if position < len(names) else ""
 
 
-def _named(names: list[str], position: int, name: str, wish: str, taken: set[str]) -> str:
+def _named(names: list[str], position: int, name: str, wish: str, used_names: set[str]) -> str:
     """Put a name at a position: the existing one, else the wish if it is free, else a new one."""
     while not name:
-        name = "" if wish in taken else wish
+        name = "" if wish in used_names else wish
         wish += "_"
-    taken.add(name)
+    used_names.add(name)
     names.extend([""] * (position + 1 - len(names)))
     names[position] = name
     return name
@@ -175,9 +175,9 @@ def _without_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _Giv
 
 def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str] | None:
     """The values that an input is moved to before it is an initial state; None if it has other uses."""
-    found, reached = {name}, False
+    names, reached = {name}, False
     for node in graph.node:
-        read = [at for at, it in enumerate(node.input) if it in found]
+        read = [at for at, it in enumerate(node.input) if it in names]
         if not read:
             continue
         if (
@@ -187,15 +187,15 @@ def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str]
         ):
             reached = True
         elif node.op_type in _MOVES and read == [0]:
-            found.update(filter(None, node.output))
+            names.update(filter(None, node.output))
         else:
             return None
-    return found if reached and found.isdisjoint(it.name for it in graph.output) else None
+    return names if reached and names.isdisjoint(it.name for it in graph.output) else None
 
 
 def _is_last(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> bool:
     """Whether a value consists of last states alone."""
-    makers = {made: node for node in graph.node for made in node.output if made}
+    makers = {result: node for node in graph.node for result in node.output if result}
     constants = {tensor.name for tensor in graph.initializer}
     waiting, reached = [name], False
     while waiting:

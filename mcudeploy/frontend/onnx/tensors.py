@@ -40,8 +40,8 @@ def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
 
 def external_files(graph: GraphProto, path: Path) -> list[Path]:
     """The external files that hold tensors of the model."""
-    held = (tensor for tensor in tensors_of(graph) if tensor.data_location == TensorProto.EXTERNAL)
-    names = {entry.value for tensor in held for entry in tensor.external_data if entry.key == "location"}
+    external = (tensor for tensor in tensors_of(graph) if tensor.data_location == TensorProto.EXTERNAL)
+    names = {entry.value for tensor in external for entry in tensor.external_data if entry.key == "location"}
     return [path.resolve().parent / name for name in sorted(names)]
 
 

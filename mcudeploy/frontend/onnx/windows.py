@@ -77,11 +77,13 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
     reaches = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     axes = []
     for axis, reach in enumerate(reaches):
-        given = (0, 0) if auto_pad == "VALID" else (pads[axis], pads[axis + rank])
+        padding = (0, 0) if auto_pad == "VALID" else (pads[axis], pads[axis + rank])
         if auto_pad.startswith("SAME"):
             axes.append(same_pads(size[axis], reach, stride[axis], upper=auto_pad == "SAME_UPPER"))
         else:
-            axes.append((*given, window_count(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
+            axes.append(
+                (*padding, window_count(size[axis], reach, stride[axis], padding, ceil_mode=ceil_mode))
+            )
     (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
     kernel, stride, dilation = ((pair[0], pair[1] if rank == 2 else 1) for pair in (kernel, stride, dilation))
     if max(rows, cols) > _MOST_WINDOWS:

@@ -51,17 +51,17 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
     sizes |= {tensor.name: tuple(tensor.dims) for tensor in proto.graph.initializer}
     if not any(_sees_images(node, sizes) for node in proto.graph.node):
         return Single(proto, {})
-    taken = _Batches(sizes, computed_values(proto), constants_of(proto.graph))
+    batches = _Batches(sizes, computed_values(proto), constants_of(proto.graph))
     for node in proto.graph.node:
-        taken.take(node)
+        batches.take(node)
     for value in proto.graph.output:
-        taken.join(value.name)
+        batches.join(value.name)
     result = copy_of(proto)
-    refill(result.graph.node, taken.nodes)
-    result.graph.initializer.extend(taken.constants)
+    refill(result.graph.node, batches.nodes)
+    result.graph.initializer.extend(batches.constants)
     entries = {
         part: BatchEntry(whole, number, len(parts))
-        for whole, parts in taken.entries.items()
+        for whole, parts in batches.entries.items()
         for number, part in enumerate(parts)
     }
     return Single(result, entries)
@@ -69,9 +69,9 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
 
 def _sees_images(node: NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> bool:
     shape = sizes.get(node.input[0], ()) if node.input else ()
-    made = len([name for name in node.output if name])
+    outputs = len([name for name in node.output if name])
     ours = node.domain in ONNX_DOMAINS and node.op_type in _OF_IMAGES
-    return ours and made == 1 and len(shape) > 2 and 1 < shape[0] <= MOST_ENTRIES
+    return ours and outputs == 1 and len(shape) > 2 and 1 < shape[0] <= MOST_ENTRIES
 
 
 @dataclass(slots=True)
@@ -126,13 +126,13 @@ class _Batches:
             return False
         for name in whole:
             self._split(name, batch, node.name)
-        made = {name: [f"{name}/entry {k}" for k in range(batch)] for name in results}
+        entries = {name: [f"{name}/entry {k}" for k in range(batch)] for name in results}
         for k in range(batch):
             copy = copy_of(changed)
             copy.input[:] = [self.entries[name][k] if name in whole else name for name in changed.input]
-            copy.output[:] = [made[name][k] if name else "" for name in node.output]
+            copy.output[:] = [entries[name][k] if name else "" for name in node.output]
             self.nodes.append(copy)
-        self.entries |= made
+        self.entries |= entries
         return True
 
     def _split(self, name: str, batch: int, label: str) -> None:
@@ -173,8 +173,8 @@ class _Batches:
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """The numbers of a constant; none if it is computed."""
-        found = self.known.get(name)
-        return () if found is None else tuple(array_of(found).reshape(-1).tolist())
+        numbers = self.known.get(name)
+        return () if numbers is None else tuple(array_of(numbers).reshape(-1).tolist())
 
     def _broadcasts(self, node: NodeProto, rank: int) -> bool:
         """Whether all activations have the rank of the result, and no constant differs between entries."""

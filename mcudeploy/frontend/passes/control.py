@@ -56,12 +56,12 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
         if not is_control(node):
             flat.take(node)
             continue
-        made, call = len(flat.nodes), SubgraphCall(node, number, top, tuple(node.output))
+        node_count, call = len(flat.nodes), SubgraphCall(node, number, top, tuple(node.output))
         noted = len(flat.notes)
         try:
             flat.replace(call)
         except Unsupported as verdict:
-            del flat.nodes[made:], flat.notes[noted:]
+            del flat.nodes[node_count:], flat.notes[noted:]
             flat.take(node)
             refusals[node.name] = str(verdict)
         except _FAULTS as fault:
@@ -122,8 +122,10 @@ class _Flat:
     def _number_of(self, name: str) -> int | None:
         """A constant number; None if a run computes it."""
         self._learn(name)
-        found = self._folder.constants.get(name)
-        return int(found.value.reshape(-1)[0]) if found is not None and found.value.size == 1 else None
+        constant = self._folder.constants.get(name)
+        return (
+            int(constant.value.reshape(-1)[0]) if constant is not None and constant.value.size == 1 else None
+        )
 
     def _known(self, name: str, what: str) -> int:
         """A constant number. Raises Unsupported."""
@@ -195,16 +197,16 @@ class _Flat:
         """Add the nodes that replace a node with graphs. Raises Unsupported, and _FAULTS."""
         _HANDLERS[call.node.op_type](self, call)
 
-    def _graph(self, graph: GraphProto, scope: Scope, given: Sequence[str]) -> list[str]:
+    def _graph(self, graph: GraphProto, scope: Scope, arguments: Sequence[str]) -> list[str]:
         """Add the nodes of a graph with these inputs; return the names of its outputs."""
         self._spend()
         for tensor in graph.initializer:
             scope.names[tensor.name] = self._constant(tensor, scope.place, tensor.name)
-        scope.names.update(zip((value.name for value in graph.input), given, strict=True))
+        scope.names.update(zip((value.name for value in graph.input), arguments, strict=True))
         for number, node in enumerate(graph.node):
-            held = held_by(node)
-            if held is not None:
-                scope.names[node.output[0]] = self._constant(held, scope.place, node.output[0])
+            constant = held_by(node)
+            if constant is not None:
+                scope.names[node.output[0]] = self._constant(constant, scope.place, node.output[0])
                 continue
             outputs = [self._new(scope.prefix + printable(name)) if name else "" for name in node.output]
             call = SubgraphCall(node, number, scope, tuple(outputs))
@@ -308,8 +310,8 @@ class _Flat:
         return shape[axis]
 
     @staticmethod
-    def _collect(stacked: Sequence[list[str]], made: Sequence[str]) -> None:
-        for pieces, name in zip(stacked, made, strict=True):
+    def _collect(stacked: Sequence[list[str]], names: Sequence[str]) -> None:
+        for pieces, name in zip(stacked, names, strict=True):
             pieces.append(name)
 
     def _finish(

@@ -37,14 +37,14 @@ def in_float32(proto: ModelProto) -> ModelProto:
         return proto
     result = ModelProto()
     result.CopyFrom(inliner.inline_local_functions(proto) if proto.functions else proto)
-    kept = _rounded(result.graph)
+    rounded = _rounded(result.graph)
     for tensor in tensors_of(result.graph):
         if tensor.data_type in OTHERS:
             tensor.CopyFrom(_as_float32(tensor))
     for value in _values_of(result.graph):
-        if value.name not in kept and value.type.tensor_type.elem_type in OTHERS:
+        if value.name not in rounded and value.type.tensor_type.elem_type in OTHERS:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
-    for attribute in _type_attributes(_nodes_of(result.graph), kept):
+    for attribute in _type_attributes(_nodes_of(result.graph), rounded):
         if attribute.i in OTHERS:
             attribute.i = TensorProto.FLOAT
     return result
@@ -53,12 +53,12 @@ def in_float32(proto: ModelProto) -> ModelProto:
 def other_floats(proto: ModelProto) -> tuple[str, ...]:
     """Names of the floating-point types of a model other than float32."""
     functions = [node for function in proto.functions for node in function.node]
-    kept = _rounded(proto.graph)
-    attributes = _type_attributes([*_nodes_of(proto.graph), *functions], kept)
-    found = {tensor.data_type for tensor in tensors_of(proto.graph)}
-    found |= {it.type.tensor_type.elem_type for it in _values_of(proto.graph) if it.name not in kept}
-    found |= {attribute.i for attribute in attributes}
-    return tuple(OTHERS[kind] for kind in sorted(found & OTHERS.keys()))
+    rounded = _rounded(proto.graph)
+    attributes = _type_attributes([*_nodes_of(proto.graph), *functions], rounded)
+    types = {tensor.data_type for tensor in tensors_of(proto.graph)}
+    types |= {it.type.tensor_type.elem_type for it in _values_of(proto.graph) if it.name not in rounded}
+    types |= {attribute.i for attribute in attributes}
+    return tuple(OTHERS[kind] for kind in sorted(types & OTHERS.keys()))
 
 
 def floats_note(kinds: Iterable[str]) -> str:
@@ -94,10 +94,10 @@ def _rounded(graph: GraphProto) -> set[str]:
     return {node.output[0] for node, kind in casts if node.output[0] in wanted.get(kind, ())}
 
 
-def _type_attributes(nodes: Iterable[NodeProto], kept: set[str]) -> Iterator[AttributeProto]:
-    """Yield the attributes that name types, except for nodes that write the values `kept`."""
+def _type_attributes(nodes: Iterable[NodeProto], rounded: set[str]) -> Iterator[AttributeProto]:
+    """Yield the attributes that name types, except for nodes that write the values `rounded`."""
     for node in nodes:
-        if not kept.isdisjoint(node.output):
+        if not rounded.isdisjoint(node.output):
             continue
         for attribute in node.attribute:
             if attribute.name in _TYPE_ATTRIBUTES and attribute.type == AttributeProto.INT:

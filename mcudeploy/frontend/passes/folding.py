@@ -186,7 +186,7 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
     DequantizeLinear of constants keeps the integers (see Constant).
     """
     folder = Folder(model)
-    kept: list[Node] = []
+    nodes: list[Node] = []
     reasons: dict[str, str] = {}
     for node in model.nodes:
         try:
@@ -197,12 +197,12 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
         except Exception as fault:  # the reference evaluator raises anything on malformed attributes
             reasons[node.label] = f"its constant result cannot be computed: {fault}"
         folder.complete(node)
-        kept.append(_without_zeros(node, folder))
+        nodes.append(_without_zeros(node, folder))
     infos = folder.infos
     for name, constant in folder.constants.items():
         infos[name] = Info(name, constant.shape, str(constant.value.dtype))
     notes = (*model.notes, _blocked_note(folder.blocked)) if folder.blocked else model.notes
-    return replace(model, nodes=tuple(kept), constants=folder.constants, infos=infos, notes=notes), reasons
+    return replace(model, nodes=tuple(nodes), constants=folder.constants, infos=infos, notes=notes), reasons
 
 
 def _without_zeros(node: Node, folder: Folder) -> Node:

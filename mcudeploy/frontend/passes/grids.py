@@ -68,11 +68,11 @@ def on_grids(proto: ModelProto) -> Gridded:
         return Gridded(proto, {})
     result = copy_of(proto)
     graph = result.graph
-    made = [item for node in graph.node for item in _in_float(node, kinds, constants)]
-    refill(graph.node, (node for node, _ in made))
+    steps = [item for node in graph.node for item in _in_float(node, kinds, constants)]
+    refill(graph.node, (node for node, _ in steps))
     graph.initializer.extend(
         numpy_helper.from_array(np.array(value, np.float32), name)
-        for name, value in {name: value for _, needs in made for name, value in needs.items()}.items()
+        for name, value in {name: value for _, needs in steps for name, value in needs.items()}.items()
     )
     for value in (*graph.input, *graph.output, *graph.value_info):
         if value.name in kinds:
@@ -98,8 +98,8 @@ def in_bytes(proto: ModelProto) -> ModelProto:
     graph = result.graph
     for tensor in tensors_of(graph):
         if tensor.data_type in _BYTES:
-            held = helper.tensor_dtype_to_np_dtype(_BYTES[tensor.data_type])
-            tensor.CopyFrom(numpy_helper.from_array(array_of(tensor).astype(held), tensor.name))
+            dtype = helper.tensor_dtype_to_np_dtype(_BYTES[tensor.data_type])
+            tensor.CopyFrom(numpy_helper.from_array(array_of(tensor).astype(dtype), tensor.name))
     for value in (*graph.input, *graph.output, *graph.value_info):
         kind = value.type.tensor_type.elem_type
         value.type.tensor_type.elem_type = _BYTES.get(kind, kind)
@@ -171,11 +171,11 @@ def _in_float(
     else:
         steps = [("Sub", zero)] if zero else []
         steps += [("Mul", scale)]
-    made, last = [], node.input[0]
+    grid_nodes, last = [], node.input[0]
     for op, *numbers in steps:
         out = f"{node.output[0]}/{op}"
         needs = {f"{out}/{at}": number for at, number in enumerate(numbers)}
-        made.append((helper.make_node(op, [last, *needs], [out], name=node.name), needs))
+        grid_nodes.append((helper.make_node(op, [last, *needs], [out], name=node.name), needs))
         last = out
-    made[-1][0].output[0] = node.output[0]
-    return made
+    grid_nodes[-1][0].output[0] = node.output[0]
+    return grid_nodes

@@ -48,15 +48,15 @@ class SubgraphCall:
 
     def graph(self, name: str) -> GraphProto:
         """A graph attribute. Raises StopIteration if there is none."""
-        found: GraphProto = next(item.g for item in self.node.attribute if item.name == name)
-        return found
+        graph: GraphProto = next(item.g for item in self.node.attribute if item.name == name)
+        return graph
 
     def integers(self, name: str, count: int) -> Sequence[int]:
         """A list of `count` integers, zeros if omitted. Raises ValueError."""
-        found: list[int] = attribute_of(self.node, name, [0] * count)
-        if len(found) != count:
-            raise ValueError(f"{name} has {len(found)} elements, not {count}")
-        return found
+        numbers: list[int] = attribute_of(self.node, name, [0] * count)
+        if len(numbers) != count:
+            raise ValueError(f"{name} has {len(numbers)} elements, not {count}")
+        return numbers
 
     def inside(self, name: str, iteration: str = "") -> Scope:
         """The scope of a graph inside."""
@@ -66,8 +66,8 @@ class SubgraphCall:
 
 def renamed(call: SubgraphCall) -> NodeProto:
     """A node without graphs, with its names in the flat model."""
-    made = copy_of(call.node)
-    made.ClearField("doc_string")
-    made.input[:], made.output[:] = call.inputs, call.outputs
-    made.name = call.label
-    return made
+    node = copy_of(call.node)
+    node.ClearField("doc_string")
+    node.input[:], node.output[:] = call.inputs, call.outputs
+    node.name = call.label
+    return node

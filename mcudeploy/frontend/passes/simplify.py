@@ -18,18 +18,18 @@ def drop_identities(model: OnnxModel) -> OnnxModel:
     A node that writes a graph output becomes an Identity.
     """
     renamed: dict[str, str] = {}
-    kept: list[Node] = []
+    nodes: list[Node] = []
     outputs = {info.name for info in model.outputs}
     read = outputs | set(model.consumers())
     for node in model.nodes:
         inputs = tuple(renamed.get(name, name) for name in node.inputs)
         if not _does_nothing(model, node, read):
-            kept.append(replace(node, inputs=inputs))
+            nodes.append(replace(node, inputs=inputs))
         elif node.output in outputs:
-            kept.append(replace(node, op="Identity", inputs=inputs[:1], outputs=node.outputs[:1]))
+            nodes.append(replace(node, op="Identity", inputs=inputs[:1], outputs=node.outputs[:1]))
         else:
             renamed[node.output] = inputs[0]
-    return replace(model, nodes=tuple(kept))
+    return replace(model, nodes=tuple(nodes))
 
 
 def _does_nothing(model: OnnxModel, node: Node, read: set[str]) -> bool:
@@ -50,13 +50,13 @@ def drop_dead(model: OnnxModel) -> OnnxModel:
     """Remove nodes on whose results no output depends."""
     wanted = {info.name for info in model.outputs}
     wanted |= {name for state in model.states for name in (state.first, state.after)}
-    kept: list[Node] = []
+    nodes: list[Node] = []
     for node in reversed(model.nodes):
         if wanted.isdisjoint(node.outputs):
             continue
         wanted.update(node.inputs)
-        kept.append(node)
-    return replace(model, nodes=tuple(reversed(kept)))
+        nodes.append(node)
+    return replace(model, nodes=tuple(reversed(nodes)))
 
 
 def fold_pads(model: OnnxModel) -> OnnxModel:
@@ -152,7 +152,7 @@ def _windows_after(
     None if others read it too. The names in between are added to `path`.
     """
     outputs = {info.name for info in model.outputs}
-    found: list[tuple[Node, tuple[int, ...]]] = []
+    windows: list[tuple[Node, tuple[int, ...]]] = []
     waiting = [padded]
     while waiting:
         current = waiting.pop()
@@ -162,14 +162,14 @@ def _windows_after(
             if node.label in model.roundings:
                 return None
             if node.op in _PADDED_WINDOWS:
-                found.append((node, current.amounts))
+                windows.append((node, current.amounts))
                 continue
             after = _after(model, node, current)
             if after is None or node.output in outputs:
                 return None
             path.add(node.output)
             waiting.append(after)
-    return found
+    return windows
 
 
 def _after(model: OnnxModel, node: Node, padded: _Padded) -> _Padded | None:

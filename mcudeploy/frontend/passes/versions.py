@@ -45,15 +45,15 @@ def require_versions(proto: ModelProto) -> None:
         stated = " and ".join(map(str, versions))
         raise ModelError(f"the model names the versions {stated} of the ONNX operator set, it needs one")
     first, last = OPSETS.start, OPSETS.stop - 1
-    found = (
+    problem = (
         f"the model uses opset {versions[0]}; opsets {first} to {last} are read. Export it with one of them"
     )
     if versions[0] > last:
         raise ModelError(
-            f"{found}, such as opset_version={last} in torch.onnx.export or --opset {last} in tf2onnx"
+            f"{problem}, such as opset_version={last} in torch.onnx.export or --opset {last} in tf2onnx"
         )
     if versions[0] < first:
-        raise ModelError(f"{found}: onnx's converter does not convert it")
+        raise ModelError(f"{problem}: onnx's converter does not convert it")
     if proto.ir_version > onnx.IR_VERSION:
         raise ModelError(
             f"the file has ONNX IR version {proto.ir_version}; up to {onnx.IR_VERSION} is read. "

@@ -23,8 +23,8 @@ def any_or_all(writer: Writer, operator: TfliteOperator) -> None:
     source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
     op, keep = "ReduceMax" if operator.op == "REDUCE_ANY" else "ReduceMin", int(operator.flag("KeepDims"))
     numbers = writer.part("Cast", [writer.raw(source)], to=TensorProto.FLOAT)
-    made = writer.node(op, [numbers], axes=axes, keepdims=keep)
-    writer.keep(writer.output(operator), writer.part("Cast", [made], to=TensorProto.BOOL))
+    onnx_name = writer.node(op, [numbers], axes=axes, keepdims=keep)
+    writer.keep(writer.output(operator), writer.part("Cast", [onnx_name], to=TensorProto.BOOL))
 
 
 def local_response(writer: Writer, operator: TfliteOperator) -> None:
@@ -32,8 +32,8 @@ def local_response(writer: Writer, operator: TfliteOperator) -> None:
     size = 2 * operator.integer("Radius") + 1
     image = writer.image(writer.input(operator, 0))
     alpha, beta, bias = (operator.number(name) for name in ("Alpha", "Beta", "Bias"))
-    made = writer.node("LRN", [image], size=size, alpha=alpha * size, beta=beta, bias=bias)
-    writer.finish(writer.output(operator), writer.channels_last(made))
+    onnx_name = writer.node("LRN", [image], size=size, alpha=alpha * size, beta=beta, bias=bias)
+    writer.finish(writer.output(operator), writer.channels_last(onnx_name))
 
 
 def add_n(writer: Writer, operator: TfliteOperator) -> None:
@@ -49,13 +49,13 @@ def arg_extremum(writer: Writer, operator: TfliteOperator) -> None:
     if len(axes) != 1:
         raise Unsupported("it needs one axis")
     op = "ArgMax" if operator.op == "ARG_MAX" else "ArgMin"
-    made = writer.node(op, [writer.real(source)], axis=axes[0], keepdims=0)
+    onnx_name = writer.node(op, [writer.real(source)], axis=axes[0], keepdims=0)
     if result.dtype != "int64":
         if result.dtype is None:
             raise Unsupported(f"positions of {result.kind} are not supported")
         to = element_type(result.dtype)
-        made = writer.part("Cast", [made], to=to)
-    writer.keep(result, made)
+        onnx_name = writer.part("Cast", [onnx_name], to=to)
+    writer.keep(result, onnx_name)
 
 
 def cumulative_sum(writer: Writer, operator: TfliteOperator) -> None:
@@ -64,8 +64,8 @@ def cumulative_sum(writer: Writer, operator: TfliteOperator) -> None:
     axis = writer.int64(axes[0])
     exclusive, reverse = int(operator.flag("Exclusive")), int(operator.flag("Reverse"))
     x = writer.real(writer.input(operator, 0))
-    made = writer.node("CumSum", [x, axis], exclusive=exclusive, reverse=reverse)
-    writer.finish(writer.output(operator), made)
+    onnx_name = writer.node("CumSum", [x, axis], exclusive=exclusive, reverse=reverse)
+    writer.finish(writer.output(operator), onnx_name)
 
 
 def fill(writer: Writer, operator: TfliteOperator) -> None:
@@ -85,12 +85,12 @@ def floor_division(writer: Writer, operator: TfliteOperator) -> None:
     kinds = {result.kind, *(tensor.kind for tensor in tensors)}
     if kinds == {"INT32"}:
         x, y = (writer.raw(tensor) for tensor in tensors)
-        (made,) = writer.nodes("Mod", [x, y], 1, main=operator.op == "FLOOR_MOD")
+        (onnx_name,) = writer.nodes("Mod", [x, y], 1, main=operator.op == "FLOOR_MOD")
         if operator.op == "FLOOR_DIV":  # x less the remainder may overflow
             towards_zero = writer.part("Mod", [x, y], fmod=1)
-            beyond = writer.part("Div", [writer.part("Sub", [towards_zero, made]), y])
-            made = writer.part("Add", [writer.node("Div", [x, y]), beyond])
-        writer.keep(result, made)
+            beyond = writer.part("Div", [writer.part("Sub", [towards_zero, onnx_name]), y])
+            onnx_name = writer.part("Add", [writer.node("Div", [x, y]), beyond])
+        writer.keep(result, onnx_name)
         return
     if kinds != {"FLOAT32"}:
         raise Unsupported(f"of {result.kind}; FLOAT32 and INT32 are supported")
@@ -155,12 +155,12 @@ def rfft2d(writer: Writer, operator: TfliteOperator) -> None:
     *outer, rows, columns = x.shape
     count, name = prod(outer), writer.real(x)
     name = writer.reshaped(name, [count, rows, columns])
-    taken = [min(size, length) for size, length in zip((rows, columns), lengths, strict=True)]
-    if taken != [rows, columns]:
-        limits = (writer.int64(each) for each in ([0, 0], taken, [1, 2]))
+    used_sizes = [min(size, length) for size, length in zip((rows, columns), lengths, strict=True)]
+    if used_sizes != [rows, columns]:
+        limits = (writer.int64(each) for each in ([0, 0], used_sizes, [1, 2]))
         name = writer.part("Slice", [name, *limits])
-    if taken != lengths:
-        pads = [0, 0, 0, 0, *(length - size for length, size in zip(lengths, taken, strict=True))]
+    if used_sizes != lengths:
+        pads = [0, 0, 0, 0, *(length - size for length, size in zip(lengths, used_sizes, strict=True))]
         name = writer.part("Pad", [name, writer.int64(pads)])
     bins = lengths[1] // 2 + 1
     name = writer.reshaped(name, [count * lengths[0], lengths[1], 1])

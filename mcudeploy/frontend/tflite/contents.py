@@ -170,15 +170,15 @@ def names_of(contents: Contents) -> list[str]:
     Inputs and outputs come first.
     """
     names = [""] * len(contents.tensors)
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for number in (*contents.inputs, *contents.outputs, *range(len(names))):
         if names[number]:
             continue
         name = contents.tensors[number].name or f"tensor_{number}"
-        while name in taken:
+        while name in used_names:
             name = f"{name}#{number}"
         names[number] = name
-        taken.add(name)
+        used_names.add(name)
     return names
 
 

@@ -54,18 +54,18 @@ def average_pool(writer: Writer, operator: TfliteOperator) -> None:
     """AVERAGE_POOL_2D: padding is excluded; ties of integers round away from zero."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
-    made = writer.node("AveragePool", [name], **pool_attributes(operator, image.shape))
+    onnx_name = writer.node("AveragePool", [name], **pool_attributes(operator, image.shape))
     if image.kind != "FLOAT32" and image.scales == result.scales:
-        writer.round_exactly(made, image)
-    writer.finish(result, writer.channels_last(made), fused(operator), late=True)
+        writer.round_exactly(onnx_name, image)
+    writer.finish(result, writer.channels_last(onnx_name), fused(operator), late=True)
 
 
 def max_pool(writer: Writer, operator: TfliteOperator) -> None:
     """MAX_POOL_2D: padding is never the largest."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
-    made = writer.node("MaxPool", [name], **pool_attributes(operator, image.shape))
-    writer.finish(result, writer.channels_last(made), fused(operator), late=True)
+    onnx_name = writer.node("MaxPool", [name], **pool_attributes(operator, image.shape))
+    writer.finish(result, writer.channels_last(onnx_name), fused(operator), late=True)
 
 
 def pool_attributes(operator: TfliteOperator, shape: Sequence[int]) -> dict[str, Any]:
@@ -118,8 +118,8 @@ def conv_3d(writer: Writer, operator: TfliteOperator) -> None:
     ]
     inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), kernel.shape[4])
     attributes = window_attributes(operator, image.shape[1:4], kernel.shape[:3])
-    made = writer.node("Conv", inputs, group=image.shape[4] // depth, **attributes)
-    last = writer.part("Transpose", [made], perm=[0, 2, 3, 4, 1])
+    onnx_name = writer.node("Conv", inputs, group=image.shape[4] // depth, **attributes)
+    last = writer.part("Transpose", [onnx_name], perm=[0, 2, 3, 4, 1])
     writer.finish(writer.output(operator), last, fused(operator))
 
 
@@ -140,8 +140,8 @@ def _convolution(
     inputs = [writer.image(image), writer.part("Transpose", [writer.real(kernel)], perm=perm)]
     channels = result.shape[3] if len(result.shape) == 4 else 0
     inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), channels)
-    made = writer.node("Conv", inputs, group=groups, **attributes)
-    writer.finish(result, writer.channels_last(made), fused(operator))
+    onnx_name = writer.node("Conv", inputs, group=groups, **attributes)
+    writer.finish(result, writer.channels_last(onnx_name), fused(operator))
 
 
 def require_scales_along(kernel: TfliteTensor, axis: int) -> None:
@@ -207,10 +207,10 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
     if source.shape != (rows, depth):
         name = writer.reshaped(name, [rows, depth])
     bias = bias_of(writer, writer.given(operator, 2), (source, weights), channels)
-    made = writer.node("Gemm", [name, writer.real(weights), *bias], transB=1)
+    onnx_name = writer.node("Gemm", [name, writer.real(weights), *bias], transB=1)
     if result.shape != (rows, channels):
-        made = writer.reshaped(made, result.shape)
-    writer.finish(result, made, fused(operator))
+        onnx_name = writer.reshaped(onnx_name, result.shape)
+    writer.finish(result, onnx_name, fused(operator))
 
 
 def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:

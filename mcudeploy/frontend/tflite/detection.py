@@ -73,8 +73,8 @@ def detection(writer: Writer, operator: TfliteOperator) -> None:
         shape = writer.int64([sizes.boxes, sizes.classes, 4])
         chosen[0] = writer.part("Expand", [repeated, shape])
     count = writer.part("ReduceSum", [counted], keepdims=1)
-    made = sizes.boxes * sizes.classes
-    results = (*zip(chosen, ([1, made, 4], [1, made], [1, made]), strict=True), (count, [1]))
+    box_count = sizes.boxes * sizes.classes
+    results = (*zip(chosen, ([1, box_count, 4], [1, box_count], [1, box_count]), strict=True), (count, [1]))
     for position, (name, shape_made) in enumerate(results):
         tensor = writer.output(operator, position)
         if tensor.kind != "FLOAT32":
@@ -112,9 +112,9 @@ def _selected(writer: Writer, operator: TfliteOperator, operands: tuple[str, str
     none = writer.constant(np.full(count, -1, np.int64))
     overload = writer.overload(_function)
     inputs = [*operands, writer.int64([count]), most, least, below, none]
-    made = writer.node(BOX_SELECTION, inputs, domain=DOMAIN, overload=overload)
-    writer.known(made, (count,), "int64")
-    return made
+    onnx_name = writer.node(BOX_SELECTION, inputs, domain=DOMAIN, overload=overload)
+    writer.known(onnx_name, (count,), "int64")
+    return onnx_name
 
 
 def _chosen(writer: Writer, table: str, numbers: str, hits: str) -> str:

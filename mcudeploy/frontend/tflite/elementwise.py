@@ -42,19 +42,19 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
         _of_integers(writer, operator, sources, _BINARY[operator.op])
         return
     names = [writer.real(source) for source in sources]
-    made = writer.node(_BINARY[operator.op], names)
-    writer.finish(writer.output(operator), made, fused(operator))
+    onnx_name = writer.node(_BINARY[operator.op], names)
+    writer.finish(writer.output(operator), onnx_name, fused(operator))
 
 
 def _of_integers(writer: Writer, operator: TfliteOperator, sources: Sequence[TfliteTensor], op: str) -> None:
     """Compute with int32 values, which are no quantised numbers."""
     bounds = fused(operator)
-    made = writer.node(op, [writer.raw(source) for source in sources])
+    onnx_name = writer.node(op, [writer.raw(source) for source in sources])
     for function, bound in zip(("Max", "Min"), bounds or (), strict=False):
         if isfinite(bound):
             limit = writer.constant(np.array(int(bound), np.int32))
-            made = writer.part(function, [made, limit])
-    writer.keep(writer.output(operator), made)
+            onnx_name = writer.part(function, [onnx_name, limit])
+    writer.keep(writer.output(operator), onnx_name)
 
 
 def cast(writer: Writer, operator: TfliteOperator) -> None:
@@ -68,8 +68,8 @@ def cast(writer: Writer, operator: TfliteOperator) -> None:
 
 def unary(writer: Writer, operator: TfliteOperator) -> None:
     """Translate a function that ONNX has too."""
-    made = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
-    writer.finish(writer.output(operator), made)
+    onnx_name = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
+    writer.finish(writer.output(operator), onnx_name)
 
 
 def negative(writer: Writer, operator: TfliteOperator) -> None:
@@ -84,8 +84,8 @@ def negative(writer: Writer, operator: TfliteOperator) -> None:
             f"{operator.label}: TFLite negates the stored integers, and so does the program; with the scales "
             "and zero points in the file that is not the negative of the number"
         )
-    made = writer.node("Neg", [writer.raw(source)])
-    writer.finish(result, writer.dequantized(made, meanings[1].scale, "int8", meanings[1]))
+    onnx_name = writer.node("Neg", [writer.raw(source)])
+    writer.finish(result, writer.dequantized(onnx_name, meanings[1].scale, "int8", meanings[1]))
 
 
 def reciprocal_root(writer: Writer, operator: TfliteOperator) -> None:
@@ -111,8 +111,8 @@ def clip(writer: Writer, operator: TfliteOperator) -> None:
 def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
     """LEAKY_RELU."""
     alpha = operator.number("Alpha")
-    made = writer.node("LeakyRelu", [writer.real(writer.input(operator, 0))], alpha=alpha)
-    writer.finish(writer.output(operator), made)
+    onnx_name = writer.node("LeakyRelu", [writer.real(writer.input(operator, 0))], alpha=alpha)
+    writer.finish(writer.output(operator), onnx_name)
 
 
 def prelu(writer: Writer, operator: TfliteOperator) -> None:
@@ -161,8 +161,8 @@ def extremum(writer: Writer, operator: TfliteOperator) -> None:
         writer.finish(result, writer.node("Min" if least else "Max", names))
         return
     bound = writer.constant(reals(constant).reshape(()))
-    made = writer.node("Clip", [writer.real(source), *(("", bound) if least else (bound, ""))])
-    writer.finish(result, made)
+    onnx_name = writer.node("Clip", [writer.real(source), *(("", bound) if least else (bound, ""))])
+    writer.finish(result, onnx_name)
 
 
 def softmax(writer: Writer, operator: TfliteOperator) -> None:
@@ -200,10 +200,10 @@ LOGIC = {"LOGICAL_AND": "And", "LOGICAL_NOT": "Not", "LOGICAL_OR": "Or"}
 def comparison(writer: Writer, operator: TfliteOperator) -> None:
     """Translate a comparison of numbers."""
     sources = [writer.input(operator, position) for position in (0, 1)]
-    made = writer.node(COMPARISONS[operator.op], [_number(writer, source) for source in sources])
+    onnx_name = writer.node(COMPARISONS[operator.op], [_number(writer, source) for source in sources])
     if operator.op == "NOT_EQUAL":
-        made = writer.part("Not", [made])
-    writer.keep(writer.output(operator), made)
+        onnx_name = writer.part("Not", [onnx_name])
+    writer.keep(writer.output(operator), onnx_name)
 
 
 def _number(writer: Writer, tensor: TfliteTensor) -> str:

@@ -35,10 +35,10 @@ def resize_bilinear(writer: Writer, operator: TfliteOperator) -> None:
     """RESIZE_BILINEAR."""
     aligned, halves = operator.flag("AlignCorners"), operator.flag("HalfPixelCenters")
     image = writer.image(writer.input(operator, 0))
-    made = _resize(
+    onnx_name = _resize(
         writer, operator, image, mode="linear", coordinate_transformation_mode=_mode(aligned, halves)
     )
-    writer.finish(writer.output(operator), writer.channels_last(made))
+    writer.finish(writer.output(operator), writer.channels_last(onnx_name))
 
 
 def resize_nearest(writer: Writer, operator: TfliteOperator) -> None:
@@ -84,10 +84,10 @@ def reduction(writer: Writer, operator: TfliteOperator) -> None:
     along, keep = axes_of(writer, operator), int(operator.flag("KeepDims"))
     op, name = _REDUCTIONS[operator.op], writer.real(writer.input(operator, 0))
     if op == "ReduceSum":
-        made = writer.node(op, [name, writer.int64(along)], keepdims=keep)
+        onnx_name = writer.node(op, [name, writer.int64(along)], keepdims=keep)
     else:
-        made = writer.node(op, [name], axes=along, keepdims=keep)
-    writer.finish(writer.output(operator), made)
+        onnx_name = writer.node(op, [name], axes=along, keepdims=keep)
+    writer.finish(writer.output(operator), onnx_name)
 
 
 def blocks(writer: Writer, operator: TfliteOperator) -> None:

@@ -166,8 +166,8 @@ class _TfliteFile:
         if not count:
             return []
         self._spend(count)
-        found: list[Any] = getattr(table, f"{name}AsNumpy")().tolist()
-        return found
+        numbers: list[Any] = getattr(table, f"{name}AsNumpy")().tolist()
+        return numbers
 
     def _text(self, raw: bytes | None) -> str:
         """Names are for messages, inputs and outputs: bytes that are no text are shown escaped."""
@@ -258,11 +258,11 @@ class _TfliteFile:
             first, size = buffer.Offset(), buffer.Size()
             if first + size > len(self._content):
                 raise self._fault(f"the data of tensor {called} ends beyond the file")
-            found = memoryview(self._content)[first : first + size]
+            content = memoryview(self._content)[first : first + size]
         else:
-            found = memoryview(buffer.DataAsNumpy()) if buffer.DataLength() else memoryview(b"")
-        self._spend(len(found))
-        return found if len(found) else None
+            content = memoryview(buffer.DataAsNumpy()) if buffer.DataLength() else memoryview(b"")
+        self._spend(len(content))
+        return content if len(content) else None
 
     def _require_fixed(self, table: Any, tensor: TfliteTensor) -> None:
         """Raise ModelError for an input with open dimensions other than the batch. The file writes 1 for
@@ -336,11 +336,11 @@ class _TfliteFile:
         if op not in OPTIONS:
             return {}
         kind, names = OPTIONS[op]
-        found = table.BuiltinOptions()
-        if found is None or table.BuiltinOptionsType() != getattr(tflite.BuiltinOptions, kind):
+        option_table = table.BuiltinOptions()
+        if option_table is None or table.BuiltinOptionsType() != getattr(tflite.BuiltinOptions, kind):
             return {}
         options = getattr(tflite, kind)()
-        options.Init(found.Bytes, found.Pos)
+        options.Init(option_table.Bytes, option_table.Pos)
         return {name: self._option(getattr(options, name)()) for name in names}
 
     def _custom_options(self, op: str, table: Any) -> dict[str, Option]:
@@ -374,15 +374,15 @@ def flexbuffer_numbers(content: bytes) -> dict[str, Option]:
     items = flexbuffers.GetRoot(content).AsMap
     if len(items) > len(content):
         raise ValueError("it has more entries than bytes")
-    found: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     for key, value in zip(items.Keys, items.Values, strict=True):
         if value.IsBool:
-            found[key.AsKey] = bool(value.AsBool)
+            options[key.AsKey] = bool(value.AsBool)
         elif value.IsInt and abs(int(value.AsInt)) < 1 << 63:
-            found[key.AsKey] = int(value.AsInt)
+            options[key.AsKey] = int(value.AsInt)
         elif value.IsFloat:
-            found[key.AsKey] = float(value.AsFloat)
-    return found
+            options[key.AsKey] = float(value.AsFloat)
+    return options
 
 
 def _names(enumeration: str) -> dict[int, str]:

@@ -109,8 +109,8 @@ def scatter_nd(writer: Writer, operator: TfliteOperator) -> None:
     if updates.kind != "FLOAT32":
         raise Unsupported(f"of {updates.kind}; FLOAT32 is supported")
     zeros = writer.constant(np.zeros(result.shape, np.float32))
-    made = writer.node("ScatterND", [zeros, indices, writer.real(updates)], reduction="add")
-    writer.finish(result, made)
+    onnx_name = writer.node("ScatterND", [zeros, indices, writer.real(updates)], reduction="add")
+    writer.finish(result, onnx_name)
 
 
 def _indices(writer: Writer, operator: TfliteOperator, position: int) -> str:

@@ -96,10 +96,10 @@ def _concatenated_integers(
         while len(rest) > 1 and rest[end].data is not None and not rest[end].array().any():
             pads[place] += rest.pop(end).shape[axis]
     names = [writer.raw(source) for source in rest]
-    made = names[0] if len(names) == 1 else writer.node("Concat", names, axis=axis)
+    joined = names[0] if len(names) == 1 else writer.node("Concat", names, axis=axis)
     if not any(pads):
-        return made
-    return writer.node("Pad", [made, writer.int64(pads)])
+        return joined
+    return writer.node("Pad", [joined, writer.int64(pads)])
 
 
 def pack(writer: Writer, operator: TfliteOperator) -> None:
@@ -179,9 +179,9 @@ def strided_slice(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported("an ellipsis, or a new axis, is not supported")
     if operator.flag("Offset"):
         raise Unsupported("ends that are offsets are not supported")
-    given = (writer.integers(operator, position, "the range") for position in (1, 2, 3))
+    bounds = (writer.integers(operator, position, "the range") for position in (1, 2, 3))
     ranges = [
-        _range(operator, source.shape, axis, limits) for axis, limits in enumerate(zip(*given, strict=True))
+        _range(operator, source.shape, axis, limits) for axis, limits in enumerate(zip(*bounds, strict=True))
     ]
     starts, ends, steps = ([each[place] for each in ranges] for place in range(3))
     _slice(writer, source, result, (starts, ends, list(range(len(ranges))), steps))

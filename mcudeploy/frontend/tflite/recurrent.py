@@ -44,15 +44,15 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     if not by_time:
         name = writer.part("Transpose", [name], perm=[1, 0, 2])
     constants = [weights.written(writer), recurrent.written(writer), writer.constant(bias[None])]
-    made = writer.nodes(
+    results = writer.nodes(
         SEQUENCE_LSTM, [name, *constants, "", *states], 3, domain=DOMAIN, hidden_size=hidden, cell_clip=clip
     )
-    writer.known(made[0], (steps, 1, 1, hidden))
-    for before, after in zip(states, made[1:], strict=True):
+    writer.known(results[0], (steps, 1, 1, hidden))
+    for before, after in zip(states, results[1:], strict=True):
         writer.known(after, (1, 1, hidden))
         writer.keep_state(before, after)
     sizes = writer.int64([steps, 1, hidden] if by_time else [1, steps, hidden])
-    writer.finish(result, writer.part("Reshape", [made[0], sizes]))
+    writer.finish(result, writer.part("Reshape", [results[0], sizes]))
 
 
 def steps_of(writer: Writer, operator: TfliteOperator) -> int:
@@ -106,8 +106,8 @@ class _Matrix:
         if self.scale is None:
             return writer.constant(self.values[None])
         inputs = [writer.constant(self.values), writer.constant(self.scale)]
-        made = writer.part("DequantizeLinear", inputs, axis=0)
-        return writer.part("Unsqueeze", [made, writer.int64([0])])
+        real = writer.part("DequantizeLinear", inputs, axis=0)
+        return writer.part("Unsqueeze", [real, writer.int64([0])])
 
 
 def _is_symmetric(gate: TfliteTensor) -> bool:
@@ -136,8 +136,8 @@ def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
     cell = writer.input(operator, _C)
     if cell.kind != "FLOAT32":
         raise Unsupported(f"its cell state is {cell.kind}; with float inputs it must be FLOAT32")
-    given = operator.number("CellClip")
-    return given if given > 0 else _NO_LIMIT
+    clip = operator.number("CellClip")
+    return clip if clip > 0 else _NO_LIMIT
 
 
 def lstm_function() -> FunctionProto:
@@ -241,28 +241,31 @@ def svdf(writer: Writer, operator: TfliteOperator) -> None:
         newest = _saturated(writer, newest, tensors.state)
     state = writer.state(tensors.state, (1, *tensors.times.shape))
     times, bias = writer.constant(reals(tensors.times)), _real_bias(writer, tensors)
-    made, after = writer.nodes(SVDF, [newest, state, times, bias], 2, domain=DOMAIN)
-    writer.known(made, (1, tensors.units))
+    onnx_name, after = writer.nodes(SVDF, [newest, state, times, bias], 2, domain=DOMAIN)
+    writer.known(onnx_name, (1, tensors.units))
     _keep(writer, tensors, state, after, first="")
-    writer.finish(tensors.result, made, fused(operator) if in_float else None)
+    writer.finish(tensors.result, onnx_name, fused(operator) if in_float else None)
 
 
 def _quantized(writer: Writer, tensors: _SvdfTensors, newest: str) -> None:
     """Compute in integers throughout. For RELU, TFLite only saturates to int8, whatever the zero point."""
-    kept, times = parameters(tensors.state), parameters(tensors.times)
-    if not (kept.single and times.single and parameters(tensors.result).single) or times.zero_point[0] != 0:
+    state_scale, times = parameters(tensors.state), parameters(tensors.times)
+    if (
+        not (state_scale.single and times.single and parameters(tensors.result).single)
+        or times.zero_point[0] != 0
+    ):
         raise Unsupported("its state, weights over time and result need one scale each; of weights around 0")
     shape = (1, *tensors.times.shape)
     state = writer.state(tensors.state, shape, "int8")
-    bias_scale = writer.float32(kept.scale[0] * times.scale[0])
+    bias_scale = writer.float32(state_scale.scale[0] * times.scale[0])
     inputs = [writer.quantized(newest, tensors.state), state, *writer.parameters(tensors.state)]
     inputs += [writer.raw(tensors.times), *writer.parameters(tensors.times)]
     inputs += [_integer_bias(writer, tensors), bias_scale, *writer.parameters(tensors.result)]
-    made, after = writer.nodes(QUANTIZED_SVDF, inputs, 2, domain=DOMAIN)
-    writer.known(made, (1, tensors.units), "int8")
-    first = writer.constant(np.full(shape, kept.zero_point[0], np.int8))
+    onnx_name, after = writer.nodes(QUANTIZED_SVDF, inputs, 2, domain=DOMAIN)
+    writer.known(onnx_name, (1, tensors.units), "int8")
+    first = writer.constant(np.full(shape, state_scale.zero_point[0], np.int8))
     _keep(writer, tensors, state, after, first=first)
-    writer.keep(tensors.result, made)
+    writer.keep(tensors.result, onnx_name)
 
 
 def _saturated(writer: Writer, name: str, state: TfliteTensor) -> str:

@@ -43,9 +43,9 @@ def stated_shape(
         case "SQUEEZE":
             return tuple(now[0].shape[axis] for axis in _kept(file[0].shape, result))
         case "EXPAND_DIMS":
-            made = list(now[0].shape)
-            made.insert(int(now[1].array()) % len(result), 1)
-            return tuple(made)
+            shape = list(now[0].shape)
+            shape.insert(int(now[1].array()) % len(result), 1)
+            return tuple(shape)
         case "FULLY_CONNECTED":
             channels, depth = now[1].shape
             rows = (now[0].elements // depth,) if len(result) == 2 else now[0].shape[:-1]
@@ -73,29 +73,29 @@ def _in_batches(now: Sequence[TfliteTensor]) -> Shape:
 
 def _filled(result: Shape, now: Sequence[TfliteTensor]) -> Shape:
     """The target shape of RESHAPE: one size may be -1."""
-    told = list(result)
+    sizes = list(result)
     if len(now) == 3 and now[1].data is not None:
-        told = [int(size) for size in now[1].array().reshape(-1)]
-    if told.count(-1) == 1:
-        told[told.index(-1)] = now[0].elements // max(1, -prod(told))
-    if prod(told) != now[0].elements:
+        sizes = [int(size) for size in now[1].array().reshape(-1)]
+    if sizes.count(-1) == 1:
+        sizes[sizes.index(-1)] = now[0].elements // max(1, -prod(sizes))
+    if prod(sizes) != now[0].elements:
         raise Unsupported(
-            f"with --shape, {list(now[0].shape)} cannot become {told}, which the file says: convert the "
+            f"with --shape, {list(now[0].shape)} cannot become {sizes}, which the file says: convert the "
             "model with an input signature of that shape"
         )
-    return tuple(told)
+    return tuple(sizes)
 
 
 def _kept(shape: Shape, squeezed: Shape) -> list[int]:
     """The remaining axes."""
-    kept, left = [], list(squeezed)
+    axes, left = [], list(squeezed)
     for axis, size in enumerate(shape):
         if left and size == left[0] and (size != 1 or len(shape) - axis == len(left)):
-            kept.append(axis)
+            axes.append(axis)
             left.pop(0)
     if left:
         raise Unsupported(f"{list(shape)} cannot become {list(squeezed)}")
-    return kept
+    return axes
 
 
 def infer(
@@ -108,8 +108,8 @@ def infer(
     if any(node.domain == DOMAIN for node in nodes):
         raise Unsupported("with --shape, operators that keep a state are not supported")
     read = {name for node in nodes for name in node.input if name}
-    made = [name for node in nodes for name in node.output]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in made]
+    results = [name for node in nodes for name in node.output]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in results]
     graph = helper.make_graph(
         nodes,
         "operator",

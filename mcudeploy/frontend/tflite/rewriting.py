@@ -25,22 +25,22 @@ def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]
     Only QUANTIZE and DEQUANTIZE read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX write such an output.
     What an operator makes of INT16, or makes INT16 of, stays: it computes with the integers.
     """
-    found = _borders(contents)
+    borders = _borders(contents)
     tensors = tuple(
-        replace(tensor, kind="FLOAT32", scales=None) if number in found else tensor
+        replace(tensor, kind="FLOAT32", scales=None) if number in borders else tensor
         for number, tensor in enumerate(contents.tensors)
     )
     declared = {
         number: _declared(contents.tensors[number])
         for number in (*contents.inputs, *contents.outputs)
-        if number in found
+        if number in borders
     }
     return replace(contents, tensors=tensors), declared
 
 
 def _borders(contents: Contents) -> set[int]:
     readers = readers_of(contents)
-    found = {
+    borders = {
         number
         for number in contents.inputs
         if _is_wide(contents.tensors[number])
@@ -51,10 +51,10 @@ def _borders(contents: Contents) -> set[int]:
         for number in operator.outputs if makes else ():
             ends = [out for reader in readers.get(number, ()) for out in reader.outputs]
             converted = all(_is_conversion(contents, it) for it in readers.get(number, ()))
-            taken = number in contents.outputs or bool(ends)
-            if _is_wide(contents.tensors[number]) and taken and converted and found.issuperset(ends):
-                found.add(number)
-    return found
+            is_border = number in contents.outputs or bool(ends)
+            if _is_wide(contents.tensors[number]) and is_border and converted and borders.issuperset(ends):
+                borders.add(number)
+    return borders
 
 
 def _is_conversion(contents: Contents, operator: TfliteOperator) -> bool:
@@ -148,8 +148,10 @@ def with_dilations(contents: Contents) -> Contents:
             changed |= _replacement(tensors, dilated)
     if not changed:
         return contents
-    kept = (changed.get(it.index, it) for it in contents.operators)
-    return replace(contents, tensors=tuple(tensors), operators=tuple(it for it in kept if it is not None))
+    operators = (changed.get(it.index, it) for it in contents.operators)
+    return replace(
+        contents, tensors=tuple(tensors), operators=tuple(it for it in operators if it is not None)
+    )
 
 
 def _dilated(
@@ -160,15 +162,15 @@ def _dilated(
     after = None if conv is None else _sole(readers, conv, conv.op, ("BATCH_TO_SPACE_ND",))
     if conv is None or after is None or conv.inputs[0] != before.outputs[0]:
         return None
-    given = [contents.tensors[number] for each in (before, after) for number in each.inputs[1:3]]
+    constants = [contents.tensors[number] for each in (before, after) for number in each.inputs[1:3]]
     image, result = (contents.tensors[number] for number in (before.inputs[0], after.outputs[0]))
-    made = contents.tensors[conv.outputs[0]]
-    alike = made.kind == result.kind and made.scales == result.scales
-    if not alike or len(image.shape) != 4 or not all(_is_constant(it) for it in given):
+    conv_result = contents.tensors[conv.outputs[0]]
+    alike = conv_result.kind == result.kind and conv_result.scales == result.scales
+    if not alike or len(image.shape) != 4 or not all(_is_constant(it) for it in constants):
         return None
     plain = all(conv.options.get(name) == 1 for name in ("StrideH", "StrideW", "Padding"))
     plain &= all(conv.options.get(name, 1) == 1 for name in ("DilationHFactor", "DilationWFactor"))
-    block, amounts, block_after, crops = ([int(x) for x in it.array().reshape(-1)] for it in given)
+    block, amounts, block_after, crops = ([int(x) for x in it.array().reshape(-1)] for it in constants)
     sound = block == block_after and len(block) == 2 and len(amounts) == len(crops) == 4
     if not plain or not sound or min(block) < 1:
         return None

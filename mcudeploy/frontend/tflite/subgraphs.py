@@ -47,8 +47,8 @@ def _fits(contents: Contents, call: TfliteOperator, called: Contents) -> bool:
         if any((a.kind, a.shape, a.scales) != (b.kind, b.shape, b.scales) for a, b in pairs):
             return False
     # A result that is an input or a constant of the subgraph would need a copy.
-    made = {number for operator in called.operators for number in operator.outputs}
-    return made.issuperset(called.outputs)
+    written = {number for operator in called.operators for number in operator.outputs}
+    return written.issuperset(called.outputs)
 
 
 @dataclass(slots=True)
@@ -160,10 +160,10 @@ class _Draft:
             self.operators.append(operator)
             return
         try:
-            made, same = self.lists.replaced(operator)
+            replacements, same = self.lists.replaced(operator)
         except _FAULTS:
-            made, same = [operator], None
-        self.operators += made
+            replacements, same = [operator], None
+        self.operators += replacements
         if same is not None:
             self._settle(operator.outputs, [same])
 
@@ -178,15 +178,15 @@ class _Draft:
             return None
 
     def _if(self, operator: TfliteOperator, depth: int) -> None:
-        condition, *given = operator.inputs
+        condition, *arguments = operator.inputs
         names = "ThenSubgraphIndex", "ElseSubgraphIndex"
         branches = [self._body(operator.integer(name)) for name in names]
         known = self._truth(condition)
         if known is not None:
-            made = self._inline(branches[0 if known else 1], given, depth, operator.outputs)
-            self._settle(operator.outputs, made)
+            inlined = self._inline(branches[0 if known else 1], arguments, depth, operator.outputs)
+            self._settle(operator.outputs, inlined)
             return
-        results = [self._inline(branch, given, depth, ()) for branch in branches]
+        results = [self._inline(branch, arguments, depth, ()) for branch in branches]
         for number, one, other in zip(operator.outputs, *results, strict=True):
             self._choose(number, condition, one, other)
         self.notes.append(f"{operator.label}: both branches run, and a choice between their results follows")
@@ -211,8 +211,8 @@ class _Draft:
             rounds += 1
         self._settle(operator.outputs, values)
         if depth == 0:
-            made = count_text(len(self.operators) - first, "operator")
-            unrolled = f"its {count_text(rounds, 'round')} are {made}"
+            operators_text = count_text(len(self.operators) - first, "operator")
+            unrolled = f"its {count_text(rounds, 'round')} are {operators_text}"
             self.notes.append(f"{operator.label}: {unrolled}, each with its steps and tables in flash")
 
     def _holds(self, condition: Contents, values: Sequence[int], depth: int) -> bool:
@@ -237,15 +237,17 @@ class _Draft:
             raise _UnknownError
         return body
 
-    def _inline(self, body: Contents, given: Sequence[int], depth: int, results: Sequence[int]) -> list[int]:
+    def _inline(
+        self, body: Contents, arguments: Sequence[int], depth: int, results: Sequence[int]
+    ) -> list[int]:
         """Add the operators of a subgraph; return the numbers of its outputs, `results` where possible."""
         self.copied += len(body.tensors)
-        if self.copied > _MOST_TENSORS or depth > _DEEPEST or len(given) != len(body.inputs):
+        if self.copied > _MOST_TENSORS or depth > _DEEPEST or len(arguments) != len(body.inputs):
             raise _UnknownError
-        numbers = dict(zip(body.inputs, given, strict=True))
-        made = {number for operator in body.operators for number in operator.outputs}
+        numbers = dict(zip(body.inputs, arguments, strict=True))
+        written = {number for operator in body.operators for number in operator.outputs}
         for inner, outer in zip(body.outputs, results, strict=False):
-            if inner in made and inner not in numbers and outer not in numbers.values():
+            if inner in written and inner not in numbers and outer not in numbers.values():
                 numbers[inner] = outer
         for tensor in body.tensors:
             if tensor.index in numbers:

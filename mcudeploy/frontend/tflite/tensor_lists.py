@@ -72,20 +72,20 @@ class TensorLists:
         return [int(value) for value in tensor.array().reshape(-1)]
 
     def _concatenation(self, operator: TfliteOperator) -> tuple[list[TfliteOperator], int | None]:
-        kept = tuple(number for number in operator.inputs if self.tensors[number].elements)
+        filled = tuple(number for number in operator.inputs if self.tensors[number].elements)
         result = operator.outputs[0]
-        shapes = [self.tensors[number].shape for number in kept]
+        shapes = [self.tensors[number].shape for number in filled]
         axis = operator.integer("Axis")
-        if not kept or not shapes[0] or any(len(shape) != len(shapes[0]) for shape in shapes):
-            return [replace(operator, inputs=kept or operator.inputs)], None
+        if not filled or not shapes[0] or any(len(shape) != len(shapes[0]) for shape in shapes):
+            return [replace(operator, inputs=filled or operator.inputs)], None
         axis %= len(shapes[0])
         shape = list(shapes[0])
         shape[axis] = sum(each[axis] for each in shapes)
         self._shape(result, tuple(shape))
-        meanings = {self._meaning(number) for number in (*kept, result)}
+        meanings = {self._meaning(number) for number in (*filled, result)}
         if axis or operator.options.get("FusedActivationFunction", 0) or len(meanings) > 1:
-            return [replace(operator, inputs=kept)], None
-        parts = tuple(part for number in kept for part in self.parts.get(number, (number,)))
+            return [replace(operator, inputs=filled)], None
+        parts = tuple(part for number in filled for part in self.parts.get(number, (number,)))
         return self._joined(operator, parts)
 
     def _meaning(self, number: int) -> tuple[object, ...]:
@@ -160,8 +160,8 @@ class TensorLists:
         if parts is None:
             return operator
         begins[0] = 0
-        given = [np.asarray(each, np.int64) for each in (begins, *others)]
-        shape = sliced(operator, np.broadcast_to(np.int64(0), self.tensors[parts[0]].shape), given).shape
+        bounds = [np.asarray(each, np.int64) for each in (begins, *others)]
+        shape = sliced(operator, np.broadcast_to(np.int64(0), self.tensors[parts[0]].shape), bounds).shape
         if prod(shape) == 0:
             return operator
         self._shape(operator.outputs[0], shape)

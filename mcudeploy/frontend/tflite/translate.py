@@ -181,13 +181,13 @@ def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Parsed:
     that cannot be read.
     """
     contents = flattened(contents_of(content, where, shapes))
-    made = _translated(contents if shapes else with_constants(contents), shapes)
-    if shapes or not contents.is_open or (not made.refusals and _is_consistent(made.proto)):
-        return made
+    translation = _translated(contents if shapes else with_constants(contents), shapes)
+    if shapes or not contents.is_open or (not translation.refusals and _is_consistent(translation.proto)):
+        return translation
     names = names_of(contents)
     own = {names[number]: contents.tensors[number].shape for number in contents.inputs}
     inferred = _translated(contents, own)
-    return inferred if len(inferred.refusals) <= len(made.refusals) else made
+    return inferred if len(inferred.refusals) <= len(translation.refusals) else translation
 
 
 def _is_consistent(proto: ModelProto) -> bool:

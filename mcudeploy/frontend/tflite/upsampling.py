@@ -43,8 +43,10 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     bias = bias_of(writer, writer.given(operator, 3), (image, kernel), result.shape[3])
     inputs += [_repeated(writer, name, rows.stride * cols.stride, result.shape[3]) for name in bias]
     pads = [rows.pads[0], cols.pads[0], rows.pads[1], cols.pads[1]]
-    made = writer.channels_last(writer.node("Conv", inputs, kernel_shape=[rows.taps, cols.taps], pads=pads))
-    stored = writer.as_stored(made, result, fused(operator))
+    onnx_name = writer.channels_last(
+        writer.node("Conv", inputs, kernel_shape=[rows.taps, cols.taps], pads=pads)
+    )
+    stored = writer.as_stored(onnx_name, result, fused(operator))
     writer.finish(result, placed(writer, stored, result, rows, cols))
 
 
@@ -68,15 +70,15 @@ def upsampling_axes(
     return rows, cols
 
 
-def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> UpsamplingAxis:
+def _axis(size: int, taps: int, stride: int, out_size: int, *, same: bool) -> UpsamplingAxis:
     """Result r of block q is the sum over j of input q - j times tap stride * j + r, minus the padding."""
-    total = max((-(-made // stride) - 1) * stride + taps - made, 0)
+    total = max((-(-out_size // stride) - 1) * stride + taps - out_size, 0)
     before = total // 2 if same else 0
     each, skipped = -(-taps // stride), before // stride
-    blocks = (made - 1 + before) // stride - skipped + 1
+    blocks = (out_size - 1 + before) // stride - skipped + 1
     pads = each - 1 - skipped, blocks - 1 + skipped - size + 1
-    if made < 1 or taps < 1 or min(pads) < 0:
-        raise Unsupported(f"a result of {made} from {size} by {taps} taps with a stride of {stride}")
+    if out_size < 1 or taps < 1 or min(pads) < 0:
+        raise Unsupported(f"a result of {out_size} from {size} by {taps} taps with a stride of {stride}")
     return UpsamplingAxis(stride, each, pads, blocks, before % stride)
 
 

@@ -190,26 +190,26 @@ def _is_tail(contents: Contents, operator: TfliteOperator, source: int, rows: tu
     """Whether the operator takes all of a tensor but its first rows along an axis."""
     if operator.op not in _SLICES or operator.inputs[0] != source:
         return False
-    given = [contents.tensors[number] for number in operator.inputs[1:]]
-    if any(it.data is None or it.kind not in ("INT32", "INT64") for it in given):
+    bounds = [contents.tensors[number] for number in operator.inputs[1:]]
+    if any(it.data is None or it.kind not in ("INT32", "INT64") for it in bounds):
         return False
     shape, axis, start = contents.tensors[source].shape, *rows
     wanted = [(start if at == axis else 0, size) for at, size in enumerate(shape)]
-    return _ranges(operator, shape, [it.array().reshape(-1).tolist() for it in given]) == wanted
+    return _ranges(operator, shape, [it.array().reshape(-1).tolist() for it in bounds]) == wanted
 
 
 def _ranges(
-    operator: TfliteOperator, shape: tuple[int, ...], given: list[list[int]]
+    operator: TfliteOperator, shape: tuple[int, ...], bounds: list[list[int]]
 ) -> list[tuple[int, int]] | None:
     """The begin and end along each axis, None for steps and dropped axes."""
-    if any(len(each) != len(shape) for each in given):
+    if any(len(each) != len(shape) for each in bounds):
         return None
-    begins, ends = given[:2]
+    begins, ends = bounds[:2]
     if operator.op == "SLICE":
-        ends = [size if end == -1 else begin + end for begin, end, size in zip(*given, shape, strict=True)]
+        ends = [size if end == -1 else begin + end for begin, end, size in zip(*bounds, shape, strict=True)]
     else:
         names = ("EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset")
-        if any(step != 1 for step in given[2]) or any(operator.options.get(name) for name in names):
+        if any(step != 1 for step in bounds[2]) or any(operator.options.get(name) for name in names):
             return None
         masks = [int(operator.options.get(name, 0)) for name in ("BeginMask", "EndMask")]
         begins = [0 if masks[0] >> at & 1 else begin for at, begin in enumerate(begins)]

@@ -91,10 +91,10 @@ class Writer:
 
     def input(self, operator: TfliteOperator, position: int) -> TfliteTensor:
         """An input tensor. Raises Unsupported if it is left out."""
-        found = self.given(operator, position)
-        if found is None:
+        tensor = self.given(operator, position)
+        if tensor is None:
             raise Unsupported(f"it has no input {position}")
-        return found
+        return tensor
 
     def inputs(self, operator: TfliteOperator) -> list[TfliteTensor]:
         """All input tensors. Raises Unsupported if one is left out."""
@@ -122,10 +122,10 @@ class Writer:
         if len(operator.outputs) != 1 or operator.outputs[0] in self._contents.outputs:
             return False
         sources = [self._tensors[number] for number in operator.inputs if number >= 0]
-        made = folded(operator, sources, self.output(operator))
-        if made is not None:
-            self._tensors[made.index] = made
-        return made is not None
+        constant = folded(operator, sources, self.output(operator))
+        if constant is not None:
+            self._tensors[constant.index] = constant
+        return constant is not None
 
     def state_shape(self, operator: TfliteOperator, file: Sequence[TfliteTensor]) -> None:
         """Set the shape of the result if it follows from the inputs and the translation takes it from there;
@@ -411,11 +411,11 @@ class Writer:
         """Add a node of DOMAIN for an operator that cannot be translated: the front end names it."""
         tensors = self._tensors
         inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._made]
-        made = [tensors[number] for number in operator.outputs]
-        outputs = [self.name(tensor) for tensor in made] or [self._unique(f"{self._label}:nothing")]
+        results = [tensors[number] for number in operator.outputs]
+        outputs = [self.name(tensor) for tensor in results] or [self._unique(f"{self._label}:nothing")]
         op = printable(operator.op)
         self._nodes.append(helper.make_node(op, inputs, outputs, operator.label, domain=DOMAIN))
-        for tensor in made:
+        for tensor in results:
             self._inform(tensor)
 
     # -- names and the whole --------------------------------------------------------------------
@@ -461,8 +461,8 @@ class Writer:
         for tensor in outputs:
             if tensor.data is not None and tensor.index not in self._made:
                 self._keep_constant(tensor)
-        kept = (name for it in self.states for name in (it.after, it.first))
-        nodes = live(self._nodes, {*(self.name(tensor) for tensor in outputs), *kept})
+        state_names = (name for it in self.states for name in (it.after, it.first))
+        nodes = live(self._nodes, {*(self.name(tensor) for tensor in outputs), *state_names})
         values = {name for node in nodes for name in (*node.input, *node.output)}
         values |= {it.first for it in self.states}
         borders = {tensor.index for tensor in (*inputs, *outputs)}

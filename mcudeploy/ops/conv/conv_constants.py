@@ -154,13 +154,13 @@ def numbers_of(
             scale=np.ascontiguousarray(operator.constants["weight_scale"]) if has_scale else None,
         )
         return floats, {"act.min": low, "act.max": high}
-    read, made = requantize.quantization_of(source), requantize.quantization_of(output)
+    read, out = requantize.quantization_of(source), requantize.quantization_of(output)
     weights: Integers = np.ascontiguousarray(operator.constants["weights"])
     bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
-    scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / made.scale
+    scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / out.scale
     requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
-    low_q, high_q = requantize.clamp_bounds(made, results.low, results.high)
-    clip: dict[str, ParamValue] = {"quant.zero_point": made.zero_point, "act.min": low_q, "act.max": high_q}
+    low_q, high_q = requantize.clamp_bounds(out, results.low, results.high)
+    clip: dict[str, ParamValue] = {"quant.zero_point": out.zero_point, "act.min": low_q, "act.max": high_q}
     if results.rounding == "tflite":
         return ConvConstants(weights, bias, *requantize.tflite_multipliers(scales)), clip
     weights, bias, scales = requantize.settle_channels(weights, bias, scales)

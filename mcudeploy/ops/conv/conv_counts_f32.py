@@ -95,14 +95,14 @@ def depthwise(fields: Fields, *, eights: bool) -> CountsOf:
 
     def counts(rows: Interval) -> Counts:
         reading = int(windows.rows(rows).sum())
-        found = window_rows(windows, rows) | {"calls": 1, "pixels": len(rows) * windows.outputs}
+        loop_counts = window_rows(windows, rows) | {"calls": 1, "pixels": len(rows) * windows.outputs}
         for name, count in blocks.items():
-            found |= {
+            loop_counts |= {
                 name: len(rows) * windows.outputs * count,
                 f"lines_of_{name}": reading * windows.outputs * count,
                 f"taps_of_{name}": reading * taps_in_row * count,
             }
-        return found
+        return loop_counts
 
     return counts
 

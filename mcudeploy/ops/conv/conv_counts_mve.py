@@ -54,12 +54,12 @@ def gathered(fields: Fields, multiplied: Callable[[dict[int, int], int, int], Co
     patch, pixels_at_once = _vectors(fields["patch_values"]), fields["pixels"]
 
     def copies(columns: range) -> Counts:
-        found: list[Counts] = []
+        piece_counts: list[Counts] = []
         for col in columns:
             taps = int(windows.cols[col])
             runs, size = (1, taps * values) if fields["in_runs"] else (taps, values)
-            found.append({"copies": runs, "copied": runs * _vectors(size), "lines": 1})
-        return merged({"copies": 0, "copied": 0, "lines": 0}, *found)
+            piece_counts.append({"copies": runs, "copied": runs * _vectors(size), "lines": 1})
+        return merged({"copies": 0, "copied": 0, "lines": 0}, *piece_counts)
 
     anywhere = copies(range(windows.outputs))
     within = copies(range(fields["first_inside"], fields["end_inside"]))

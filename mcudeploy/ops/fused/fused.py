@@ -74,10 +74,10 @@ class Fused(PlainOperator):
     def windows(self, source: Shape) -> tuple[RowWindow, ...]:
         """Return the window of each stage, for an input of this shape."""
         shapes = (source, *(tensor.shape for tensor in self.between))
-        found = (
+        windows = (
             row_window(stage.op.loops((shape,))) for stage, shape in zip(self.stages, shapes, strict=True)
         )
-        return tuple(window for window in found if window is not None)
+        return tuple(window for window in windows if window is not None)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """fused_rows, by groups of several sizes. Raises ValueError as the kernels of the stages do."""

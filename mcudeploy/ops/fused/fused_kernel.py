@@ -163,13 +163,13 @@ class _StageByGroups:
         on all channels.
         """
         whole = _row_calls(self.whole, isa, lean)
-        found: list[KernelCall] = []
+        calls: list[KernelCall] = []
         for number, of_group in zip((0, -1), self.ends, strict=True):
             call = next((it for it in of_group.variants(isa) if it.variant == whole.variant), None)
             if call is None or not self._is_part(call, whole, number):
                 return []
-            found.append(call)
-        first, last = found
+            calls.append(call)
+        first, last = calls
         return [
             self._pointed(last if channels is self.channels[-1] else first, whole, channels)
             for channels in self.channels

@@ -83,18 +83,18 @@ class RoiAlign(PlainOperator):
         )
         height, width = sides
 
-        def counts(found: Interval) -> Counts:
+        def counts(block: Interval) -> Counts:
             """Count samples that depend on the regions as if a region were the whole image."""
-            bins = len(found) * self.bins[1]
-            taken = bins * height * width
-            kept = "largest" if self.largest else "summed"
+            bins = len(block) * self.bins[1]
+            samples = bins * height * width
+            reduction = "largest" if self.largest else "summed"
             return {
                 "calls": 1,
-                "rows": len(found),
+                "rows": len(block),
                 "bins": bins,
                 "outputs": bins * channels,
-                "samples": taken,
-                kept: taken * channels,
+                "samples": samples,
+                reduction: samples * channels,
             }
 
         return KernelCall("roi_align_f32", params, counts=counts)

@@ -89,15 +89,15 @@ class ScatterRows(PlainOperator):
 
         def counts(rows: Interval) -> Counts:
             """Count as if updates were spread evenly over the rows, if their indices are unknown."""
-            taken = count * len(rows) / output.shape[0]
+            writes = count * len(rows) / output.shape[0]
             if indices is not None:
-                taken = float(((indices >= rows.lo) & (indices < rows.hi)).sum())
-            reduced = 0.0 if self.reduction == "none" else taken * elements
-            once = {"calls": 1, "rows": len(rows), "indices": count, "taken": taken, "reduced": reduced}
+                writes = float(((indices >= rows.lo) & (indices < rows.hi)).sum())
+            reduced = 0.0 if self.reduction == "none" else writes * elements
+            once = {"calls": 1, "rows": len(rows), "indices": count, "taken": writes, "reduced": reduced}
             first = scaled(moved(output.row_bytes), len(rows))
             if zeros:
                 first = filled(elements, len(rows)) if is_int8(output) else {"set": len(rows) * elements}
-            return merged(once, first, {} if reduced else scaled(moved(output.row_bytes), taken))
+            return merged(once, first, {} if reduced else scaled(moved(output.row_bytes), writes))
 
         return KernelCall("scatter_rows", params, counts=counts)
 

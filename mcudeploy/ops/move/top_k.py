@@ -80,8 +80,8 @@ class TopK(PlainOperator):
         }
 
         def counts(rows: Interval) -> Counts:
-            found = lines * (1 if by_rows else len(rows))
-            passes = found * (rows.hi if by_rows else self.count)
-            return {"calls": 1, "lines": found, "passes": passes, "compared": passes * size}
+            steps = lines * (1 if by_rows else len(rows))
+            passes = steps * (rows.hi if by_rows else self.count)
+            return {"calls": 1, "lines": steps, "passes": passes, "compared": passes * size}
 
         return KernelCall("top_k", params, counts=counts)

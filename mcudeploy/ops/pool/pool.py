@@ -123,8 +123,8 @@ def _multipliers(
     operator: Operator, source: Tensor, output: Tensor, factors: NDArray[np.float64], taps: int
 ) -> tuple[NDArray[np.int32], int]:
     """Integer multipliers and their shift for int8 means with these factors, of sums of at most `taps`."""
-    read, made = requantize.quantization_of(source), requantize.quantization_of(output)
-    scales = factors * read.scale / made.scale
+    read, out = requantize.quantization_of(source), requantize.quantization_of(output)
+    scales = factors * read.scale / out.scale
     requantize.check_accumulator(operator.name, np.full(scales.shape, taps * 255, np.int64), scales)
     return requantize.quantize_scale(scales)
 
@@ -144,11 +144,11 @@ def _mean(operator: Operator, tensors: tuple[Tensor, Tensor], taps: NDArray[np.i
 
     Raises ValueError if sums could overflow, or ties could not be recognised.
     """
-    read, made = (requantize.quantization_of(tensor) for tensor in tensors)
+    read, out = (requantize.quantization_of(tensor) for tensor in tensors)
     if ties == "even":
         multipliers, shift = _multipliers(operator, *tensors, 1.0 / taps, int(taps.max()))
-        return _Mean(multipliers, shift, read.zero_point, made.zero_point)
-    if read != made:
+        return _Mean(multipliers, shift, read.zero_point, out.zero_point)
+    if read != out:
         raise ValueError(f"{operator.name}: ties of {ties} are for one quantisation")
     shift = _exact_shift(int(taps.min()), int(taps.max()))
     # Each multiplier is too large by less than 1, which resolves a tie, but lifts no other mean to a tie.

@@ -31,7 +31,7 @@ def window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
     def counts(rows: Interval) -> Counts:
         reading = int(windows.rows(rows).sum())
         pixels = len(rows) * windows.outputs
-        found: Counts = {
+        loop_counts: Counts = {
             "calls": 1,
             "rows": len(rows),
             "row_taps": reading,
@@ -40,12 +40,12 @@ def window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
             "outputs": pixels * channels,
         }
         for name, count in blocks.items():
-            found |= {
+            loop_counts |= {
                 name: pixels * count,
                 f"lines_of_{name}": reading * windows.outputs * count,
                 f"taps_of_{name}": reading * cols * count,
             }
-        return found | (_long_sums(found, window) if sums else {})
+        return loop_counts | (_long_sums(loop_counts, window) if sums else {})
 
     return counts
 
@@ -64,12 +64,12 @@ def row_counts(shape: Shape, *, sums: bool) -> CountsOf:
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * cols
-        found: Counts = {"calls": 1, "outputs": channels}
+        loop_counts: Counts = {"calls": 1, "outputs": channels}
         for name, count in blocks.items():
-            found |= {name: count, f"taps_of_{name}": pixels * count}
+            loop_counts |= {name: count, f"taps_of_{name}": pixels * count}
         begun = {"begun": channels} if rows.lo == 0 else {}
         ended = {"ended": channels} if rows.hi == input_rows else {}
-        return found | begun | ended | (_long_sums(found, pixels) if sums else {})
+        return loop_counts | begun | ended | (_long_sums(loop_counts, pixels) if sums else {})
 
     return counts
 

@@ -328,14 +328,14 @@ def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:
     infinite if they do not fit.
     """
     try:
-        made = _add_arithmetic(a, b, 1, out)
+        params = _add_arithmetic(a, b, 1, out)
     except ValueError:
         return inf
     ratio_a, ratio_b = a.scale / out.scale, b.scale / out.scale
     error = 0.0
     for multiplier, own, other in (("a_multiplier", ratio_a, ratio_b), ("b_multiplier", ratio_b, ratio_a)):
         reach = min(255.0, 255.0 * (1 + other) / own)
-        error += reach * abs(own - made[multiplier] / 2 ** made["shift"])
+        error += reach * abs(own - params[multiplier] / 2 ** params["shift"])
     return error
 
 

@@ -119,8 +119,8 @@ def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str
         tensor = plan.graph.tensors[name]
         areas = tuple(
             _area(each, tiled.block_bytes(name, block))
-            for block, found in enumerate(residences)
-            for each in found
+            for block, residence in enumerate(residences)
+            for each in residence
             if len(each.life) and each.memory == memory
         )
         shape = "x".join(str(size) for size in tensor.shape)
@@ -145,7 +145,7 @@ def _scratch(plan: Plan, work: WorkBytes, memory: str) -> Iterator[ChartGroup]:
     for name, residences in plan.layout.scratch.items():
         if memory in memories_of(residences):
             size = sum(work[name])
-            areas = tuple(_area(each, size) for found in residences for each in found)
+            areas = tuple(_area(each, size) for residences_of in residences for each in residences_of)
             yield ChartGroup(f"scratch of {name}", f"{size:,} B{_when(areas)}", -1, areas)
 
 

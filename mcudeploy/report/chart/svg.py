@@ -83,12 +83,12 @@ def svg_picture(drawing: Drawing) -> str:
 def scales(drawing: Drawing) -> list[Scale]:
     """Return the position of steps and bytes of each panel in the picture."""
     plot = _WIDTH - _LEFT - _RIGHT
-    found = []
+    panel_scales = []
     for number, panel in enumerate(drawing.panels):
         bottom = number * (_HEAD + _PANEL + _FOOT) + _HEAD + _PANEL
         tallest = max(panel.arena_bytes, *panel.load, 1)
-        found.append(Scale(_LEFT, bottom, plot / drawing.steps, _PANEL / tallest))
-    return found
+        panel_scales.append(Scale(_LEFT, bottom, plot / drawing.steps, _PANEL / tallest))
+    return panel_scales
 
 
 def _panel(drawing: Drawing, panel: Panel, scale: Scale, top: float) -> list[str]:
@@ -234,11 +234,11 @@ def _strip(runs: Iterable[ChartRun], scale: Scale) -> list[str]:
         spans.setdefault((run.operator, run.colour), []).append(run.steps)
     y = px(scale.bottom + 4)
     parts = []
-    for (name, colour), found in spans.items():
+    for (name, colour), spans_of in spans.items():
         path = "".join(
             f"M{px(scale.x(span.lo))} {y}h{px(len(span) * scale.per_step)}v{_STRIP}"
             f"h{px(-len(span) * scale.per_step)}z"
-            for span in found
+            for span in spans_of
         )
         parts.append(f'<path fill="{_colour(colour)}" d="{path}"><title>{safe(name)} runs</title></path>')
     return parts
@@ -247,7 +247,7 @@ def _strip(runs: Iterable[ChartRun], scale: Scale) -> list[str]:
 def _labels(groups: Iterable[ChartGroup], scale: Scale) -> list[str]:
     """Return names of tensors on blocks with enough room, the large ones first; no two overlap."""
     parts: list[str] = []
-    taken: list[tuple[float, float, float, float]] = []
+    boxes: list[tuple[float, float, float, float]] = []
     tensors = [group for group in groups if group.areas and group.colour >= 0]
     for group in sorted(tensors, key=lambda group: -sum(area.size for area in group.areas)):
         length = len(group.name) * _CHARACTER + 4
@@ -256,9 +256,9 @@ def _labels(groups: Iterable[ChartGroup], scale: Scale) -> list[str]:
             y = scale.y((area.bytes.lo + area.bytes.hi) / 2)
             across, along = (_LINE / 2, length / 2) if upright else (length / 2, _LINE / 2)
             box = (x - across, y - along, x + across, y + along)
-            if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in boxes):
                 continue
-            taken.append(box)
+            boxes.append(box)
             place = f"translate({px(x)} {px(y)})" + (" rotate(-90)" if upright else "")
             halo = f'stroke="{_colour(group.colour)}" stroke-width="3" aria-hidden="true"'
             for style in (halo, 'class="on"'):

@@ -22,7 +22,7 @@ def page(
     slowest = max((view["milliseconds"] or 0.0 for view in fitting), default=0.0)
     for view in fitting:
         view["latency_share"] = 100 * (view["milliseconds"] or 0.0) / slowest if slowest else 0.0
-    names, kept = [view["board"] for view in views], () if plan is None else ("--plan", str(plan))
+    names, plan_option = [view["board"] for view in views], () if plan is None else ("--plan", str(plan))
     return render_page(
         "report",
         title=plain(f"{model.name} on {', '.join(names)}"),
@@ -30,7 +30,7 @@ def page(
         boards=views,
         command=plain(shlex.join(("mcudeploy", *command))),
         next_commands=[
-            plain(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"], *kept)))
+            plain(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"], *plan_option)))
             for view in fitting
             if view["runs"]
         ],

@@ -11,30 +11,30 @@ from mcudeploy.report.chart.svg import scales
 from mcudeploy.tiling.blocks import TiledGraph
 
 
-def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
+def blocks_of(deployment: Deployment, drawing: Drawing) -> dict[str, Any]:
     """Return names, and for each panel its position in the picture and its blocks.
 
     A block is its name, row range [first, end) (-1, -1: scratch), step range [first, end), offset, and bytes.
     """
-    plan = made.plan
+    plan = deployment.plan
     tiled = TiledGraph.of(plan)
-    work = made.model.work
+    work = deployment.model.work
     names = [*plan.layout.blocks, *plan.layout.scratch]
     first_scratch = len(plan.layout.blocks)
     panels = []
     for panel, scale in zip(drawing.panels, scales(drawing), strict=True):
-        found: list[list[int]] = []
+        rectangles: list[list[int]] = []
         for number, (name, blocks) in enumerate(plan.layout.blocks.items()):
             for block, residences in enumerate(blocks):
                 rows = tiled.block_interval(name, block)
                 size = tiled.block_bytes(name, block)
-                found += (
+                rectangles += (
                     [number, rows.lo, rows.hi, each.life.lo, each.life.hi, each.offset, size]
                     for each in residences
                     if each.memory == panel.memory and len(each.life)
                 )
         for number, (name, blocks) in enumerate(plan.layout.scratch.items(), first_scratch):
-            found += (
+            rectangles += (
                 [number, -1, -1, each.life.lo, each.life.hi, each.offset, sum(work[name])]
                 for residences in blocks
                 for each in residences
@@ -44,7 +44,7 @@ def blocks_of(made: Deployment, drawing: Drawing) -> dict[str, Any]:
             {
                 "memory": panel.memory,
                 "frame": [scale.left, scale.bottom, scale.per_step, scale.per_byte],
-                "blocks": found,
+                "blocks": rectangles,
             }
         )
     operators = [plan.graph.operators[step.operator].name for step in plan.schedule.steps]

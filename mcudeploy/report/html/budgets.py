@@ -13,9 +13,9 @@ View = dict[str, Any]
 Report = Mapping[str, Any]
 
 
-def budgets(made: Deployment, report: Report) -> list[View]:
+def budgets(deployment: Deployment, report: Report) -> list[View]:
     """Return a bar for each used memory, for the flash, and for the stack if it was measured."""
-    return [*_memories(made), _flash(made, report), *_stack(made, report)]
+    return [*_memories(deployment), _flash(deployment, report), *_stack(deployment, report)]
 
 
 def _bar(name: str, total: int, parts: list[tuple[str, int, str]], note: str = "") -> View:
@@ -39,39 +39,45 @@ def _bar(name: str, total: int, parts: list[tuple[str, int, str]], note: str = "
     }
 
 
-def _memories(made: Deployment) -> Iterator[View]:
-    board, arenas = made.board, made.plan.layout.arenas
+def _memories(deployment: Deployment) -> Iterator[View]:
+    board, arenas = deployment.board, deployment.plan.layout.arenas
     first = board.memories[0].name
     for memory in board.memories:
         parts = [("arena", arenas.get(memory.name, 0), "a")]
         if memory.name == first:
             parts.append(("firmware data", FIRMWARE_RAM_BYTES, "b"))
-            parts.append(("stack, reserved", _reserved_stack(made), "c"))
+            parts.append(("stack, reserved", _reserved_stack(deployment), "c"))
         if memory.name == first or arenas.get(memory.name):
             yield _bar(memory.name, memory.bytes, parts)
 
 
-def _reserved_stack(made: Deployment) -> int:
-    return made.board.stack_bytes + made.plan.form.stack_bytes
+def _reserved_stack(deployment: Deployment) -> int:
+    return deployment.board.stack_bytes + deployment.plan.form.stack_bytes
 
 
-def _flash(made: Deployment, report: Report) -> View:
+def _flash(deployment: Deployment, report: Report) -> View:
     weights = report.get("weights_bytes")
     tables = report.get("tables_bytes")
     parts = [
-        ("weights", weights_bytes(made.model.calls) if weights is None else weights, "a"),
-        ("tables", tables_bytes(made.plan, made.model.calls, made.board) if tables is None else tables, "b"),
+        ("weights", weights_bytes(deployment.model.calls) if weights is None else weights, "a"),
+        (
+            "tables",
+            tables_bytes(deployment.plan, deployment.model.calls, deployment.board)
+            if tables is None
+            else tables,
+            "b",
+        ),
         ("code", report.get("code_bytes") or 0, "c"),
     ]
     note = "" if report.get("code_bytes") else "Without code: nothing was built."
-    return _bar("flash", made.board.flash_bytes, parts, note)
+    return _bar("flash", deployment.board.flash_bytes, parts, note)
 
 
-def _stack(made: Deployment, report: Report) -> Iterator[View]:
+def _stack(deployment: Deployment, report: Report) -> Iterator[View]:
     used, most = report.get("stack_bytes"), report.get("stack_bound_bytes")
     if used is None:
         return
     parts = [("measured", used, "a")]
     if most:
         parts.append(("more, at most", most - used, "b"))
-    yield _bar("stack", _reserved_stack(made), parts)
+    yield _bar("stack", _reserved_stack(deployment), parts)

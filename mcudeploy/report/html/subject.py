@@ -42,7 +42,7 @@ class Subject:
     `command_within`: the command line with another limit of the overhead in percent.
     """
 
-    made: Deployment
+    deployment: Deployment
     report: Report
     measured: Measurement | None = None
     command_within: Callable[[int], str] | None = None
@@ -64,32 +64,32 @@ def misfit_view(misfit: Misfit) -> View:
 
 def subject_view(subject: Subject) -> View:
     """Return the view of a plan."""
-    made, report, board = subject.made, subject.report, subject.made.board
-    times = step_times(made, subject.measured)
+    deployment, report, board = subject.deployment, subject.report, subject.deployment.board
+    times = step_times(deployment, subject.measured)
     ticks = sum(times.ticks) if subject.measured is None else subject.measured.latency
-    clocks = _in_clocks(made, times)
+    clocks = _in_clocks(deployment, times)
     modelled = report.get("estimated_latency")
     spent = modelled["value"] if modelled and not clocks.measured else ticks
-    drawing = chart.draw(made.plan, made.model.work, made.model.path.name)
+    drawing = chart.draw(deployment.plan, deployment.model.work, deployment.model.path.name)
     return _about(board) | {
         "fits": True,
-        "arena": f"{made.plan.layout.arena_bytes:,} B",
-        "unsplit_arena": f"{made.planned.baseline.layout.arena_bytes:,} B",
-        "saved": _saved(made),
-        "flash": f"{weights_bytes(made.model.calls) + report['tables_bytes']:,} B",
+        "arena": f"{deployment.plan.layout.arena_bytes:,} B",
+        "unsplit_arena": f"{deployment.planned.baseline.layout.arena_bytes:,} B",
+        "saved": _saved(deployment),
+        "flash": f"{weights_bytes(deployment.model.calls) + report['tables_bytes']:,} B",
         "latency": latency_text(spent, clocks.unit, board) or f"{ticks:,.0f} {times.unit}",
         "ticks": f"{ticks:,.0f} {times.unit}" + ("" if clocks is times else " measured"),
         "milliseconds": None if board.is_host else milliseconds(spent, clocks.unit, board.clock_hz),
         "source": "measured" if clocks.measured else "modelled",
         "counted": "measured" if times.measured else "estimated",
         "overhead": _overhead(report),
-        "way": _way(made),
-        "facts": list(_facts(made, report)),
-        "budgets": budgets(made, report),
+        "way": _way(deployment),
+        "facts": list(_facts(deployment, report)),
+        "budgets": budgets(deployment, report),
         "picture": trusted(chart.svg_picture(drawing)),
-        "blocks": as_data(blocks_of(made, drawing)),
+        "blocks": as_data(blocks_of(deployment, drawing)),
         "curves": [(curve.words.title, trusted(curve_picture(curve))) for curve in _curves(subject)],
-        "operators": _operators(made, times, clocks),
+        "operators": _operators(deployment, times, clocks),
         "unit": times.unit,
         "verdict": _verdict(report),
         "runs": not board.facts_only and "verified" not in report,
@@ -103,14 +103,14 @@ def _about(board: Board) -> View:
     }
 
 
-def _saved(made: Deployment) -> str:
-    whole, arena = made.planned.baseline.layout.arena_bytes, made.plan.layout.arena_bytes
+def _saved(deployment: Deployment) -> str:
+    whole, arena = deployment.planned.baseline.layout.arena_bytes, deployment.plan.layout.arena_bytes
     return f"{100 * (1 - arena / whole):.0f} % less than {whole:,} B unsplit" if arena < whole else ""
 
 
-def _way(made: Deployment) -> str:
-    split = "split" if made.plan.splits else "unsplit"
-    return split + (", input streamed" if made.plan.form.streamed else "")
+def _way(deployment: Deployment) -> str:
+    split = "split" if deployment.plan.splits else "unsplit"
+    return split + (", input streamed" if deployment.plan.form.streamed else "")
 
 
 def _overhead(report: Report) -> str:
@@ -118,9 +118,9 @@ def _overhead(report: Report) -> str:
     return "" if percent is None else f"{percent:+.2f} % of the unsplit plan, {report['overhead_source']}"
 
 
-def _facts(made: Deployment, report: Report) -> Iterator[tuple[str, str]]:
-    plan, search = made.plan, report["search"]
-    yield "model", f"{plain(made.model.path.name)}, sha256 {made.model.sha256[:16]}"
+def _facts(deployment: Deployment, report: Report) -> Iterator[tuple[str, str]]:
+    plan, search = deployment.plan, report["search"]
+    yield "model", f"{plain(deployment.model.path.name)}, sha256 {deployment.model.sha256[:16]}"
     yield "MACs", f"{report['macs']:,}"
     arenas = ", ".join(f"{name} {size:,} B" for name, size in plan.layout.arenas.items())
     yield "arenas", arenas
@@ -138,13 +138,13 @@ def _facts(made: Deployment, report: Report) -> Iterator[tuple[str, str]]:
 
 def _curves(subject: Subject) -> Iterator[Curve]:
     """Yield RAM against latency, and flash if other kernels would take less of it."""
-    made, report = subject.made, subject.report
-    planned = made.planned
+    deployment, report = subject.deployment, subject.report
+    planned = deployment.planned
     unit = planned.objective if planned.costs_of else "ticks"
-    found = None
-    if report.get("overhead_source") == "measured" and made.planned.baseline.estimate.ticks:
-        ticks = made.planned.baseline.estimate.ticks * (1 + report["overhead_percent"] / 100)
-        found = (made.plan.layout.arena_bytes, ticks)
+    measured_point = None
+    if report.get("overhead_source") == "measured" and deployment.planned.baseline.estimate.ticks:
+        ticks = deployment.planned.baseline.estimate.ticks * (1 + report["overhead_percent"] / 100)
+        measured_point = (deployment.plan.layout.arena_bytes, ticks)
 
     def point(plan: Any) -> tuple[int, float]:
         return plan.layout.arena_bytes, plan.estimate.ticks
@@ -153,13 +153,13 @@ def _curves(subject: Subject) -> Iterator[Curve]:
         RAM,
         candidates=planned.points,
         front=tuple(point(plan) for plan in planned.choices if plan.estimate.ticks),
-        reference=point(made.planned.baseline),
-        chosen=point(made.plan),
-        measured=found,
+        reference=point(deployment.planned.baseline),
+        chosen=point(deployment.plan),
+        measured=measured_point,
         unit=f"{unit}, {'estimated' if planned.costs_of else 'by measured tiles'}",
         commands=_commands(subject),
     )
-    flash = flash_curve(made.plan, made.model, made.board)
+    flash = flash_curve(deployment.plan, deployment.model, deployment.board)
     if flash is not None and len(flash.points) > 1:
         points = flash.points
         yield Curve(FLASH, (), points, points[0], flash.chosen, None, f"{flash.latency.unit}, estimated")
@@ -167,7 +167,7 @@ def _curves(subject: Subject) -> Iterator[Curve]:
 
 def _commands(subject: Subject) -> dict[Point, str]:
     """Return the command line of each plan that takes less RAM for more time, by its point."""
-    planned, within = subject.made.planned, subject.command_within
+    planned, within = subject.deployment.planned, subject.command_within
     ticks = planned.baseline.estimate.ticks
     if within is None or not ticks:
         return {}
@@ -179,20 +179,20 @@ def _commands(subject: Subject) -> dict[Point, str]:
     }
 
 
-def _in_clocks(made: Deployment, times: StepTimes) -> StepTimes:
+def _in_clocks(deployment: Deployment, times: StepTimes) -> StepTimes:
     """Return the times for milliseconds: estimated cycles if only instructions were counted."""
-    estimated = step_times(made, None)
+    estimated = step_times(deployment, None)
     counted = times.measured and times.unit.endswith("instructions")
     return estimated if counted and estimated.unit == "cycles" else times
 
 
-def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[View]:
+def _operators(deployment: Deployment, times: StepTimes, clocks: StepTimes) -> list[View]:
     """Return a row for each operator in the order of the graph; milliseconds come from `clocks`."""
-    plan = made.plan
+    plan = deployment.plan
     ticks: dict[str, float] = {}
     steps: dict[str, int] = {}
     spans: dict[str, float] = {}
-    each_ms = clocks.milliseconds(made.board)
+    each_ms = clocks.milliseconds(deployment.board)
     for step, each, span in zip(plan.schedule.steps, times.ticks, each_ms, strict=True):
         name = plan.graph.operators[step.operator].name
         ticks[name], steps[name] = ticks.get(name, 0.0) + each, steps.get(name, 0) + 1
@@ -202,7 +202,7 @@ def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[Vi
     for operator in plan.graph.operators:
         if operator.name not in ticks:
             continue
-        macs, spent = made.model.graph.loops(operator).macs(), ticks[operator.name]
+        macs, spent = deployment.model.graph.loops(operator).macs(), ticks[operator.name]
         rows.append(
             {
                 "name": plain(operator.name),
@@ -211,7 +211,7 @@ def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[Vi
                 "steps": f"{steps[operator.name]:,}",
                 "macs": f"{macs:,}" if macs else "",
                 "ticks": f"{spent:,.0f}",
-                "milliseconds": "" if made.board.is_host else f"{spans[operator.name]:.3f}",
+                "milliseconds": "" if deployment.board.is_host else f"{spans[operator.name]:.3f}",
                 "share": f"{100 * spent / total:.1f} %",
                 "bar": f"{100 * spent / most:.1f}",
             }
@@ -235,13 +235,13 @@ def _verdict(report: Report) -> View | None:
     differing = [
         {
             "name": plain(name),
-            "elements": f"{found['elements']:,}",
-            "mismatches": f"{found['mismatches']:,}",
-            "ties": f"{found['ties']:,}",
-            "worst": error_text(found),
+            "elements": f"{check['elements']:,}",
+            "mismatches": f"{check['mismatches']:,}",
+            "ties": f"{check['ties']:,}",
+            "worst": error_text(check),
         }
-        for name, found in all_checks.items()
-        if not found["within_tolerance"] or (found["mismatches"] and found["error_unit"] == "LSB")
+        for name, check in all_checks.items()
+        if not check["within_tolerance"] or (check["mismatches"] and check["error_unit"] == "LSB")
     ]
     drawn = output_curves(report["outputs"])
     return {

@@ -23,14 +23,14 @@ svg { color-scheme: light dark; font: 11px sans-serif; }
 }"""
 
 
-def pipeline_picture(found: Pipeline) -> str:
+def pipeline_picture(pipeline: Pipeline) -> str:
     """Return the placement above, the first frames below: a lane for each stage, a thin one for its link."""
-    run = found.simulation(len(found.regions) + 3)
-    topology = found.task.topology
+    run = pipeline.simulation(len(pipeline.regions) + 3)
+    topology = pipeline.task.topology
     lanes = _HEAD + topology.height * _CELL + 2 * _GAP
     height = lanes + len(run.stages) * (_LANE + _LINK + 2 * _GAP) + 16
     end = run.stages[-1][-1][1]
-    name = safe(found.model.path.stem)
+    name = safe(pipeline.model.path.stem)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
         f'height="{height}">',
@@ -42,8 +42,8 @@ def pipeline_picture(found: Pipeline) -> str:
         f"latency {run.latency:,.0f}, modelled</text>",
         f'<text class="ink" x="{_LEFT}" y="38">above: the region of each unit; below: '
         f"{len(run.stages[0])} frames over {end:,.0f} ticks, links grey</text>",
-        *_grid(found),
-        *_lanes(found, (run.stages, run.links), lanes),
+        *_grid(pipeline),
+        *_lanes(pipeline, (run.stages, run.links), lanes),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -54,9 +54,9 @@ def _colour(number: int) -> str:
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
 
 
-def _grid(found: Pipeline) -> Iterator[str]:
-    region = {unit: number for number, units in enumerate(found.places) for unit in units}
-    topology = found.task.topology
+def _grid(pipeline: Pipeline) -> Iterator[str]:
+    region = {unit: number for number, units in enumerate(pipeline.places) for unit in units}
+    topology = pipeline.task.topology
     for row in range(topology.height):
         for col in range(topology.width):
             x, y = _LEFT + col * _CELL, _HEAD + row * _CELL
@@ -65,24 +65,24 @@ def _grid(found: Pipeline) -> Iterator[str]:
             if number is None:
                 yield f'<rect class="idle" {shape}><title>idle</title></rect>'
                 continue
-            note = safe(region_text(found.line, found.regions[number]))
+            note = safe(region_text(pipeline.line, pipeline.regions[number]))
             yield f'<rect fill="{_colour(number)}" {shape}><title>{note}</title></rect>'
             middle = f'x="{x + _CELL / 2 - 2}" y="{y + 25}" text-anchor="middle"'
             yield f'<text class="on" {middle}>{number + 1}</text>'
 
 
 def _lanes(
-    found: Pipeline, spans: tuple[Sequence[Sequence[Span]], Sequence[Sequence[Span]]], top: float
+    pipeline: Pipeline, spans: tuple[Sequence[Sequence[Span]], Sequence[Sequence[Span]]], top: float
 ) -> Iterator[str]:
     stages, links = spans
     scale = (_WIDTH - _LEFT - _RIGHT) / stages[-1][-1][1]
     for number, lane in enumerate(stages):
         yield f'<text class="ink" x="8" y="{top + 17}">stage {number + 1}</text>'
-        note = region_text(found.line, found.regions[number])
+        note = region_text(pipeline.line, pipeline.regions[number])
         yield from _bars(lane, (scale, top, _LANE), f'fill="{_colour(number)}"', note)
         top += _LANE + _GAP
         if number < len(links):
-            sent = f"{found.line.crossing[found.regions[number].end]:,} B"
+            sent = f"{pipeline.line.crossing[pipeline.regions[number].end]:,} B"
             yield from _bars(links[number], (scale, top, _LINK), 'class="link"', sent)
         top += _LINK + _GAP
 

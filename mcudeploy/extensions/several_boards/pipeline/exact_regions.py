@@ -39,23 +39,25 @@ def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
-    taken = {region: model.new_bool_var("") for region in choices}
+    is_chosen = {region: model.new_bool_var("") for region in choices}
     for group in range(len(line.groups)):
-        model.add_exactly_one(var for it, var in taken.items() if it.first <= group < it.end)
-    model.add(sum(it.units * var for it, var in taken.items()) <= line.units.count)
+        model.add_exactly_one(var for it, var in is_chosen.items() if it.first <= group < it.end)
+    model.add(sum(it.units * var for it, var in is_chosen.items()) <= line.units.count)
     tick = max(line.work(0, len(line.groups)), 1.0) / _STEPS
-    _minimise(model, line, taken, (objective, tick))
+    _minimise(model, line, is_chosen, (objective, tick))
     solver = cp_solver(4 * seconds + 1, effort=seconds)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
-    regions = tuple(sorted((it for it, var in taken.items() if solver.value(var)), key=lambda it: it.first))
+    regions = tuple(
+        sorted((it for it, var in is_chosen.items() if solver.value(var)), key=lambda it: it.first)
+    )
     return Exact(regions, status == cp_model.OPTIMAL and isfinite(worth(line, regions, objective)))
 
 
 def _choices(line: GroupLine) -> list[Region]:
     """Return every region that fits and is faster than with fewer units."""
-    found = []
+    regions = []
     for first in range(len(line.groups)):
         for end in range(first + 1, len(line.groups) + 1):
             least = float("inf")
@@ -63,22 +65,22 @@ def _choices(line: GroupLine) -> list[Region]:
                 ticks = float(line.stages[first, end, units])
                 if ticks < least:
                     least = ticks
-                    found.append(Region(first, end, units))
-    return found
+                    regions.append(Region(first, end, units))
+    return regions
 
 
 def _minimise(
-    model: cp_model.CpModel, line: GroupLine, taken: dict[Region, Any], goal: tuple[Objective, float]
+    model: cp_model.CpModel, line: GroupLine, is_chosen: dict[Region, Any], goal: tuple[Objective, float]
 ) -> None:
     objective, tick = goal
-    costs = {it: round(float(line.stages[it.first, it.end, it.units]) / tick) for it in taken}
-    arrivals = {it: round(float(line.transfers[it.first]) / tick) for it in taken}
+    costs = {it: round(float(line.stages[it.first, it.end, it.units]) / tick) for it in is_chosen}
+    arrivals = {it: round(float(line.transfers[it.first]) / tick) for it in is_chosen}
     if objective == "latency":
-        model.minimize(sum((costs[it] + arrivals[it]) * var for it, var in taken.items()))
+        model.minimize(sum((costs[it] + arrivals[it]) * var for it, var in is_chosen.items()))
         return
     longest = model.new_int_var(0, max(*costs.values(), *arrivals.values()), "longest")
     for group in range(len(line.groups)):  # exactly one stretch contains this group
-        within = [(it, var) for it, var in taken.items() if it.first <= group < it.end]
+        within = [(it, var) for it, var in is_chosen.items() if it.first <= group < it.end]
         model.add(longest >= sum(costs[it] * var for it, var in within))
         model.add(longest >= sum(arrivals[it] * var for it, var in within))
     model.minimize(longest)

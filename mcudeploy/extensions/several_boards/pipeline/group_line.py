@@ -110,18 +110,18 @@ def line_of(
 def _lives(graph: WorkGraph, groups: Sequence[Group]) -> list[tuple[int, int, int]]:
     """Return for each value the group that writes it (-1: an input), its last reader, and its bytes."""
     number, count = group_numbers(groups), len(groups)
-    found = []
+    lives = []
     for value in graph.values:
-        made = -1 if value.maker is None else number[value.maker]
-        last = count if value.kept else max((number[reader] for reader in value.readers), default=made)
-        found.append((made, last, value.size_bytes))
-    return found
+        writer = -1 if value.maker is None else number[value.maker]
+        last = count if value.kept else max((number[reader] for reader in value.readers), default=writer)
+        lives.append((writer, last, value.size_bytes))
+    return lives
 
 
 def _crossing(graph: WorkGraph, groups: Sequence[Group]) -> tuple[int, ...]:
     lives = _lives(graph, groups)
     return tuple(
-        sum(size for made, last, size in lives if made < cut <= last) for cut in range(len(groups) + 1)
+        sum(size for writer, last, size in lives if writer < cut <= last) for cut in range(len(groups) + 1)
     )
 
 
@@ -131,9 +131,9 @@ def _loads(graph: WorkGraph, groups: Sequence[Group], work: Sequence[int]) -> tu
     place = {operator: at for at, operator in enumerate(order)}
     change = [0] * (len(order) + 1)
     for value in graph.values:
-        made = 0 if value.maker is None else place[value.maker]
-        last = max((place[reader] for reader in value.readers), default=made)
-        change[made] += value.size_bytes
+        writer = 0 if value.maker is None else place[value.maker]
+        last = max((place[reader] for reader in value.readers), default=writer)
+        change[writer] += value.size_bytes
         change[len(order) if value.kept else last + 1] -= value.size_bytes
     live = np.cumsum(change)
     return tuple(
@@ -147,23 +147,23 @@ def _stages(
     """Return the expected cost C + D of every stretch on every number of units; infinite if it is empty."""
     ticks, link = costs
     count = len(groups)
-    found = np.full((count + 1, count + 1, units + 1), inf)
+    seconds = np.full((count + 1, count + 1, units + 1), inf)
     inner = _inner(graph, groups)
     for number in range(1, units + 1):
         ends = np.cumsum([0.0, *(group_ticks(group, number, ticks) for group in groups)])
         for first in range(count):
             for end in range(first + 1, count + 1):
-                told = link.within(int(inner[first, end]), number)
-                found[first, end, number] = ends[end] - ends[first] + told
-    return found
+                transfer = link.within(int(inner[first, end]), number)
+                seconds[first, end, number] = ends[end] - ends[first] + transfer
+    return seconds
 
 
 def _inner(graph: WorkGraph, groups: Sequence[Group]) -> NDArray[np.int64]:
     """Return the bytes of values written and read within every stretch, each once."""
     number, count = group_numbers(groups), len(groups)
-    found = np.zeros((count + 1, count + 1), dtype=np.int64)
+    totals = np.zeros((count + 1, count + 1), dtype=np.int64)
     for value in graph.values:
         if value.maker is not None and value.readers:
-            made, read = number[value.maker], min(number[reader] for reader in value.readers)
-            found[: made + 1, read + 1 :] += value.size_bytes
-    return found
+            writer, read = number[value.maker], min(number[reader] for reader in value.readers)
+            totals[: writer + 1, read + 1 :] += value.size_bytes
+    return totals

@@ -17,45 +17,47 @@ _COLUMNS = 64
 """Characters of a line over time."""
 
 
-def report(found: Pipeline) -> JsonObject:
+def report(pipeline: Pipeline) -> JsonObject:
     """Return the JSON object of `graph pipeline`. Ticks are clocks of a unit; everything is modelled."""
-    run, single = found.simulation(), found.task.single_ticks
-    topology = found.task.topology
+    run, single = pipeline.simulation(), pipeline.task.single_ticks
+    topology = pipeline.task.topology
     return {
-        "model": found.model.path.name,
+        "model": pipeline.model.path.name,
         "topology": {"width": topology.width, "height": topology.height, "unit": topology.unit_text},
         "clock_hz": topology.clock,
-        "mode": found.mode,
-        "objective": found.objective,
-        "groups": len(found.line.groups),
-        "operators": len(found.line.graph.names),
-        "regions": _regions(found),
+        "mode": pipeline.mode,
+        "objective": pipeline.objective,
+        "groups": len(pipeline.line.groups),
+        "operators": len(pipeline.line.graph.names),
+        "regions": _regions(pipeline),
         "stages": [
             {"units": region.units, "ticks": ticks, "utilisation": run.utilisation(run.stages[number])}
-            for number, (region, ticks) in enumerate(zip(found.regions, found.stages, strict=True))
+            for number, (region, ticks) in enumerate(zip(pipeline.regions, pipeline.stages, strict=True))
         ],
         "links": [
-            {"bytes": found.line.crossing[region.first], "ticks": ticks}
+            {"bytes": pipeline.line.crossing[region.first], "ticks": ticks}
             | {"utilisation": run.utilisation(run.links[number])}
-            for number, (region, ticks) in enumerate(zip(found.regions[1:], found.transfers, strict=True))
+            for number, (region, ticks) in enumerate(
+                zip(pipeline.regions[1:], pipeline.transfers, strict=True)
+            )
         ],
-        "bottleneck": bottleneck(found),
-        "decisions": [_decision(each) for each in found.division.decisions],
-        "units": {"used": sum(region.units for region in found.regions), "there": topology.count},
+        "bottleneck": bottleneck(pipeline),
+        "decisions": [_decision(each) for each in pipeline.division.decisions],
+        "units": {"used": sum(region.units for region in pipeline.regions), "there": topology.count},
         "single_unit_ticks": single,
         "latency_ticks": run.latency,
         "period_ticks": run.period,
         "frames_per_second": topology.clock / run.period,
         "throughput_ratio": single / run.period,
         "latency_ratio": single / run.latency,
-        "bound_throughput_ratio": found.bound_ratio,
-        "proven": found.division.proven,
+        "bound_throughput_ratio": pipeline.bound_ratio,
+        "proven": pipeline.division.proven,
         "modelled": True,
     }
 
 
-def _regions(found: Pipeline) -> list[JsonObject]:
-    line = found.line
+def _regions(pipeline: Pipeline) -> list[JsonObject]:
+    line = pipeline.line
     return [
         {
             "operators": [
@@ -72,38 +74,38 @@ def _regions(found: Pipeline) -> list[JsonObject]:
             "receives_bytes": line.crossing[region.first],
             "sends_bytes": line.crossing[region.end],
         }
-        for region, units in zip(found.regions, found.places, strict=True)
+        for region, units in zip(pipeline.regions, pipeline.places, strict=True)
     ]
 
 
-def _decision(found: Decision) -> JsonObject:
+def _decision(decision: Decision) -> JsonObject:
     """Return a decision; ticks of a region that does not fit are None."""
-    return {name: None if value == inf else value for name, value in asdict(found).items()}
+    return {name: None if value == inf else value for name, value in asdict(decision).items()}
 
 
-def bottleneck(found: Pipeline) -> JsonObject:
+def bottleneck(pipeline: Pipeline) -> JsonObject:
     """Return the longest stage or link; links have the number of the sending region."""
-    kinds = [("stage", found.stages), ("link", found.transfers)]
+    kinds = [("stage", pipeline.stages), ("link", pipeline.transfers)]
     ticks, kind, number = max(
         (ticks, kind, -number) for kind, every in kinds for number, ticks in enumerate(every)
     )
     return {"kind": kind, "region": 1 - number, "ticks": ticks}
 
 
-def grid_text(found: Pipeline) -> list[str]:
+def grid_text(pipeline: Pipeline) -> list[str]:
     """Return the number of the region at each unit, a dot for an idle one."""
-    region = {unit: str(number) for number, units in enumerate(found.places, 1) for unit in units}
-    topology = found.task.topology
-    width = len(str(len(found.regions)))
+    region = {unit: str(number) for number, units in enumerate(pipeline.places, 1) for unit in units}
+    topology = pipeline.task.topology
+    width = len(str(len(pipeline.regions)))
     return [
         " ".join(region.get((col, row), ".").rjust(width) for col in range(topology.width))
         for row in range(topology.height)
     ]
 
 
-def gantt_text(found: Pipeline) -> list[str]:
+def gantt_text(pipeline: Pipeline) -> list[str]:
     """Return a line for each stage and link over time: the last digit of the current frame."""
-    run = found.simulation(len(found.regions) + 2)
+    run = pipeline.simulation(len(pipeline.regions) + 2)
     scale = run.stages[-1][-1][1] / _COLUMNS
     lines = []
     for number, spans in enumerate(run.stages):
@@ -121,6 +123,6 @@ def _bars(spans: Sequence[Span], scale: float) -> str:
     return "".join(cells)
 
 
-def report_text(sha256: str, told: JsonObject) -> str:
+def report_text(sha256: str, content: JsonObject) -> str:
     """Return the report as the text of a file."""
-    return json.dumps({"format": 1, "model_sha256": sha256, **told}, indent=1) + "\n"
+    return json.dumps({"format": 1, "model_sha256": sha256, **content}, indent=1) + "\n"

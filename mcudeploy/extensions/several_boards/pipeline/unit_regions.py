@@ -95,8 +95,8 @@ def _decision(line: GroupLine, region: Region, objective: Objective) -> Decision
             float(line.stages[cut, region.end, region.units - units]),
             float(line.transfers[cut]),
         )
-        taken = whole == inf or whole > joined(objective, *sides)
-        return Decision(region, cut, units, whole, *sides, taken)
+        splits = whole == inf or whole > joined(objective, *sides)
+        return Decision(region, cut, units, whole, *sides, splits)
     return None
 
 
