@@ -69,8 +69,8 @@ class HostProgram(BackendRep):
         graph, arrays = self.deployment.model.graph, named(tuple(self.inputs), inputs)
         try:
             stored = {
-                border.tensor: to_device(border, graph.tensors[border.tensor], self._own(border, arrays))
-                for border in graph.inputs
+                io.tensor: to_device(io, graph.tensors[io.tensor], self._own(io, arrays))
+                for io in graph.inputs
             }
         except ValueError as error:
             raise UsageError(str(error)) from error
@@ -78,20 +78,18 @@ class HostProgram(BackendRep):
         with open_device(self.target, self.build(), self.deployment.patience_s) as device:
             run_once(device, storage, stored)
             results = {
-                border.name: from_device(
-                    border, graph.tensors[border.tensor], storage.get_tensor(device, border.tensor)
-                )
-                for border in graph.outputs
+                io.name: from_device(io, graph.tensors[io.tensor], storage.get_tensor(device, io.tensor))
+                for io in graph.outputs
             }
         for name, count in self.counts.items():
             results[name] = results[name][: int(results[count][0])]
         return tuple(results[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
 
-    def _own(self, border: GraphIO, arrays: Mapping[str, Array]) -> Array:
+    def _own(self, io: GraphIO, arrays: Mapping[str, Array]) -> Array:
         """An input in the type of its GraphIO, which differs from the model's if numpy lacks it."""
-        value = arrays[border.name]
-        fits = value.dtype == self.inputs[border.name]
-        return value.astype(border.dtype, copy=False) if fits else value
+        value = arrays[io.name]
+        fits = value.dtype == self.inputs[io.name]
+        return value.astype(io.dtype, copy=False) if fits else value
 
 
 def named(names: Sequence[str], inputs: Inputs) -> dict[str, Array]:

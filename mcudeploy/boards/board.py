@@ -298,7 +298,7 @@ class Board(Facts):
         return self.model_copy(update={"memories": memories, "flash": flash})
 
     @property
-    def border_memories(self) -> frozenset[str]:
+    def io_memories(self) -> frozenset[str]:
         """Memories for graph inputs and outputs: those that DMA controllers reach, each of `io_dma` if the
         board states them; all if none of them has room.
         """
@@ -314,7 +314,7 @@ class Board(Facts):
     @property
     def keeps_reach(self) -> bool:
         """Whether inputs and outputs stay out of the memories of `unreached`."""
-        return not self.border_memories.issuperset(self.unreached)
+        return not self.io_memories.issuperset(self.unreached)
 
     @property
     def unreached_text(self) -> str:

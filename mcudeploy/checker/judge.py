@@ -101,7 +101,7 @@ def _require_parameters(plan: Plan, board: Board) -> None:
 
 def _require_leads(plan: Plan, shapes: Shapes) -> None:
     """Raises PlanFaultError for a lead of a whole tensor, an output or a running sum, or of whole blocks."""
-    outputs = {shapes.roots[border.tensor] for border in plan.graph.outputs}
+    outputs = {shapes.roots[io.tensor] for io in plan.graph.outputs}
     for operator in plan.graph.operators:
         rows, lead = plan.rows_of(operator.name)
         total = plan.graph.tensors[operator.output].shape[0]
@@ -198,10 +198,10 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
     """Raises PlanFaultError if a block must not move, or if the first unit cannot transfer it."""
     first = board.units[0]
     cached = any(unit.cached for used in users.values() for unit in used.values())
-    fixed = {shapes.roots[border.tensor]: "a graph output" for border in plan.graph.outputs}
-    for border in plan.graph.resident_inputs():
-        if len(plan.layout.blocks[border.tensor]) > 1:
-            fixed[border.tensor] = "a graph input in blocks"
+    fixed = {shapes.roots[io.tensor]: "a graph output" for io in plan.graph.outputs}
+    for io in plan.graph.resident_inputs():
+        if len(plan.layout.blocks[io.tensor]) > 1:
+            fixed[io.tensor] = "a graph input in blocks"
     for name, what in fixed.items():
         for block in plan.layout.blocks[name]:
             home = block[0]  # rows of an input may additionally be copied to other memories
@@ -220,7 +220,7 @@ def _require_kept(plan: Plan, shapes: Shapes) -> None:
     """Raises PlanFaultError if a state is elsewhere at the end of a run than at the start of the next."""
     for state in plan.graph.states:
         first, last = (
-            plan.layout.blocks[shapes.roots[border.tensor]][0][0] for border in (state.before, state.after)
+            plan.layout.blocks[shapes.roots[io.tensor]][0][0] for io in (state.before, state.after)
         )
         if (first.memory, first.offset) != (last.memory, last.offset):
             raise PlanFaultError(
@@ -258,8 +258,8 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
         for number, step in enumerate(steps):
             for each in step:
                 _require_place(plan, each, size, alignments[what, each.memory], f"block {number} of {what}")
-    inputs = [("input", border.tensor) for border in plan.graph.resident_inputs()]
-    outputs = [("output", shapes.roots[border.tensor]) for border in plan.graph.outputs]
+    inputs = [("input", io.tensor) for io in plan.graph.resident_inputs()]
+    outputs = [("output", shapes.roots[io.tensor]) for io in plan.graph.outputs]
     for kind, name in inputs + outputs:
         homes = [(block[0].memory, block[0].offset) for block in plan.layout.blocks[name]]
         for number, ((memory, low), high) in enumerate(pairwise(homes)):
@@ -271,10 +271,10 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
 
 def _require_lines(plan: Plan, board: Board, shapes: Shapes) -> None:
     """Raises PlanFaultError if an input, an output or a state does not begin at a line of the cache."""
-    for border in (*plan.graph.resident_inputs(), *plan.graph.outputs):
-        offset = plan.layout.blocks[shapes.roots[border.tensor]][0][0].offset
+    for io in (*plan.graph.resident_inputs(), *plan.graph.outputs):
+        offset = plan.layout.blocks[shapes.roots[io.tensor]][0][0].offset
         if offset % board.io_alignment:
-            raise PlanFaultError(f"{border.name} at {offset} is not aligned to {board.io_alignment}")
+            raise PlanFaultError(f"{io.name} at {offset} is not aligned to {board.io_alignment}")
 
 
 def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
@@ -300,8 +300,8 @@ def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]
     and outputs.
     """
     first, users = board.units[0], dict[str, dict[str, Unit]]()
-    for border in (*plan.graph.inputs, *plan.graph.outputs):
-        users.setdefault(shapes.roots[border.tensor], {})[first.name] = first
+    for io in (*plan.graph.inputs, *plan.graph.outputs):
+        users.setdefault(shapes.roots[io.tensor], {})[first.name] = first
     for operator in plan.graph.operators:
         if operator.name in unit_of:
             unit = unit_of[operator.name]

@@ -12,8 +12,8 @@ from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 def replay(plan: Plan, shapes: Shapes) -> None:
     """Run the tape. Raises PlanFaultError for a step out of order, a wrong read or a wrong write."""
     owners = Owners(plan, shapes)
-    for border in plan.graph.resident_inputs():
-        owners.fill(border.tensor)
+    for io in plan.graph.resident_inputs():
+        owners.fill(io.tensor)
     begun_runs: set[Run] = set()
     last_fed: dict[int, int] = {}
     states = {name for state in plan.graph.states for name in (state.tensor, *state.through)}
@@ -47,9 +47,9 @@ def replay(plan: Plan, shapes: Shapes) -> None:
         _run_step(plan, owners, operator, entry.block, where)
         owners.time += 1
     owners.time = shapes.steps - 1
-    for border in plan.graph.outputs:
-        rows = plan.graph.tensors[border.tensor].shape[0]
-        owners.expect(border.tensor, Interval(0, rows), f"the end, output {border.tensor}")
+    for io in plan.graph.outputs:
+        rows = plan.graph.tensors[io.tensor].shape[0]
+        owners.expect(io.tensor, Interval(0, rows), f"the end, output {io.tensor}")
 
 
 def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where: str) -> None:

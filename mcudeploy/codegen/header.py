@@ -45,7 +45,7 @@ class MapLine:
 
 
 @dataclass(frozen=True, slots=True)
-class BorderText:
+class IoText:
     """A model input or output in the C interface; `streamed`: the application's feed delivers its rows."""
 
     name: str
@@ -69,7 +69,7 @@ class BorderText:
     reach: str = ""
     """The DMA controllers that reach it, as a sentence; empty if the board does not state them."""
 
-    def on(self, board: Board) -> BorderText:
+    def on(self, board: Board) -> IoText:
         """Return the text with the controllers of a board that reach it."""
         controllers = board.memory(self.memory).dma
         if controllers is None:
@@ -84,7 +84,7 @@ class BorderText:
 class StateText:
     """Lines for the states and their first values; none for zeros."""
 
-    border: BorderText
+    io: IoText
     lines: list[str]
 
 
@@ -151,18 +151,18 @@ def _peak_bytes(plan: Plan, tiled: TiledGraph, work: WorkBytes) -> Counter[tuple
     return alive
 
 
-def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[BorderText]:
+def io_texts(plan: Plan, ios: tuple[GraphIO, ...], kind: str) -> list[IoText]:
     """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
     texts, roots = [], Dataflow.of(plan.graph).roots
     fed = {operator.output for operator in plan.graph.operators if not operator.inputs}
-    for position, border in enumerate(borders):
-        tensor = plan.graph.tensors[border.tensor]
-        first = plan.layout.blocks[roots[border.tensor]][0][0]
-        quantization = None if border.dtype == "bool" else tensor.quantization
+    for position, io in enumerate(ios):
+        tensor = plan.graph.tensors[io.tensor]
+        first = plan.layout.blocks[roots[io.tensor]][0][0]
+        quantization = None if io.dtype == "bool" else tensor.quantization
         texts.append(
-            BorderText(
-                name=kind if len(borders) == 1 else f"{kind}_{position}",
-                tensor=border.tensor,
+            IoText(
+                name=kind if len(ios) == 1 else f"{kind}_{position}",
+                tensor=io.tensor,
                 type=_C_TYPES[tensor.dtype],
                 count=tensor.elements,
                 row_bytes=tensor.row_bytes,
@@ -178,9 +178,9 @@ def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[Bo
                 meaning=f"real = {quantization.scale:.9g} * (q - ({quantization.zero_point}))"
                 if quantization
                 else "",
-                layout=_border_layout(border, tensor),
+                layout=_io_layout(io, tensor),
                 shape=tensor.shape,
-                streamed=border.tensor in fed,
+                streamed=io.tensor in fed,
             )
         )
     return texts
@@ -189,34 +189,34 @@ def borders_text(plan: Plan, borders: tuple[GraphIO, ...], kind: str) -> list[Bo
 def states_text(plan: Plan) -> list[StateText]:
     """States: tensors that are kept between runs."""
     states = plan.graph.states
-    borders = borders_text(plan, tuple(state.before for state in states), "state")
+    ios = io_texts(plan, tuple(state.before for state in states), "state")
     if plan.graph.hop is not None:
-        borders = [replace(it, layout=_rows_layout(it)) for it in borders]
+        ios = [replace(it, layout=_rows_layout(it)) for it in ios]
     return [
-        StateText(border, c_elements(state.initial.reshape(-1)) if state.initial.any() else [])
-        for border, state in zip(borders, states, strict=True)
+        StateText(io, c_elements(state.initial.reshape(-1)) if state.initial.any() else [])
+        for io, state in zip(ios, states, strict=True)
     ]
 
 
-def _rows_layout(border: BorderText) -> str:
+def _rows_layout(io: IoText) -> str:
     """Meaning of a state that the ONNX model does not have: "conv_0_kept as [1][20][320], rows that stay"."""
-    return f"{border.tensor} as {''.join(f'[{size}]' for size in border.shape)}, rows that stay"
+    return f"{io.tensor} as {''.join(f'[{size}]' for size in io.shape)}, rows that stay"
 
 
-def _border_layout(border: GraphIO, tensor: Tensor) -> str:
+def _io_layout(io: GraphIO, tensor: Tensor) -> str:
     """Meaning of an index: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
-    sizes = ",".join(str(size) for size in border.shape)
-    if np.array_equal(border.order, np.arange(border.order.size)):
+    sizes = ",".join(str(size) for size in io.shape)
+    if np.array_equal(io.order, np.arange(io.order.size)):
         order = "in the same order"
-    elif is_channels_last(border.shape, border.order):
+    elif is_channels_last(io.shape, io.order):
         order = "channels last"
     else:
-        axes = stored_axes(border.shape, border.order)
+        axes = stored_axes(io.shape, io.order)
         if axes is None:
-            raise ValueError(f"{border.name!r} is not in an order of the ONNX model's axes")
+            raise ValueError(f"{io.name!r} is not in an order of the ONNX model's axes")
         order = f"its axes in the order {', '.join(map(str, axes))}"
     offset = {"uint8": ", less 128", "bool": ", 0 or 1", "uint32": ", the bits of a uint32_t"}.get(
-        border.dtype, ""
+        io.dtype, ""
     )
-    name = comment_text(border.name)
-    return f"ONNX {name} {border.dtype} [{sizes}] as {shape_text(tensor)}, {order}{offset}"
+    name = comment_text(io.name)
+    return f"ONNX {name} {io.dtype} [{sizes}] as {shape_text(tensor)}, {order}{offset}"

@@ -16,12 +16,12 @@ from mcudeploy.boards.board import Board
 from mcudeploy.codegen.comments import ScheduleRun, operator_text, schedule_runs
 from mcudeploy.codegen.ctext import c_elements, c_type
 from mcudeploy.codegen.header import (
-    BorderText,
+    IoText,
     MapLine,
     StateText,
     arena_map,
-    borders_text,
     entries_of,
+    io_texts,
     states_text,
 )
 from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, RUN_CORES, START
@@ -113,8 +113,8 @@ class Program:
     alignment: int
     arenas: list[ArenaText]
     map_lines: list[MapLine]
-    inputs: list[BorderText]
-    outputs: list[BorderText]
+    inputs: list[IoText]
+    outputs: list[IoText]
     states: list[StateText]
     streamed: bool
     cache_line: int
@@ -137,8 +137,8 @@ class Program:
     @property
     def initial_bytes(self) -> int:
         """The bytes of the first values of states in flash."""
-        borders = (state.border for state in self.states if state.lines)
-        return sum(border.shape[0] * border.row_bytes for border in borders)
+        ios = (state.io for state in self.states if state.lines)
+        return sum(io.shape[0] * io.row_bytes for io in ios)
 
     @property
     def bases(self) -> dict[str, str]:
@@ -243,8 +243,8 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     ]
     named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
     largest = max(int(tape.codes.max(initial=0)), lanes.largest)
-    inputs = [it.on(board) for it in borders_text(plan, plan.graph.own_inputs(), "input")]
-    outputs = [it.on(board) for it in borders_text(plan, plan.graph.own_outputs(), "output")]
+    inputs = [it.on(board) for it in io_texts(plan, plan.graph.own_inputs(), "input")]
+    outputs = [it.on(board) for it in io_texts(plan, plan.graph.own_outputs(), "output")]
     return Program(
         prefix=prefix,
         constants=constants.texts,

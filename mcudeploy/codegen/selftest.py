@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.codegen.ctext import c_elements, c_float
-from mcudeploy.codegen.header import BorderText
+from mcudeploy.codegen.header import IoText
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,13 +26,13 @@ class SelfTest:
         """Whether all outputs can be compared: a NaN cannot."""
         return not any(np.isnan(value).any() for value in self.outputs.values())
 
-    def texts(self, inputs: list[BorderText], outputs: list[BorderText]) -> dict[str, Any]:
+    def texts(self, inputs: list[IoText], outputs: list[IoText]) -> dict[str, Any]:
         """Return the templates' variables: the elements of each input and output, and output tolerances."""
-        input_texts = [(border, c_elements(self.inputs[border.tensor])) for border in inputs]
+        input_texts = [(io, c_elements(self.inputs[io.tensor])) for io in inputs]
         expected = [
-            (border, c_elements(value), self._margin(value))
-            for border in outputs
-            for value in (self.outputs[border.tensor],)
+            (io, c_elements(value), self._margin(value))
+            for io in outputs
+            for value in (self.outputs[io.tensor],)
         ]
         lines = [line for _, part in input_texts for line in part] + [
             line for _, part, _ in expected for line in part

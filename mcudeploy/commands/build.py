@@ -239,7 +239,7 @@ def _selftest(deployment: Deployment, sample: Sample, verdict: Verdict | None) -
     if verdict is None:
         return None
     graph, runs = deployment.plan.graph, verdict.runs or verdict.host
-    results = {border.tensor: runs[0][border.tensor] for border in graph.own_outputs()}
+    results = {io.tensor: runs[0][io.tensor] for io in graph.own_outputs()}
     test = SelfTest(sample.stored, results, device_share(graph))
     return test if test.is_possible else None
 

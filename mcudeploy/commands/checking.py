@@ -69,7 +69,7 @@ def _require_reference(model: Model) -> None:
     """Raise ModelError for a model that ONNX Runtime does not load: no program of it could be verified."""
     graph = model.graph if model.window is None else model.window.graph
     states = [state.before.name for state in graph.states]
-    Reference(model.path, [border.name for border in graph.outputs], model.choices, states)
+    Reference(model.path, [io.name for io in graph.outputs], model.choices, states)
 
 
 def fit_model(path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT) -> Fitted:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -407,10 +407,7 @@ def model_outputs(result: VerifiedRun) -> list[dict[str, Any]]:
     device_run = result.measured.device_run
     graph = device_run.deployment.plan.graph
     return [
-        {
-            border.name: from_device(border, graph.tensors[border.tensor], stored[border.tensor])
-            for border in graph.own_outputs()
-        }
+        {io.name: from_device(io, graph.tensors[io.tensor], stored[io.tensor]) for io in graph.own_outputs()}
         for stored in device_run.observed.outputs
     ]
 
@@ -420,7 +417,7 @@ def save_outputs(result: VerifiedRun, path: Path) -> None:
 
     Arrays have the names of outputs, with `_` for characters that paths cannot contain.
     """
-    outputs, content = model_outputs(result), io.BytesIO()
+    outputs, content = model_outputs(result), BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in outputs[0]:
             with archive.open(f"{path_name(name)}.npy", "w") as stream:

@@ -33,10 +33,10 @@ def fused_verdict(
         runs = outputs_of_runs(machine, deployment.plan, samples, after)
     reasons = []
     for number, (fused, plain) in enumerate(zip(runs, verdict.host, strict=True), verdict.first):
-        for border in unsplit.plan.graph.outputs:
-            if differ := unequal_elements(fused[border.tensor], plain[border.tensor]):
+        for io in unsplit.plan.graph.outputs:
+            if differ := unequal_elements(fused[io.tensor], plain[io.tensor]):
                 reasons.append(
-                    f"sample {number}: {printable(border.name)!r} computed by fused chains differs from that "
+                    f"sample {number}: {printable(io.name)!r} computed by fused chains differs from that "
                     f"of the unsplit plan in {differ}: this is a defect of mcudeploy"
                 )
     return replace(verdict, host=runs, reasons=(*verdict.reasons, *reasons))

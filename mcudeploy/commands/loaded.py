@@ -106,5 +106,5 @@ def _file(model: str | Path | bytes | Serializable) -> tuple[Path, TemporaryDire
     return path, folder
 
 
-def _shapes(borders: Iterable[GraphIO]) -> str:
-    return ", ".join(f"{it.name} {list(it.shape)}" for it in borders)
+def _shapes(ios: Iterable[GraphIO]) -> str:
+    return ", ".join(f"{it.name} {list(it.shape)}" for it in ios)

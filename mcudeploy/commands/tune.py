@@ -220,11 +220,11 @@ def _run_all(
 
 
 def _require_same(deployment: Deployment, observed: Observation, unsplit: Observation) -> None:
-    for border in deployment.plan.graph.outputs:
-        outputs, wanted = observed.outputs[0][border.tensor], unsplit.outputs[0][border.tensor]
+    for io in deployment.plan.graph.outputs:
+        outputs, wanted = observed.outputs[0][io.tensor], unsplit.outputs[0][io.tensor]
         if not np.array_equal(outputs, wanted):
             raise OutputsDifferError(
-                f"output {border.tensor} of the split plan differs from the unsplit one's in "
+                f"output {io.tensor} of the split plan differs from the unsplit one's in "
                 f"{int((outputs != wanted).sum())} of {count_text(outputs.size, 'element')}; "
                 f"this is a defect of mcudeploy"
             )

@@ -19,7 +19,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.hop.moving_window import MovingWindow
-from mcudeploy.planner.hop.row_borders import window_axis
+from mcudeploy.planner.hop.row_io import window_axis
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.compare import Storage, run_once
@@ -38,16 +38,16 @@ def require_full(graph: Graph, samples: Sequence[Sample]) -> None:
 
 def windows_of(window: MovingWindow, samples: Sequence[Sample]) -> list[Sample]:
     """Return the window after each run that ends with a full one; a sample has the new rows of a run."""
-    (border,) = window.graph.inputs
-    tensor = window.graph.tensors[border.tensor]
-    along = window_axis(border, tensor)
+    (io,) = window.graph.inputs
+    tensor = window.graph.tensors[io.tensor]
+    along = window_axis(io, tensor)
     if along is None:
-        raise ValueError(f"{border.name!r} has no rows")
-    rows = np.concatenate([sample.inputs[border.name] for sample in samples], along.axis)
+        raise ValueError(f"{io.name!r} has no rows")
+    rows = np.concatenate([sample.inputs[io.name] for sample in samples], along.axis)
     size, hop = tensor.shape[0] * along.elements, window.hop * along.elements
     ends = range(hop * -(-size // hop), rows.shape[along.axis] + 1, hop)
     each = (rows.take(range(end - size, end), along.axis) for end in ends)
-    return [sample_of(window.graph, {border.name: values}, {}) for values in each]
+    return [sample_of(window.graph, {io.name: values}, {}) for values in each]
 
 
 def window_verdict(
@@ -65,10 +65,10 @@ def window_verdict(
     reasons = []
     results = window_outputs(runs[-len(windows) :], deployment.plan.graph, window.graph)
     for number, (by_rows, of_window) in enumerate(zip(results, verdict.host, strict=True)):
-        for border in window.graph.outputs:
-            if differ := unequal_elements(by_rows[border.tensor], of_window[border.tensor]):
+        for io in window.graph.outputs:
+            if differ := unequal_elements(by_rows[io.tensor], of_window[io.tensor]):
                 reasons.append(
-                    f"window {number}: {printable(border.name)!r} computed by rows differs from that of the "
+                    f"window {number}: {printable(io.name)!r} computed by rows differs from that of the "
                     f"whole window in {differ}: this is a defect of mcudeploy"
                 )
     return replace(verdict, runs=runs, reasons=(*verdict.reasons, *reasons))

@@ -36,12 +36,12 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
     if not slow:
         return Stalls()
     direct = [0.0] * max(len(plan.schedule.steps), 1)
-    borders, forced = _slow_borders(plan, tiled, board), 0.0
+    ios, forced = _slow_ios(plan, tiled, board), 0.0
     for access in accesses(tiled, plan.schedule.steps, work, plan.layout):
         memory = memories[access.memory]
         stall = access.read_bytes * memory.read_cost + access.written_bytes * memory.write_cost
         direct[access.time] += stall
-        forced += stall if access.tensor in borders else 0.0
+        forced += stall if access.tensor in ios else 0.0
     core, engines = Clock(), {link.engine: (link, Clock()) for link in board.links}
     ends: list[float] = []
     time, copies, waits = 0, 0.0, 0.0
@@ -66,9 +66,9 @@ def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: P
     return Stalls(sum(direct), copies, waits, forced)
 
 
-def _slow_borders(plan: Plan, tiled: TiledGraph, board: Board) -> set[str]:
+def _slow_ios(plan: Plan, tiled: TiledGraph, board: Board) -> set[str]:
     """Return the tensors of inputs and outputs, if no fast memory may contain them."""
-    if any(memory.is_fast and memory.name in board.border_memories for memory in board.memories):
+    if any(memory.is_fast and memory.name in board.io_memories for memory in board.memories):
         return set()
-    borders = (*plan.graph.resident_inputs(), *plan.graph.own_outputs())
-    return {tiled.flow.roots[border.tensor] for border in borders}
+    ios = (*plan.graph.resident_inputs(), *plan.graph.own_outputs())
+    return {tiled.flow.roots[io.tensor] for io in ios}

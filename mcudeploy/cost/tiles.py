@@ -94,9 +94,9 @@ def move_price(tiles: TileSource) -> CopyCost:
 def _copying(row_bytes: int) -> Graph:
     shape = (2, 1, row_bytes)
     source, target = (Tensor(name, shape, DType.INT8, Quantization(1.0, 0)) for name in ("x", "y"))
-    border = GraphIO("x", "x", shape, "int8", np.arange(source.elements, dtype=np.int32))
+    io = GraphIO("x", "x", shape, "int8", np.arange(source.elements, dtype=np.int32))
     copying = Operator("copy", Copy(), ("x",), "y")
-    return Graph("copy", {"x": source, "y": target}, (copying,), (border,), (replace(border, tensor="y"),))
+    return Graph("copy", {"x": source, "y": target}, (copying,), (io,), (replace(io, tensor="y"),))
 
 
 def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:

@@ -177,7 +177,7 @@ class Graph:
     def resident_inputs(self) -> tuple[GraphIO, ...]:
         """Return the graph inputs that are in memory before the first step; the others are streamed."""
         fed = {operator.output for operator in self.operators if not operator.inputs}
-        return tuple(border for border in self.inputs if border.tensor not in fed)
+        return tuple(io for io in self.inputs if io.tensor not in fed)
 
     def own_inputs(self) -> tuple[GraphIO, ...]:
         """Return the inputs that the application writes: all except states."""
@@ -187,9 +187,9 @@ class Graph:
         """Return the outputs that the application reads: all except states."""
         return self._own(self.outputs)
 
-    def _own(self, borders: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
+    def _own(self, ios: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
         state_names = {name for state in self.states for name in state.tensors}
-        return tuple(border for border in borders if border.tensor not in state_names)
+        return tuple(io for io in ios if io.tensor not in state_names)
 
     def producers(self) -> dict[str, int]:
         """Return the index of the producer of each tensor that is not a graph input."""
@@ -197,11 +197,11 @@ class Graph:
 
 
 def _verify(graph: Graph) -> None:
-    for border in graph.inputs:
-        if border.tensor not in graph.tensors:
-            raise ValueError(f"graph input {border.tensor!r} is not a tensor of the graph")
-    written = {border.tensor for border in graph.resident_inputs()}
-    inputs, outputs = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
+    for io in graph.inputs:
+        if io.tensor not in graph.tensors:
+            raise ValueError(f"graph input {io.tensor!r} is not a tensor of the graph")
+    written = {io.tensor for io in graph.resident_inputs()}
+    inputs, outputs = ({io.tensor for io in ios} for ios in (graph.inputs, graph.outputs))
     for state in graph.states:
         if state.tensor not in inputs or state.after.tensor not in outputs:
             raise ValueError(f"state {state.tensor!r} is not among the inputs and outputs")
@@ -222,9 +222,9 @@ def _verify(graph: Graph) -> None:
         if shape != needed:
             raise ValueError(f"{operator.name} makes {shape}, {operator.output!r} is {needed}")
         written.add(operator.output)
-    for border in (*graph.outputs, *graph.references.values()):
-        if border.tensor not in written:
-            raise ValueError(f"{border.tensor!r} is wanted but never made")
+    for io in (*graph.outputs, *graph.references.values()):
+        if io.tensor not in written:
+            raise ValueError(f"{io.tensor!r} is wanted but never made")
     unmade = set(graph.tensors) - written
     if unmade:
         raise ValueError(f"tensors without a producer: {', '.join(sorted(unmade))}")

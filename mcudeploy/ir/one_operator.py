@@ -39,10 +39,10 @@ def mixed_operator(
         for name, shape, of, step in (*named, output)
     }
 
-    def border(name: str) -> GraphIO:
+    def io(name: str) -> GraphIO:
         tensor = tensors[name]
         return GraphIO(name, name, tensor.shape, tensor.dtype, np.arange(tensor.elements, dtype=np.int32))
 
     names = tuple(name for name, *_ in named)
     operator = Operator("operator", op, names, "y", constants or {})
-    return Graph("g", tensors, (operator,), tuple(map(border, names)), (border("y"),))
+    return Graph("g", tensors, (operator,), tuple(map(io, names)), (io("y"),))

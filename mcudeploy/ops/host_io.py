@@ -42,7 +42,7 @@ def stored_axes(shape: tuple[int, ...], order: NDArray[np.int32]) -> tuple[int, 
     return axes if np.array_equal(moved, np.arange(moved.size)) else None
 
 
-def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
+def to_device(io: GraphIO, tensor: Tensor, array: Array) -> Array:
     """Convert an array of the ONNX tensor's shape and dtype to the stored tensor of
     tensor.shape.
 
@@ -50,62 +50,61 @@ def to_device(border: GraphIO, tensor: Tensor, array: Array) -> Array:
     an int8 tensor is quantised as in ONNX Runtime: float32 division, half to even, saturation. Raises
     ValueError for another shape or dtype than the model's.
     """
-    _require(border, tensor)
-    types = {border.dtype, "float32"} if border.dtype in COMPUTED_IN_FLOAT32 else {border.dtype}
-    if array.shape != border.shape or array.dtype.name not in types:
+    _require(io, tensor)
+    types = {io.dtype, "float32"} if io.dtype in COMPUTED_IN_FLOAT32 else {io.dtype}
+    if array.shape != io.shape or array.dtype.name not in types:
         raise ValueError(
-            f"{border.name!r} needs {border.dtype} {list(border.shape)}, "
-            f"found {array.dtype} {list(array.shape)}"
+            f"{io.name!r} needs {io.dtype} {list(io.shape)}, found {array.dtype} {list(array.shape)}"
         )
     flat = array.reshape(-1)
     if tensor.dtype is DType.FLOAT32:
         stored: Array = flat.astype(np.float32, copy=False)
     elif tensor.dtype is DType.INT32:
-        stored = _int32(border, flat)
+        stored = _int32(io, flat)
     elif tensor.dtype is DType.INT16:
         stored = flat.astype(np.int16, copy=False)
     elif array.dtype.kind == "f":
-        stored = _quantized(flat.astype(np.float32), _quantization(border, tensor))
+        stored = _quantized(flat.astype(np.float32), _quantization(io, tensor))
     elif array.dtype == np.uint8:
         stored = (flat.astype(np.int16) - UNSIGNED_OFFSET).astype(np.int8)
     else:
         stored = flat.astype(np.int8, copy=False)
-    return border.stored(stored).reshape(tensor.shape)
+    return io.stored(stored).reshape(tensor.shape)
 
 
-def from_device(border: GraphIO, tensor: Tensor, stored: Array) -> Array:
+def from_device(io: GraphIO, tensor: Tensor, stored: Array) -> Array:
     """Convert a stored tensor to the array of the ONNX tensor's shape and dtype; it must have all its
     elements.
     """
-    values: Array = stored.reshape(-1)[border.order]
-    if border.dtype == "uint8":
+    values: Array = stored.reshape(-1)[io.order]
+    if io.dtype == "uint8":
         values = values.astype(np.int16) + UNSIGNED_OFFSET
-    elif border.dtype.startswith("float") and tensor.dtype is not DType.FLOAT32:
-        values = dequantize(values, _quantization(border, tensor))
+    elif io.dtype.startswith("float") and tensor.dtype is not DType.FLOAT32:
+        values = dequantize(values, _quantization(io, tensor))
     with np.errstate(over="ignore"):  # values beyond float16 are infinities
-        return values.astype(border.dtype).reshape(border.shape)
+        return values.astype(io.dtype).reshape(io.shape)
 
 
-def _int32(border: GraphIO, values: Array) -> Array:
+def _int32(io: GraphIO, values: Array) -> Array:
     if values.dtype == np.uint32:
         return values.view(np.int32)
     narrow = values.astype(np.int32)
     if not np.array_equal(narrow, values):
-        raise ValueError(f"{border.name!r} has integers beyond 32 bits, in which they are held")
+        raise ValueError(f"{io.name!r} has integers beyond 32 bits, in which they are held")
     return narrow
 
 
-def _require(border: GraphIO, tensor: Tensor) -> None:
-    if border.dtype not in HELD[tensor.dtype]:
-        raise ValueError(f"{border.name!r} is {border.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
-    elements = int((border.order >= 0).sum())
+def _require(io: GraphIO, tensor: Tensor) -> None:
+    if io.dtype not in HELD[tensor.dtype]:
+        raise ValueError(f"{io.name!r} is {io.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
+    elements = int((io.order >= 0).sum())
     if elements != tensor.elements:
-        raise ValueError(f"{border.name!r} has {elements} elements, {tensor.name} has {tensor.elements}")
+        raise ValueError(f"{io.name!r} has {elements} elements, {tensor.name} has {tensor.elements}")
 
 
-def _quantization(border: GraphIO, tensor: Tensor) -> Quantization:
+def _quantization(io: GraphIO, tensor: Tensor) -> Quantization:
     if tensor.quantization is None:
-        raise ValueError(f"{border.name!r} is float32, {tensor.name} is int8 without a quantisation")
+        raise ValueError(f"{io.name!r} is float32, {tensor.name} is int8 without a quantisation")
     return tensor.quantization
 
 

@@ -259,7 +259,7 @@ def _memory_for(arena_bytes: int, board: Board) -> Memory | None:
 
     The board's first unit must reach it.
     """
-    reached = board.border_memories.intersection(board.reach(board.units[0]))
+    reached = board.io_memories.intersection(board.reach(board.units[0]))
     fast = (memory for memory in board.memories if memory.is_fast and memory.name in reached)
     return next((memory for memory in fast if board.room(memory) >= arena_bytes), None)
 

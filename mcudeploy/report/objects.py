@@ -340,7 +340,7 @@ def _litert(judged: LiteRtVerdict | None) -> JsonObject | None:
 def verdict(deployment: Deployment, judged: Verdict) -> JsonObject:
     """Report whether the outputs match, and the error of each operator against the reference."""
     graph = judged.plan.graph
-    outputs = [graph.tensors[border.tensor].dtype for border in graph.outputs if border.dtype != "bool"]
+    outputs = [graph.tensors[io.tensor].dtype for io in graph.outputs if io.dtype != "bool"]
     dtypes = {it.name: graph.tensors[it.output].dtype for it in graph.operators}
     checks: Mapping[str, Any] = {
         name: {

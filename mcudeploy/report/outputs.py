@@ -49,9 +49,9 @@ def _no_classes(path: Path, why: str) -> UsageError:
 
 def require_classes(graph: Graph, classes: ClassNames) -> None:
     """Raise UsageError if no output has as many elements as there are names."""
-    borders = graph.own_outputs()
-    if not any(_is_named(border, classes) for border in borders):
-        sizes = ", ".join(f"{printable(it.name)!r} {list(it.shape)}" for it in borders)
+    ios = graph.own_outputs()
+    if not any(_is_named(io, classes) for io in ios):
+        sizes = ", ".join(f"{printable(it.name)!r} {list(it.shape)}" for it in ios)
         raise UsageError(
             f"--classes has {count_text(len(classes), 'name')}; the model has the outputs {sizes}"
         )
@@ -77,24 +77,24 @@ def outputs(
 ) -> list[dict[str, Any]]:
     """Report every output of every sample, from stored outputs by tensor name."""
     return [
-        {"sample": number, **_output(graph, border, stored[border.tensor], classes)}
+        {"sample": number, **_output(graph, io, stored[io.tensor], classes)}
         for number, stored in enumerate(results)
-        for border in graph.own_outputs()
+        for io in graph.own_outputs()
     ]
 
 
-def _output(graph: Graph, border: GraphIO, stored: NDArray[Any], classes: ClassNames) -> dict[str, Any]:
-    tensor = graph.tensors[border.tensor]
-    values = from_device(border, tensor, stored).reshape(-1)
+def _output(graph: Graph, io: GraphIO, stored: NDArray[Any], classes: ClassNames) -> dict[str, Any]:
+    tensor = graph.tensors[io.tensor]
+    values = from_device(io, tensor, stored).reshape(-1)
     real: NDArray[Any] | None = None
-    if tensor.quantization is not None and border.dtype in ("int8", "uint8"):
-        real = dequantize(stored.reshape(-1)[border.order], tensor.quantization)
-    known = classes if _is_named(border, classes) else ()
+    if tensor.quantization is not None and io.dtype in ("int8", "uint8"):
+        real = dequantize(stored.reshape(-1)[io.order], tensor.quantization)
+    known = classes if _is_named(io, classes) else ()
     top = np.argsort(-values.astype(np.float64), kind="stable")[:_TOP]
     return {
-        "name": border.name,
-        "type": border.dtype,
-        "shape": list(border.shape),
+        "name": io.name,
+        "type": io.dtype,
+        "shape": list(io.shape),
         "elements": values.size,
         "least": values.min().item(),
         "most": values.max().item(),
@@ -111,6 +111,6 @@ def _output(graph: Graph, border: GraphIO, stored: NDArray[Any], classes: ClassN
     }
 
 
-def _is_named(border: GraphIO, classes: ClassNames) -> bool:
+def _is_named(io: GraphIO, classes: ClassNames) -> bool:
     """Whether an output has a value for each class, and nothing else."""
-    return bool(classes) and max(border.shape, default=1) == int(np.prod(border.shape)) == len(classes)
+    return bool(classes) and max(io.shape, default=1) == int(np.prod(io.shape)) == len(classes)

@@ -47,8 +47,7 @@ class TiledGraph:
         self.first_step = [0, *accumulate(counts)]
         cut = any(count > 1 for count in counts)
         self._rows_of: dict[str, BlockRows] = {
-            border.tensor: BlockRows(flow.input_rows(border.tensor, cut=cut))
-            for border in graph.resident_inputs()
+            io.tensor: BlockRows(flow.input_rows(io.tensor, cut=cut)) for io in graph.resident_inputs()
         }
         for operator, size in zip(graph.operators, sizes, strict=True):
             rows = graph.tensors[operator.output].shape[0]
@@ -116,8 +115,8 @@ class TiledGraph:
 
     def stacked_outputs(self) -> tuple[str, ...]:
         """Return the graph outputs that are computed in parts; the application reads each as one array."""
-        roots = dict.fromkeys(self.flow.roots[border.tensor] for border in self.graph.outputs)
-        resident = {border.tensor for border in self.graph.resident_inputs()}
+        roots = dict.fromkeys(self.flow.roots[io.tensor] for io in self.graph.outputs)
+        resident = {io.tensor for io in self.graph.resident_inputs()}
         return tuple(name for name in roots if self.block_count(name) > 1 and name not in resident)
 
     def block_ids(self) -> list[BlockId]:

@@ -98,9 +98,9 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[st
     first, end = [0] * tiled.blocks, [0] * tiled.blocks
     written = [False] * tiled.blocks
     gaps: dict[int, list[Interval]] = {}
-    for border in tiled.graph.resident_inputs():
-        base = tiled.first_block[border.tensor]
-        for block in range(base, base + tiled.block_count(border.tensor)):
+    for io in tiled.graph.resident_inputs():
+        base = tiled.first_block[io.tensor]
+        for block in range(base, base + tiled.block_count(io.tensor)):
             end[block] = 1
             written[block] = True
     for time, step in enumerate(steps):
@@ -114,8 +114,8 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[st
         for lo, hi in tiled.reads[tiled.first_step[step.operator] + step.block]:
             for read in range(lo, hi):
                 end[read] = time + 1
-    for border in tiled.graph.outputs:
-        root = tiled.flow.roots[border.tensor]
+    for io in tiled.graph.outputs:
+        root = tiled.flow.roots[io.tensor]
         base = tiled.first_block[root]
         count = tiled.block_count(root)
         end[base : base + count] = [total] * count
@@ -156,12 +156,11 @@ def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple
     time.
     """
     stacked = tiled.stacked_outputs()
-    stays = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}  # read after the run
+    stays = {tiled.flow.roots[io.tensor] for io in tiled.graph.outputs}  # read after the run
     stays |= {  # or its rows must lie in the application's array
-        border.tensor
-        for border in tiled.graph.resident_inputs()
-        if tiled.block_count(border.tensor) > 1
-        and tiled.graph.tensors[border.tensor].row_bytes % ANY_ALIGNMENT
+        io.tensor
+        for io in tiled.graph.resident_inputs()
+        if tiled.block_count(io.tensor) > 1 and tiled.graph.tensors[io.tensor].row_bytes % ANY_ALIGNMENT
     }
     tensors = tiled.graph.tensors
     for time, step in enumerate(steps):

@@ -133,8 +133,8 @@ def as_array(data: bytes, tensor: Tensor) -> Array:
 def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
     """The reference's values in stored form, by tensor name, for every tensor that has one."""
     return {
-        name: to_device(border, graph.tensors[border.tensor], values[border.name])
-        for name, border in graph.references.items()
+        name: to_device(io, graph.tensors[io.tensor], values[io.name])
+        for name, io in graph.references.items()
     }
 
 
@@ -147,22 +147,22 @@ def stored_ties(
     """
     ties: dict[str, Array] = {}
     makers = {operator.output: operator for operator in graph.operators}
-    for name, border in graph.references.items():
-        quantization = graph.tensors[border.tensor].quantization
-        if quantization is None or border.name not in quantizers:
+    for name, io in graph.references.items():
+        quantization = graph.tensors[io.tensor].quantization
+        if quantization is None or io.name not in quantizers:
             continue
-        rounded = quantizers[border.name]
+        rounded = quantizers[io.name]
         floats = np.concatenate([np.atleast_1d(values[name]) for name in rounded.floats], rounded.axis)
         steps = floats.astype(np.float64).ravel() / quantization.scale
-        tensor = graph.tensors[border.tensor]
+        tensor = graph.tensors[io.tensor]
         window = np.full(tensor.elements, TIE_LSB)
-        if border.tensor in makers:
-            maker = makers[border.tensor]
+        if io.tensor in makers:
+            maker = makers[io.tensor]
             error = maker.op.rounding_error(maker, graph.input_tensors(maker), tensor)
             window += np.resize(error, tensor.elements)
         with np.errstate(invalid="ignore"):  # infinity is no tie
             gap = np.abs(steps - np.floor(steps) - 0.5)
-            ties[name] = (border.stored(gap) < window).reshape(tensor.shape)
+            ties[name] = (io.stored(gap) < window).reshape(tensor.shape)
     return ties
 
 
@@ -179,8 +179,8 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
     """
     graph = storage.plan.graph
     state_tensors = {state.tensor for state in graph.states} - set(inputs)
-    for border in (border for border in graph.resident_inputs() if border.tensor not in state_tensors):
-        storage.put_tensor(machine, border.tensor, inputs[border.tensor])
+    for io in (io for io in graph.resident_inputs() if io.tensor not in state_tensors):
+        storage.put_tensor(machine, io.tensor, inputs[io.tensor])
     feeds = {
         first: (time, (graph.operators[entry.operator].output, entry.block))
         for first, time, entry in entries(storage.plan)

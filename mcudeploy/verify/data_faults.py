@@ -48,18 +48,18 @@ class Levels:
     step: float
 
 
-def levels_of(graph: Graph, border: GraphIO) -> Levels | None:
-    """The levels of an input that is quantised, at the border of the model or by its first operators.
+def levels_of(graph: Graph, io: GraphIO) -> Levels | None:
+    """The levels of an input that the model declares quantised, or that its first operators quantise.
 
     None for an input of floats or of plain integers.
     """
-    tensor = graph.tensors[border.tensor]
-    if border.dtype == "bool":
+    tensor = graph.tensors[io.tensor]
+    if io.dtype == "bool":
         return None
     if tensor.quantization is not None:
         return _levels(tensor.quantization, tensor.dtype)
     roots = Dataflow.of(graph).roots
-    names = {name for name, root in roots.items() if root == roots[border.tensor]}
+    names = {name for name, root in roots.items() if root == roots[io.tensor]}
     levels = {
         _levels_by(graph, operator)
         for operator in graph.operators
@@ -119,13 +119,13 @@ class InputTally:
     graph: Graph
     counts: dict[str, _ValueCounts] = field(default_factory=dict)
 
-    def add(self, border: GraphIO, real: Array) -> None:
+    def add(self, io: GraphIO, real: Array) -> None:
         """Add values of an input, of its shape, or of several along a first axis. Others are ignored."""
-        if not real.size or border.name not in {it.name for it in self.graph.own_inputs()}:
+        if not real.size or io.name not in {it.name for it in self.graph.own_inputs()}:
             return
-        if border.name not in self.counts:
-            self.counts[border.name] = _ValueCounts(levels_of(self.graph, border))
-        count = self.counts[border.name]
+        if io.name not in self.counts:
+            self.counts[io.name] = _ValueCounts(levels_of(self.graph, io))
+        count = self.counts[io.name]
         count.values += real.size
         count.least = min(count.least, float(real.min()))
         count.most = max(count.most, float(real.max()))
@@ -133,8 +133,8 @@ class InputTally:
             half = count.levels.step * (0.5 + 1e-5)
             beyond = (real < count.levels.least - half) | (real > count.levels.most + half)
             count.clipped += int(np.count_nonzero(beyond))
-        shape = image_shape(border.shape)
-        if shape is not None and shape[2] > 1 and real.shape == border.shape:
+        shape = image_shape(io.shape)
+        if shape is not None and shape[2] > 1 and real.shape == io.shape:
             count.roughness += _roughness(real, shape)
             count.other_roughness += _roughness(real, (*shape[:3], not shape[3]))
 
@@ -236,7 +236,7 @@ def _are_shares(values: Array) -> bool:
     return bool(wide and (values >= 0).all() and (np.abs(values.sum(1) - 1) < _ROUNDED).all())
 
 
-def at_ends(graph: Graph, borders: Sequence[GraphIO], stored: Mapping[str, Array]) -> bool:
+def at_ends(graph: Graph, ios: Sequence[GraphIO], stored: Mapping[str, Array]) -> bool:
     """Whether all elements of these outputs are at an end of their integers, as scores of a sure classifier
     are, or are integers without a scale, as numbers of classes are.
     """
@@ -247,7 +247,7 @@ def at_ends(graph: Graph, borders: Sequence[GraphIO], stored: Mapping[str, Array
             graph.tensors[it.tensor].dtype is DType.INT8
             and bool(np.isin(stored[it.tensor], (-128, 127)).all())
         )
-        for it in borders
+        for it in ios
     )
 
 

@@ -146,21 +146,21 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
 
 def output_share(graph: Graph) -> float:
     """Tolerance of float32 outputs of the whole model, as a share of the reference's range."""
-    borders = (*graph.references.values(), *graph.inputs, *graph.outputs)
-    rounded = any(_is_rounded(it, graph.tensors[it.tensor].dtype) for it in borders)
+    ios = (*graph.references.values(), *graph.inputs, *graph.outputs)
+    rounded = any(_is_rounded(it, graph.tensors[it.tensor].dtype) for it in ios)
     return GRID_SHARE_OF_RANGE if rounded else FLOAT_SHARE_OF_RANGE
 
 
-def least_tolerance(border: GraphIO | None, dtype: DType) -> float:
+def least_tolerance(io: GraphIO | None, dtype: DType) -> float:
     """The least tolerance of a float32 tensor, or of integers that the reference rounds, in stored units;
-    `border`: its tensor of the model, if any.
+    `io`: its tensor of the model, if any.
     """
-    return GRID_STEP if border is not None and _is_rounded(border, dtype) else FLOAT_FLOOR
+    return GRID_STEP if io is not None and _is_rounded(io, dtype) else FLOAT_FLOOR
 
 
-def _is_rounded(border: GraphIO, dtype: DType) -> bool:
+def _is_rounded(io: GraphIO, dtype: DType) -> bool:
     """Whether float32 is rounded to 16 bits, by the program that stores this type or by the reference."""
-    return border.near or (dtype is DType.FLOAT32 and border.dtype in ("int16", "uint16"))
+    return io.near or (dtype is DType.FLOAT32 and io.dtype in ("int16", "uint16"))
 
 
 def output_stands(computed: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:

@@ -72,29 +72,29 @@ def compare_with_litert(
     if unable:
         return LiteRtVerdict(not_run=unable[0])
     inputs = [[as_in_file(it, sample.inputs[it.name]) for it in graph.own_inputs()] for sample in samples]
-    borders = graph.own_outputs()
+    ios = graph.own_outputs()
     try:
-        wanted = Interpreter("LiteRT", __name__).run(model.path, inputs, len(borders))
+        wanted = Interpreter("LiteRT", __name__).run(model.path, inputs, len(ios))
     except ModelError as error:
         return LiteRtVerdict(not_run=str(error))
     share = _QUANTIZED_SHARE if _is_quantized(contents) else _FLOAT_SHARE
     open_ended = {number for it in contents.operators if it.op == _DETECTION for number in it.outputs[:-1]}
     shares, reasons = [0.0], []
-    for place, border in enumerate(borders):
+    for place, io in enumerate(ios):
         if contents.outputs[place] in open_ended:
             continue
-        expected = [as_computed(border, run[place]) for run in wanted]
-        own = [from_device(border, graph.tensors[border.tensor], run[border.tensor]) for run in outputs]
+        expected = [as_computed(io, run[place]) for run in wanted]
+        own = [from_device(io, graph.tensors[io.tensor], run[io.tensor]) for run in outputs]
         if any(it.size != own[0].size for it in expected):
-            reasons.append(f"output {printable(border.name)!r} has another number of elements in LiteRT")
+            reasons.append(f"output {printable(io.name)!r} has another number of elements in LiteRT")
             continue
         extent = range_of(expected)
         worst = max(difference(*pair).worst for pair in zip(own, expected, strict=True))
         if worst > FLOAT_FLOOR:
             shares.append(worst / extent if extent else 1.0)
-        if worst > _allowed(border, share * extent, _step(contents, contents.outputs[place])):
+        if worst > _allowed(io, share * extent, _step(contents, contents.outputs[place])):
             reasons.append(
-                f"output {printable(border.name)!r} differs from LiteRT's reference kernels by {worst:g}; "
+                f"output {printable(io.name)!r} differs from LiteRT's reference kernels by {worst:g}; "
                 f"its range is {extent:g}"
             )
     return LiteRtVerdict(len(samples), max(shares), tuple(reasons))
@@ -117,20 +117,20 @@ def _unable(contents: Contents, operator: TfliteOperator) -> str:
     return ""
 
 
-def as_in_file(border: GraphIO, values: Array) -> Array:
+def as_in_file(io: GraphIO, values: Array) -> Array:
     """Return an input as the file declares it: see `GraphIO.declared`."""
-    if border.declared is None:
+    if io.declared is None:
         return values
-    stated, limits = border.declared.quantization, np.iinfo(border.declared.dtype)
+    stated, limits = io.declared.quantization, np.iinfo(io.declared.dtype)
     integers = np.rint(values / np.float32(stated.scale)) + stated.zero_point
-    return np.asarray(np.clip(integers, limits.min, limits.max), border.declared.dtype)
+    return np.asarray(np.clip(integers, limits.min, limits.max), io.declared.dtype)
 
 
-def as_computed(border: GraphIO, values: Array) -> Array:
+def as_computed(io: GraphIO, values: Array) -> Array:
     """Return an output of LiteRT as the program has it."""
-    if border.declared is None:
+    if io.declared is None:
         return values
-    return dequantize(values.astype(np.int64), border.declared.quantization)
+    return dequantize(values.astype(np.int64), io.declared.quantization)
 
 
 def _is_quantized(contents: Contents) -> bool:
@@ -146,11 +146,11 @@ def _step(contents: Contents, number: int) -> float:
     return max((scale for it in scales if it is not None for scale in it.scale), default=0.0)
 
 
-def _allowed(border: GraphIO, share: float, step: float) -> float:
+def _allowed(io: GraphIO, share: float, step: float) -> float:
     """The largest difference of an output: `share` of its range, or 4 steps if these are more."""
-    if border.dtype in ("int32", "int64", "bool"):
+    if io.dtype in ("int32", "int64", "bool"):
         return inf
-    least = max(FLOAT_FLOOR, OUTPUT_LSB * step) if border.dtype.startswith("float") else OUTPUT_LSB
+    least = max(FLOAT_FLOOR, OUTPUT_LSB * step) if io.dtype.startswith("float") else OUTPUT_LSB
     return max(share, least)
 
 

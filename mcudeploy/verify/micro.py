@@ -52,17 +52,17 @@ def micro_reasons(
     """
     reasons = []
     for number, (wanted, outputs_of_run) in enumerate(zip(_run(model, graph, samples), outputs, strict=True)):
-        for border, expected in zip(graph.own_outputs(), wanted, strict=True):
-            own = from_device(border, graph.tensors[border.tensor], outputs_of_run[border.tensor])
+        for io, expected in zip(graph.own_outputs(), wanted, strict=True):
+            own = from_device(io, graph.tensors[io.tensor], outputs_of_run[io.tensor])
             if own.dtype != expected.dtype or own.size != expected.size:
                 raise UsageError(
-                    f"--reference tflm: output {printable(border.name)!r} is {own.dtype} here, and "
+                    f"--reference tflm: output {printable(io.name)!r} is {own.dtype} here, and "
                     f"{expected.dtype} in TensorFlow Lite Micro"
                 )
             differ = int(np.count_nonzero(own.reshape(-1) != expected.reshape(-1)))
             if differ:
                 reasons.append(
-                    f"sample {number}: {printable(border.name)!r} differs from TensorFlow Lite Micro in "
+                    f"sample {number}: {printable(io.name)!r} differs from TensorFlow Lite Micro in "
                     f"{differ} of {count_text(own.size, 'element')}"
                 )
     return tuple(reasons)
@@ -70,7 +70,7 @@ def micro_reasons(
 
 def _run(model: Path, graph: Graph, samples: Sequence[Sample]) -> list[list[Array]]:
     """The outputs of successive runs."""
-    names = [border.name for border in graph.own_inputs()]
+    names = [io.name for io in graph.own_inputs()]
     inputs = [[sample.inputs[name] for name in names] for sample in samples]
     return Interpreter("TensorFlow Lite Micro", __name__).run(model, inputs, len(graph.own_outputs()))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import wave
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any, Literal
@@ -65,7 +65,7 @@ class Wanted:
     receives the real numbers that its scale quantises.
     """
 
-    border: GraphIO
+    io: GraphIO
     quantization: Quantization | None
     sequence: bool = False
     on_real: OnReal = lambda *_: None
@@ -73,7 +73,7 @@ class Wanted:
     @property
     def counts(self) -> bool:
         """Whether its elements are plain integers without a scale."""
-        return not self.border.dtype.startswith("float") and self.quantization is None
+        return not self.io.dtype.startswith("float") and self.quantization is None
 
 
 def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -> Array:
@@ -93,9 +93,9 @@ def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -
         return _sound(path, content, wanted, reading)
     ending = path.suffix.lower()
     if ending == ".csv":
-        return _text(path, content, wanted.border, reading)
+        return _text(path, content, wanted.io, reading)
     if ending in (".bin", ".raw"):
-        return _raw(path, content, wanted.border)
+        return _raw(path, content, wanted.io)
     if not content:
         raise UsageError(f"{path} is empty")
     if ending == ".npz":
@@ -123,21 +123,21 @@ def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 def _array(path: Path, content: bytes) -> Array:
     try:
-        shape, dtype = array_header(io.BytesIO(content))
+        shape, dtype = array_header(BytesIO(content))
         if math.prod(shape) * dtype.itemsize > len(content):  # before memory is allocated
             raise ValueError("it is not whole")
-        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+        return np.asarray(np.load(BytesIO(content), allow_pickle=False))
     except (OSError, ValueError, EOFError, OverflowError, MemoryError) as error:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
 
 
 def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
     """Pixels in the layout of the target, scaled as stated."""
-    shape = image_shape(wanted.border.shape)
+    shape = image_shape(wanted.io.shape)
     if shape is None:
         raise UsageError(
-            f"{path} is a picture; {printable(wanted.border.name)!r} of the model has the shape "
-            f"{list(wanted.border.shape)}, which is none of one image with 1, 3 or 4 channels"
+            f"{path} is a picture; {printable(wanted.io.name)!r} of the model has the shape "
+            f"{list(wanted.io.shape)}, which is none of one image with 1, 3 or 4 channels"
         )
     height, width, channels, first = shape
     pixels = _decoded(path, content, (width, height), channels, reading.resize)
@@ -146,7 +146,7 @@ def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing)
         if len(values) not in (1, channels):
             raise UsageError(
                 f"--{name} has {count_text(len(values), 'number')}, the picture for "
-                f"{printable(wanted.border.name)!r} has {count_text(channels, 'channel')}: give one for all, "
+                f"{printable(wanted.io.name)!r} has {count_text(channels, 'channel')}: give one for all, "
                 "or one for each"
             )
     size = f"{width} x {height} pixels of {count_text(channels, 'channel')}"
@@ -155,7 +155,7 @@ def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing)
     real = (real - np.array(reading.mean)) / np.array(reading.std)
     if first:
         real = np.moveaxis(real, -1, 0)
-    return as_stated(str(path), real.reshape(wanted.border.shape), wanted)
+    return as_stated(str(path), real.reshape(wanted.io.shape), wanted)
 
 
 def _normalised(reading: Preprocessing) -> str:
@@ -187,7 +187,7 @@ def _decoded(
             f"{path} is a picture, which Pillow reads: pip install 'mcudeploy[images]', or give a .npy file"
         ) from error
     try:
-        opened = Image.open(io.BytesIO(content), formats=("PNG", "JPEG"))
+        opened = Image.open(BytesIO(content), formats=("PNG", "JPEG"))
         if opened.width * opened.height > _MOST_PIXELS:
             size_text = f"{opened.width} x {opened.height} pixels"
             raise UsageError(f"{path} has {size_text}; the limit is {_MOST_PIXELS:,}")
@@ -212,7 +212,7 @@ def _decoded(
 def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
     """The samples of a WAV file, from -1 to 1; integers without a scale are samples of 16 bits."""
     try:
-        with wave.open(io.BytesIO(content)) as file:
+        with wave.open(BytesIO(content)) as file:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             frames = file.readframes(file.getnframes())
     except (wave.Error, EOFError, ValueError, RuntimeError) as error:
@@ -220,18 +220,18 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
     if channels != 1 or width not in (1, 2, 3, 4):
         size_text = f"{count_text(channels, 'channel')} of {8 * width} bits"
         raise UsageError(f"{path} has {size_text}: give one channel of 8 to 32 bits")
-    border, count = wanted.border, len(frames) // width
-    if border.dtype == "int16" and (width, rate) != (2, reading.rate):
+    io, count = wanted.io, len(frames) // width
+    if io.dtype == "int16" and (width, rate) != (2, reading.rate):
         raise UsageError(
-            f"{path} has {8 * width} bits and {rate:,} samples a second, {printable(border.name)!r} of the "
+            f"{path} has {8 * width} bits and {rate:,} samples a second, {printable(io.name)!r} of the "
             f"model takes 16 bits and {reading.rate:,}: convert it, such as with ffmpeg -i {path.name} -ac 1 "
             f"-ar {reading.rate} -c:a pcm_s16le new.wav, or state another rate with --sample-rate"
         )
-    needed = math.prod(border.shape)
+    needed = math.prod(io.shape)
     runs = max(count // needed, 1) if wanted.sequence else 1
     if runs == 1:
-        _require_count(path, count, "sample", border)
-    reach = "as they are" if border.dtype == "int16" else "from -1 to 1"
+        _require_count(path, count, "sample", io)
+    reach = "as they are" if io.dtype == "int16" else "from -1 to 1"
     hops = _hops(count, runs, needed)
     reading.on_note(f"{path.name} as {count_text(count, 'sample')}, {rate:,} a second, {reach}{hops}")
     if width == 1:
@@ -242,7 +242,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
         codes = wide.view("<i4").reshape(-1).astype(np.int64)
     real = codes[: runs * needed] / (2.0**16 if wanted.counts else 2.0**31)
     several = (runs,) if runs > 1 else ()
-    return as_stated(str(path), real.reshape(*several, *border.shape), wanted)
+    return as_stated(str(path), real.reshape(*several, *io.shape), wanted)
 
 
 def _hops(count: int, runs: int, hop: int) -> str:
@@ -253,13 +253,13 @@ def _hops(count: int, runs: int, hop: int) -> str:
     return f"; {hop:,} in each of {runs:,} runs" + (f", the last {rest:,} in none" if rest else "")
 
 
-def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -> Array:
+def _text(path: Path, content: bytes, io: GraphIO, reading: Preprocessing) -> Array:
     """Numbers of the model's type, in its order; a first line of words is a heading."""
-    most = _HEADING_BYTES + _NUMBER_BYTES * math.prod(border.shape)
+    most = _HEADING_BYTES + _NUMBER_BYTES * math.prod(io.shape)
     if len(content) > most:  # a number takes far more memory than its text
         raise UsageError(
-            f"{path} has {len(content):,} bytes; the limit for {printable(border.name)!r} of the model, "
-            f"{list(border.shape)}, is {most:,}"
+            f"{path} has {len(content):,} bytes; the limit for {printable(io.name)!r} of the model, "
+            f"{list(io.shape)}, is {most:,}"
         )
     try:
         rows = [line for line in content.decode("utf-8-sig").splitlines() if line.strip()]
@@ -275,11 +275,11 @@ def _text(path: Path, content: bytes, border: GraphIO, reading: Preprocessing) -
                 reading.on_note(f"{path.name} without its first line, {printable(row)[:40]!r}")
                 continue
             raise UsageError(f"{path}: {error}") from error
-    _require_count(path, len(values), "number", border)
+    _require_count(path, len(values), "number", io)
     numbers = np.array(values, np.float64)
-    if not border.dtype.startswith("float") and (numbers != np.round(numbers)).any():
-        raise UsageError(f"{path} has fractions, {printable(border.name)!r} of the model is {border.dtype}")
-    return _typed(str(path), numbers, border).reshape(border.shape)
+    if not io.dtype.startswith("float") and (numbers != np.round(numbers)).any():
+        raise UsageError(f"{path} has fractions, {printable(io.name)!r} of the model is {io.dtype}")
+    return _typed(str(path), numbers, io).reshape(io.shape)
 
 
 def _number(cell: str) -> float:
@@ -297,24 +297,24 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _raw(path: Path, content: bytes, border: GraphIO) -> Array:
+def _raw(path: Path, content: bytes, io: GraphIO) -> Array:
     """Bytes of the model's type and order, the least significant first."""
-    dtype = np.dtype(border.dtype).newbyteorder("<")
-    needed = int(np.prod(border.shape)) * dtype.itemsize
+    dtype = np.dtype(io.dtype).newbyteorder("<")
+    needed = int(np.prod(io.shape)) * dtype.itemsize
     if len(content) != needed:
         raise UsageError(
-            f"{path} has {count_text(len(content), 'byte')}; {printable(border.name)!r} of the model, "
-            f"{border.dtype} {list(border.shape)}, has {needed:,}"
+            f"{path} has {count_text(len(content), 'byte')}; {printable(io.name)!r} of the model, "
+            f"{io.dtype} {list(io.shape)}, has {needed:,}"
         )
-    return np.frombuffer(content, dtype).astype(border.dtype).reshape(border.shape)
+    return np.frombuffer(content, dtype).astype(io.dtype).reshape(io.shape)
 
 
-def _require_count(path: Path, count: int, what: str, border: GraphIO) -> None:
-    needed = int(np.prod(border.shape))
+def _require_count(path: Path, count: int, what: str, io: GraphIO) -> None:
+    needed = int(np.prod(io.shape))
     if count != needed:
         raise UsageError(
-            f"{path} has {count_text(count, what)}; {printable(border.name)!r} of the model, "
-            f"{list(border.shape)}, {agree(needed, 'needs one', f'needs {needed:,}')}"
+            f"{path} has {count_text(count, what)}; {printable(io.name)!r} of the model, "
+            f"{list(io.shape)}, {agree(needed, 'needs one', f'needs {needed:,}')}"
         )
 
 
@@ -323,28 +323,28 @@ def as_stated(where: str, real: NDArray[np.float64], wanted: Wanted) -> Array:
 
     `where` names the values in errors. Raises UsageError for integers without a scale that the type lacks.
     """
-    border = wanted.border
-    if wanted.quantization is not None and not border.dtype.startswith("float"):
-        wanted.on_real(border, real)
-    if wanted.quantization is not None and border.dtype == "int16":
+    io = wanted.io
+    if wanted.quantization is not None and not io.dtype.startswith("float"):
+        wanted.on_real(io, real)
+    if wanted.quantization is not None and io.dtype == "int16":
         steps = np.rint(real / wanted.quantization.scale)
         return np.asarray(np.clip(steps, -(2**15), 2**15 - 1), np.int16)
-    if wanted.quantization is not None and not border.dtype.startswith("float"):
+    if wanted.quantization is not None and not io.dtype.startswith("float"):
         codes = quantize(real.astype(np.float32), wanted.quantization)
-        if border.dtype == "uint8":
+        if io.dtype == "uint8":
             return (codes.astype(np.int16) + UNSIGNED_OFFSET).astype(np.uint8)
-        return codes.astype(border.dtype)
-    return _typed(where, real if border.dtype.startswith("float") else np.round(real), border)
+        return codes.astype(io.dtype)
+    return _typed(where, real if io.dtype.startswith("float") else np.round(real), io)
 
 
-def _typed(where: str, values: NDArray[np.float64], border: GraphIO) -> Array:
-    dtype = np.dtype(border.dtype)
+def _typed(where: str, values: NDArray[np.float64], io: GraphIO) -> Array:
+    dtype = np.dtype(io.dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if values.size and not (values.min() >= limits.min and values.max() <= limits.max):
             raise UsageError(
-                f"{where} has values from {values.min():g} to {values.max():g}: {printable(border.name)!r} "
-                f"of the model is {border.dtype}"
+                f"{where} has values from {values.min():g} to {values.max():g}: {printable(io.name)!r} "
+                f"of the model is {io.dtype}"
             )
     with np.errstate(over="ignore"):
         return values.astype(dtype)

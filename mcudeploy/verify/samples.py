@@ -92,39 +92,37 @@ def drawn_samples(graph: Graph, seed: int, count: int | None = None) -> list[Sam
     rng = np.random.default_rng(seed)
     count = count or (_CALLS if graph.states else 1)
     count += 0 if graph.hop is None else graph.hop.runs_to_fill - 1
-    drawn = ({border.name: _draw(graph, border, rng) for border in graph.own_inputs()} for _ in range(count))
+    drawn = ({io.name: _draw(graph, io, rng) for io in graph.own_inputs()} for _ in range(count))
     return [sample_of(graph, values, {}) for values in drawn]
 
 
 def _groups(
     graph: Graph,
-    borders: tuple[GraphIO, ...],
+    ios: tuple[GraphIO, ...],
     files: Sequence[ValueSource],
     what: str,
     reading: Preprocessing,
 ) -> list[dict[str, Array]]:
-    if len(files) % len(borders):
+    if len(files) % len(ios):
         unit = "array" if any(isinstance(it, NamedArray) for it in files) else "file"
         raise UsageError(
-            f"the model has {count_text(len(borders), what)}; {count_text(len(files), unit)} "
+            f"the model has {count_text(len(ios), what)}; {count_text(len(files), unit)} "
             f"{agree(len(files), 'is', 'are')} not a multiple of it"
         )
     groups: list[dict[str, Array]] = []
-    for first in range(0, len(files), len(borders)):
+    for first in range(0, len(files), len(ios)):
         several = {
-            border.name: _each(border, source)
+            io.name: _each(io, source)
             if isinstance(source, NamedArray)
             else _each(
-                border,
-                NamedArray(
-                    str(source), read_values(source, wanted_of(graph, border, reading.on_real), reading)
-                ),
+                io,
+                NamedArray(str(source), read_values(source, wanted_of(graph, io, reading.on_real), reading)),
             )
-            for border, source in zip(borders, files[first:], strict=False)
+            for io, source in zip(ios, files[first:], strict=False)
         }
-        for border in borders:
-            if border.dtype.startswith("float"):
-                reading.on_real(border, np.stack(several[border.name]))
+        for io in ios:
+            if io.dtype.startswith("float"):
+                reading.on_real(io, np.stack(several[io.name]))
         counts = {name: len(values) for name, values in several.items()}
         if len(set(counts.values())) > 1:
             texts = (f"{count} for {printable(name)!r}" for name, count in counts.items())
@@ -133,68 +131,64 @@ def _groups(
     return groups
 
 
-def _each(border: GraphIO, source: NamedArray) -> list[Array]:
+def _each(io: GraphIO, source: NamedArray) -> list[Array]:
     """The values of each sample in an array."""
     values = source.values
-    if values.ndim == len(border.shape) + 1 and values.shape[1:] == border.shape and len(values):
-        return [fitted_value(border, value, source.name) for value in values]
-    return [fitted_value(border, values, source.name)]
+    if values.ndim == len(io.shape) + 1 and values.shape[1:] == io.shape and len(values):
+        return [fitted_value(io, value, source.name) for value in values]
+    return [fitted_value(io, values, source.name)]
 
 
-def wanted_of(graph: Graph, border: GraphIO, on_real: OnReal = AS_USUAL.on_real) -> Wanted:
+def wanted_of(graph: Graph, io: GraphIO, on_real: OnReal = AS_USUAL.on_real) -> Wanted:
     """The target of a file for an input or an output."""
-    meaning = None if border.dtype == "bool" else graph.tensors[border.tensor].quantization
-    sequence = bool(graph.states) and border in graph.own_inputs()
-    return Wanted(border, meaning, sequence, on_real)
+    meaning = None if io.dtype == "bool" else graph.tensors[io.tensor].quantization
+    sequence = bool(graph.states) and io in graph.own_inputs()
+    return Wanted(io, meaning, sequence, on_real)
 
 
-def fitted_value(border: GraphIO, value: Array, name: str) -> Array:
-    declared = border.declared
+def fitted_value(io: GraphIO, value: Array, name: str) -> Array:
+    declared = io.declared
     if declared is not None and value.dtype.name == declared.dtype:
         value = dequantize(value.astype(np.int64), declared.quantization)
-    if value.dtype.name != border.dtype:
-        either = (
-            border.dtype if declared is None else f"{declared.dtype}, or the {border.dtype} it stands for"
-        )
-        raise UsageError(f"{name} holds {value.dtype.name}, {border.name} of the model is {either}")
-    if value.shape != border.shape:
-        raise UsageError(
-            f"{name} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"
-        )
+    if value.dtype.name != io.dtype:
+        either = io.dtype if declared is None else f"{declared.dtype}, or the {io.dtype} it stands for"
+        raise UsageError(f"{name} holds {value.dtype.name}, {io.name} of the model is {either}")
+    if value.shape != io.shape:
+        raise UsageError(f"{name} has the shape {list(value.shape)}, {io.name} of the model {list(io.shape)}")
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         where = np.flatnonzero(~np.isfinite(value))
         further = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
         raise UsageError(
             f"{name} has values that are not finite: {value.flat[where[0]]} at element {where[0]} of "
-            f"{printable(border.name)!r}{further}. No output could be verified; replace them by finite values"
+            f"{printable(io.name)!r}{further}. No output could be verified; replace them by finite values"
         )
     if value.dtype == np.int64 and not np.array_equal(value, value.astype(np.int32)):
-        raise UsageError(f"{name} has integers beyond 32 bits, in which {border.name} of the model is held")
+        raise UsageError(f"{name} has integers beyond 32 bits, in which {io.name} of the model is held")
     return value
 
 
 def require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
     """Raise UsageError for indices outside of their table; the device would take the nearest row."""
-    for border in graph.own_inputs():
-        rows = min(_tables_rows(graph, border.tensor, _MOVES), default=None)
-        value = values[border.name]
+    for io in graph.own_inputs():
+        rows = min(_tables_rows(graph, io.tensor, _MOVES), default=None)
+        value = values[io.name]
         if rows is not None and (value.min() < -rows or value.max() >= rows):
             raise UsageError(
-                f"{printable(border.name)!r} has indices from {value.min()} to {value.max()}: its table has "
+                f"{printable(io.name)!r} has indices from {value.min()} to {value.max()}: its table has "
                 f"{count_text(rows, 'row')}"
             )
 
 
-def _draw(graph: Graph, border: GraphIO, rng: np.random.Generator) -> Array:
-    if border.dtype.startswith("float"):
-        return rng.standard_normal(border.shape).astype(border.dtype)
-    if border.dtype == "bool":
-        return rng.integers(0, 2, border.shape).astype(np.bool_)
-    if graph.tensors[border.tensor].dtype is DType.INT32:
-        end = min(_tables_rows(graph, border.tensor), default=_MOST_INTEGERS)
-        return rng.integers(0, end, border.shape, border.dtype)
-    limits = np.iinfo(border.dtype)
-    return rng.integers(limits.min, limits.max, border.shape, border.dtype, endpoint=True)
+def _draw(graph: Graph, io: GraphIO, rng: np.random.Generator) -> Array:
+    if io.dtype.startswith("float"):
+        return rng.standard_normal(io.shape).astype(io.dtype)
+    if io.dtype == "bool":
+        return rng.integers(0, 2, io.shape).astype(np.bool_)
+    if graph.tensors[io.tensor].dtype is DType.INT32:
+        end = min(_tables_rows(graph, io.tensor), default=_MOST_INTEGERS)
+        return rng.integers(0, end, io.shape, io.dtype)
+    limits = np.iinfo(io.dtype)
+    return rng.integers(limits.min, limits.max, io.shape, io.dtype, endpoint=True)
 
 
 def _tables_rows(graph: Graph, tensor: str, through: Container[str] | None = None) -> list[int]:
@@ -218,8 +212,7 @@ def _tables_rows(graph: Graph, tensor: str, through: Container[str] | None = Non
 def sample_of(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:
     """Return a sample of inputs and outputs by name, in the ONNX model's form."""
     stored = {
-        border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
-        for border in graph.own_inputs()
+        io.tensor: to_device(io, graph.tensors[io.tensor], inputs[io.name]) for io in graph.own_inputs()
     }
     stored |= {state.tensor: state.initial for state in graph.states}
     first = {

@@ -92,14 +92,14 @@ class Verdict:
         """
         graph, coarse = self.plan.graph, dict[str, float]()
         tolerances = _tolerances(graph, output_share(graph), self.extremes)
-        for border in graph.own_outputs():
-            allowed = tolerances[border.tensor].allowed if border.tensor in tolerances else 0.0
-            if allowed <= 1 or graph.tensors[border.tensor].dtype is not DType.FLOAT32:
+        for io in graph.own_outputs():
+            allowed = tolerances[io.tensor].allowed if io.tensor in tolerances else 0.0
+            if allowed <= 1 or graph.tensors[io.tensor].dtype is not DType.FLOAT32:
                 continue
-            values = (outputs[border.tensor] for outputs in self.expected)
+            values = (outputs[io.tensor] for outputs in self.expected)
             sizes = (np.abs(each[each != 0].astype(np.float64)) for each in values)
             if any(each.size and np.median(each) <= allowed for each in sizes):
-                coarse[border.name] = allowed
+                coarse[io.name] = allowed
         return coarse
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
@@ -146,7 +146,7 @@ class Verdict:
 
 def without_states(graph: Graph, runs: Sequence[Outputs]) -> list[Outputs]:
     """The outputs of runs, except the states that they leave."""
-    names = {border.tensor for border in graph.own_outputs()}
+    names = {io.tensor for io in graph.own_outputs()}
     return [{name: value for name, value in outputs.items() if name in names} for outputs in runs]
 
 
@@ -176,12 +176,12 @@ def judge(
     and tolerances are those of all samples up to here.
     """
     graph, storage = plan.graph, Storage.of(plan)
-    names = [border.name for border in (*graph.references.values(), *graph.outputs)]
+    names = [io.name for io in (*graph.references.values(), *graph.outputs)]
     quantizers = quantizer_inputs(model, names, choices)
     states = [state.before.name for state in graph.states]
     floats = [name for rounded in quantizers.values() for name in rounded.floats]
     reference = Reference(model, [*names, *floats], choices, states)
-    in_file = in_own_floats(model, [border.name for border in graph.outputs], choices)
+    in_file = in_own_floats(model, [io.name for io in graph.outputs], choices)
     first = 0 if after is None else after.first + len(after.host)
     state_values, known = ({}, {}) if after is None else _states_left(graph, after.host[-1])
     tables, host, expected, reasons, runs = [], [], [], [], []
@@ -316,9 +316,9 @@ def _extremes(
 ) -> dict[str, tuple[float, float]]:
     """The extremes of each output, by tensor name, over these samples and earlier ones."""
     result = {}
-    for border in graph.outputs:
-        values = [each[border.tensor] for each in expected]
-        result[border.tensor] = extremes_of([*values, np.array(earlier.get(border.tensor, ()))])
+    for io in graph.outputs:
+        values = [each[io.tensor] for each in expected]
+        result[io.tensor] = extremes_of([*values, np.array(earlier.get(io.tensor, ()))])
     return result
 
 
@@ -327,13 +327,13 @@ def _tolerances(
 ) -> dict[str, Tolerance]:
     """Tolerance of each output of float32, or of integers that the reference rounds, by tensor name."""
     return {
-        border.tensor: Tolerance(
+        io.tensor: Tolerance(
             share,
-            extremes[border.tensor][1] - extremes[border.tensor][0],
-            least_tolerance(border, graph.tensors[border.tensor].dtype),
+            extremes[io.tensor][1] - extremes[io.tensor][0],
+            least_tolerance(io, graph.tensors[io.tensor].dtype),
         )
-        for border in graph.outputs
-        if border.near or graph.tensors[border.tensor].dtype is DType.FLOAT32
+        for io in graph.outputs
+        if io.near or graph.tensors[io.tensor].dtype is DType.FLOAT32
     }
 
 
@@ -343,9 +343,9 @@ def _allowed(tolerance: Tolerance | None) -> str:
 
 def _compare(plan: Plan, computed: Sequence[Outputs], expected: Sequence[Outputs]) -> Difference:
     differences = [
-        difference(values[border.tensor], wanted[border.tensor])
+        difference(values[io.tensor], wanted[io.tensor])
         for values, wanted in zip(computed, expected, strict=True)
-        for border in plan.graph.outputs
+        for io in plan.graph.outputs
     ]
     total = differences[0]
     for diff in differences[1:]:
@@ -357,13 +357,13 @@ def _output_reasons(
     plan: Plan, sample: int, computed: Outputs, expected: Outputs, tolerances: Mapping[str, Tolerance]
 ) -> list[str]:
     reasons = []
-    for border in plan.graph.outputs:
-        name, dtype = border.tensor, plan.graph.tensors[border.tensor].dtype
+    for io in plan.graph.outputs:
+        name, dtype = io.tensor, plan.graph.tensors[io.tensor].dtype
         tolerance = tolerances.get(name)
         if not output_stands(computed[name], expected[name], dtype, tolerance):
             diff = difference(computed[name], expected[name])
             reasons.append(
-                f"sample {sample}: output {printable(border.name)!r} is {diff.found:g} at element "
+                f"sample {sample}: output {printable(io.name)!r} is {diff.found:g} at element "
                 f"{diff.where}, expected {diff.expected:g}; {diff.mismatches} of "
                 f"{count_text(diff.elements, 'element')} {agree(diff.mismatches, 'differs', 'differ')}"
                 f"{_allowed(tolerance)}"

@@ -188,8 +188,8 @@ def test_the_version_of_qemu(
 
 def homes(plan: Plan) -> set[str]:
     """The memories of inputs and outputs."""
-    borders = {border.tensor for border in (*plan.graph.inputs, *plan.graph.own_outputs())}
-    return {each.memory for name in borders for block in plan.layout.blocks[name] for each in block}
+    ios = {io.tensor for io in (*plan.graph.inputs, *plan.graph.own_outputs())}
+    return {each.memory for name in ios for block in plan.layout.blocks[name] for each in block}
 
 
 def test_inputs_and_outputs_stay_out_of_memory_that_no_dma_reaches(model: Path) -> None:
@@ -218,8 +218,8 @@ def test_the_common_dma_controllers_reach_inputs_and_outputs_in_lines_of_their_o
         graph, layout = made.plan.graph, made.plan.layout
         files = render_model(made.program, made.plan, made.source)
         header, source = (files[f"{made.program.prefix}.{kind}"] for kind in "hc")
-        for border in (*graph.own_inputs(), *graph.own_outputs()):
-            home = layout.blocks[border.tensor][0][0]
+        for io in (*graph.own_inputs(), *graph.own_outputs()):
+            home = layout.blocks[io.tensor][0][0]
             assert home.offset % 32 == 0 and f"In {home.memory}, which {controllers}." in header
         arenas = [it for it in made.program.arenas if it.memory in homes(made.plan)]
         lines = {it.memory: board.cache_line_of(it.memory) for it in arenas}
@@ -248,8 +248,8 @@ def test_inputs_and_outputs_begin_where_io_align_says(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "small.onnx", (13, 7, 3), quantised=True)
     made = api.plan_model(path, load_board("mps2-an386"), replace(UNSPLIT, io_align=64))
     graph, layout = made.plan.graph, made.plan.layout
-    borders = (*graph.own_inputs(), *graph.own_outputs())
-    assert all(layout.blocks[border.tensor][0][0].offset % 64 == 0 for border in borders)
+    ios = (*graph.own_inputs(), *graph.own_outputs())
+    assert all(layout.blocks[io.tensor][0][0].offset % 64 == 0 for io in ios)
     (arena,) = made.program.arenas
     assert (arena.alignment, arena.size_bytes % 64) == (64, 0)
     with pytest.raises(ValueError, match="'48' is not an alignment: 1, 2, 4, 8, 16, 32, 64"):
@@ -279,7 +279,7 @@ def test_a_plan_that_fits_only_without_dma_names_the_way_out(
 def test_inputs_outside_of_the_fast_memory_leave_the_search_for_ram_alone() -> None:
     """Of an H7 the DTCM takes no inputs by DMA: their stalls are forced, and RAM counts as without them."""
     board, options = load_board("stm32h743"), Options(time_limit=0.5)
-    assert not any(memory.is_fast and memory.name in board.border_memories for memory in board.memories)
+    assert not any(memory.is_fast and memory.name in board.io_memories for memory in board.memories)
     deployment = api.plan_model(VWW, board, options)
     least, unsplit = deployment.plan.layout.arena_bytes, deployment.planned.baseline.layout.arena_bytes
     assert deployment.plan.splits and least < 0.8 * unsplit

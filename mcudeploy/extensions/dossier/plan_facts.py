@@ -19,8 +19,8 @@ def network_text(plan: Plan, model: Model, program: Program) -> str:
     """Return network.json: tensors, operators with the rows that each of their rows reads, states."""
     graph = plan.graph
     hop = None if graph.hop is None else {"rows": graph.hop.new_rows, "keeping": dict(graph.hop.keeping)}
-    borders = [*program.outputs, *(it.border for it in program.states)]
-    borders += () if program.streamed else program.inputs
+    ios = [*program.outputs, *(it.io for it in program.states)]
+    ios += () if program.streamed else program.inputs
     content = {
         "model_sha256": model.sha256,
         "streamed": plan.form.streamed,
@@ -33,13 +33,13 @@ def network_text(plan: Plan, model: Model, program: Program) -> str:
             for name, tensor in graph.tensors.items()
         },
         "operators": [_operator_facts(graph, operator, model) for operator in graph.operators],
-        "inputs": [border.tensor for border in graph.inputs],
-        "outputs": [border.tensor for border in graph.outputs],
+        "inputs": [io.tensor for io in graph.inputs],
+        "outputs": [io.tensor for io in graph.outputs],
         "states": [
             {"before": it.before.tensor, "after": it.after.tensor, "through": list(it.through)}
             for it in graph.states
         ],
-        "functions_of": {f"{program.prefix}_{it.name}": it.tensor for it in borders},
+        "functions_of": {f"{program.prefix}_{it.name}": it.tensor for it in ios},
     }
     return json.dumps({key: it for key, it in content.items() if it is not None}) + "\n"
 

@@ -7,10 +7,10 @@ table with a sample in each row.
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +59,16 @@ class Dataset:
 
     def sample(self, number: int, graph: Graph) -> Sample:
         """Return a sample for a model. Raises UsageError that names it if its values do not fit."""
-        borders = graph.own_inputs()
-        wanted = [wanted_of(graph, border, self.on_real) for border in borders]
+        ios = graph.own_inputs()
+        wanted = [wanted_of(graph, io, self.on_real) for io in ios]
         values = {
-            it.border.name: _converted(value, it, self.name(number))
+            it.io.name: _converted(value, it, self.name(number))
             for it, value in zip(wanted, self.value(number, wanted), strict=True)
         }
         require_indices(graph, values)
-        for border in borders:
-            if border.dtype.startswith("float"):
-                self.on_real(border, values[border.name])
+        for io in ios:
+            if io.dtype.startswith("float"):
+                self.on_real(io, values[io.name])
         return sample_of(graph, values, {})
 
 
@@ -100,24 +100,24 @@ class ArrayData:
 
 def dataset_of(data: ArrayData, graph: Graph) -> Dataset:
     """The samples of arrays, for the inputs of a model. Raises UsageError that names an array."""
-    borders = graph.own_inputs()
+    ios = graph.own_inputs()
     if isinstance(data.values, Mapping):
         arrays = {f"data[{name!r}]": values for name, values in data.values.items()}
-        names = [f"data[{it.name!r}]" for it in borders]
+        names = [f"data[{it.name!r}]" for it in ios]
     else:
         arrays, names = {"data": data.values}, ["data"]
-    wanted = ", ".join(repr(it.name) for it in borders)
-    if len(names) != len(borders):
+    wanted = ", ".join(repr(it.name) for it in ios)
+    if len(names) != len(ios):
         raise UsageError(f"data is one array; the model has the inputs {wanted}: give a dict of arrays")
     if set(names) != set(arrays):
         raise UsageError(
             f"data has the arrays {', '.join(data.values)}; the inputs of the model are {wanted}"
         )
-    for name, border in zip(names, borders, strict=True):
+    for name, io in zip(names, ios, strict=True):
         shape = arrays[name].shape
-        if not shape or shape[1:] not in (border.shape, border.shape[1:] if border.shape[:1] == (1,) else ()):
-            needed = ", ".join(map(str, ("N", *border.shape)))
-            raise UsageError(f"{name} has the shape {list(shape)}; input {border.name!r} needs [{needed}]")
+        if not shape or shape[1:] not in (io.shape, io.shape[1:] if io.shape[:1] == (1,) else ()):
+            needed = ", ".join(map(str, ("N", *io.shape)))
+            raise UsageError(f"{name} has the shape {list(shape)}; input {io.name!r} needs [{needed}]")
     counts = {name: len(arrays[name]) for name in names}
     if len(set(counts.values())) > 1 or not all(counts.values()):
         numbers = ", ".join(f"{name}: {count:,}" for name, count in counts.items())
@@ -170,7 +170,7 @@ def _open(request: DataRequest, graph: Graph) -> Dataset:
         return _by_class(path, folders, request)
     if path.suffix.lower() == ".csv":
         return _table(path, request, graph)
-    infos = [Info(border.name, border.shape, border.dtype) for border in inputs]
+    infos = [Info(io.name, io.shape, io.dtype) for io in inputs]
     samples = open_samples(path, infos, lambda value, _, __: value)
 
     def value(number: int, _: Sequence[Wanted]) -> list[Array]:
@@ -234,9 +234,9 @@ def _table(path: Path, request: DataRequest, graph: Graph) -> Dataset:
             raise UsageError(f"{path}, row {number + 1}: {error}") from error
 
     def value(number: int, wanted: Sequence[Wanted]) -> list[Array]:
-        real = values[number].reshape(wanted[0].border.shape)
+        real = values[number].reshape(wanted[0].io.shape)
         if wanted[0].counts:
-            return [real.astype(wanted[0].border.dtype) if np.array_equal(real, np.round(real)) else real]
+            return [real.astype(wanted[0].io.dtype) if np.array_equal(real, np.round(real)) else real]
         return [real.astype(np.float32)]
 
     return Dataset(len(rows), value, None if label is None else np.array(labels, np.int64))
@@ -248,7 +248,7 @@ def _rows(path: Path) -> tuple[list[list[str]], list[str]]:
         text = read_limited(path, _MOST_TABLE_BYTES).decode("utf-8-sig")
         first = text.partition("\n")[0]
         delimiter = next((it for it in (",", ";", "\t") if it in first), ",")
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+        rows = [row for row in csv.reader(StringIO(text), delimiter=delimiter) if row]
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -296,15 +296,15 @@ def _is_number(text: str) -> bool:
 
 def _converted(value: Array, wanted: Wanted, where: str) -> Array:
     """A value in the shape and type of an input; numbers for quantised integers are quantised."""
-    border = wanted.border
-    shape = border.shape
+    io = wanted.io
+    shape = io.shape
     if value.shape != shape and value.shape == shape[1:] and shape[:1] == (1,):
         value = value.reshape(shape)
-    if value.dtype.kind == "f" and value.dtype.name != border.dtype and value.shape == shape:
-        if border.dtype.startswith("float"):
-            value = value.astype(border.dtype)
+    if value.dtype.kind == "f" and value.dtype.name != io.dtype and value.shape == shape:
+        if io.dtype.startswith("float"):
+            value = value.astype(io.dtype)
         elif wanted.quantization is not None and np.isfinite(value).all():
             value = as_stated(where, value.astype(np.float64), wanted)
-    elif value.dtype.kind in "iu" and border.dtype.startswith("int") and wanted.counts:
-        value = value.astype(border.dtype) if np.array_equal(value, value.astype(border.dtype)) else value
-    return fitted_value(border, value, where)
+    elif value.dtype.kind in "iu" and io.dtype.startswith("int") and wanted.counts:
+        value = value.astype(io.dtype) if np.array_equal(value, value.astype(io.dtype)) else value
+    return fitted_value(io, value, where)

@@ -177,20 +177,20 @@ def _on_devices(
         progress.advance(done, total)
         progress.update(f"{stage}, {done / max(time.monotonic() - start, 1e-3):,.0f} a second")
 
-    border, tensor = judged.border, graph.tensors[judged.border.tensor]
+    io, tensor = judged.io, graph.tensors[judged.io.tensor]
     stored = outputs_on(fleet, device_run, data, tensor.name, advance)
-    return judged.results("device", task, data, lambda number, _: from_device(border, tensor, stored[number]))
+    return judged.results("device", task, data, lambda number, _: from_device(io, tensor, stored[number]))
 
 
 def _by_reference(which: Which, model: Model, task: Task, data: Dataset, progress: Progress) -> ModelResults:
     """The results of ONNX Runtime."""
     progress.stage(f"running {count_text(data.count, 'sample')} of {model.path.name} on this computer")
     judged = _judged(model.graph, task)
-    reference = Reference(model.path, [judged.border.name], model.choices)
+    reference = Reference(model.path, [judged.io.name], model.choices)
 
     def output(number: int, inputs: Mapping[str, Array]) -> Array:
         progress.advance(number + 1, data.count)
-        return reference.run(inputs)[judged.border.name]
+        return reference.run(inputs)[judged.io.name]
 
     return judged.results(which, task, data, output)
 
@@ -230,8 +230,8 @@ def _fault_of_outputs(graph: Graph, task: Task, data: Dataset, device: ModelResu
         fault = one_class(computed, task.labels, values)
         if fault is not None or task.labels is not None:
             return fault
-    border = _judged(graph, task).border
-    if at_ends(graph, [border], {border.tensor: _codes(graph, border, values[0])}):
+    io = _judged(graph, task).io
+    if at_ends(graph, [io], {io.tensor: _codes(graph, io, values[0])}):
         return None
 
     def same(one: int, other: int) -> bool:
@@ -240,9 +240,9 @@ def _fault_of_outputs(graph: Graph, task: Task, data: Dataset, device: ModelResu
     return unchanged([row.tobytes() for row in values], same)
 
 
-def _codes(graph: Graph, border: GraphIO, values: Array) -> Array:
+def _codes(graph: Graph, io: GraphIO, values: Array) -> Array:
     """Real values of an output as they are stored."""
-    quantization = graph.tensors[border.tensor].quantization
+    quantization = graph.tensors[io.tensor].quantization
     return values if quantization is None else quantize(values.astype(np.float32), quantization)
 
 

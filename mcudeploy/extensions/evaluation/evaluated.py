@@ -43,7 +43,7 @@ class JudgedOutput:
     """The output that a task judges, in the graph of one of the models."""
 
     graph: Graph
-    border: GraphIO
+    io: GraphIO
 
     @classmethod
     def of(cls, graph: Graph, task: Task) -> JudgedOutput | None:
@@ -62,7 +62,7 @@ class JudgedOutput:
         for number in range(data.count):
             sample = data.sample(number, self.graph)
             values = {it.name: sample.inputs[it.name] for it in inputs}
-            rows.append(real_values(self.graph, self.border, output(number, values)))
+            rows.append(real_values(self.graph, self.io, output(number, values)))
             error = 0.0
             if task.kind == "anomaly":
                 wanted = real_values(self.graph, inputs[0], values[inputs[0].name])

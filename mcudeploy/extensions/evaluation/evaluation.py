@@ -92,12 +92,12 @@ def _worst(result: Evaluated, report: Report, one: Report) -> dict[str, Any]:
 def _picture(result: Evaluated, number: int) -> str | None:
     """The input of a sample as the address of a picture; None if it is no image."""
     graph = result.run.measured.device_run.deployment.plan.graph
-    border = graph.own_inputs()[0]
-    shape = image_shape(border.shape)
+    io = graph.own_inputs()[0]
+    shape = image_shape(io.shape)
     if shape is None or min(shape[:2]) < 2:
         return None
     height, width, channels, first = shape
-    values = result.data.sample(number, graph).inputs[border.name].astype(np.float64)
+    values = result.data.sample(number, graph).inputs[io.name].astype(np.float64)
     pixels = values.reshape((channels, height, width) if first else (height, width, channels))
     pixels = np.moveaxis(pixels, 0, -1) if first else pixels
     step = -(-max(height, width) // _LONGEST_SIDE)

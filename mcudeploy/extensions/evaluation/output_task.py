@@ -98,12 +98,12 @@ def choose_task(graph: Graph, data: Dataset, choice: TaskChoice) -> Task:
 
     Raises UsageError if no output fits the labels, or a label is no class of the model.
     """
-    borders = graph.own_outputs()
-    named = [border for border in borders if border.name == choice.output]
+    ios = graph.own_outputs()
+    named = [io for io in ios if io.name == choice.output]
     if choice.output is not None and not named:
-        names = ", ".join(printable(border.name) for border in borders)
+        names = ", ".join(printable(io.name) for io in ios)
         raise UsageError(f"--output-name {printable(choice.output)!r}: the model has the outputs {names}")
-    candidates = named or list(borders)
+    candidates = named or list(ios)
     labels = data.labels
     if labels is not None and labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise UsageError("the labels have values that are not finite")
@@ -184,25 +184,25 @@ def _is_one_hot(labels: Array) -> bool:
     )
 
 
-def _elements(border: GraphIO) -> int:
-    return math.prod(border.shape)
+def _elements(io: GraphIO) -> int:
+    return math.prod(io.shape)
 
 
-def _is_vector(border: GraphIO) -> bool:
-    return max(border.shape, default=1) == _elements(border)
+def _is_vector(io: GraphIO) -> bool:
+    return max(io.shape, default=1) == _elements(io)
 
 
-def _rebuilds(graph: Graph, border: GraphIO) -> bool:
+def _rebuilds(graph: Graph, io: GraphIO) -> bool:
     """Whether an output has the shape of the only input."""
     inputs = graph.own_inputs()
-    return len(inputs) == 1 and inputs[0].shape == border.shape and _elements(border) > 1
+    return len(inputs) == 1 and inputs[0].shape == io.shape and _elements(io) > 1
 
 
-def real_values(graph: Graph, border: GraphIO, value: Array) -> Array:
+def real_values(graph: Graph, io: GraphIO, value: Array) -> Array:
     """An array of an input or output as the real numbers that it stands for, flattened."""
-    quantization = graph.tensors[border.tensor].quantization
+    quantization = graph.tensors[io.tensor].quantization
     flat = value.reshape(-1)
-    if border.dtype.startswith("float") or quantization is None:
+    if io.dtype.startswith("float") or quantization is None:
         return flat.astype(np.float64)
-    codes = flat.astype(np.int64) - (UNSIGNED_OFFSET if border.dtype == "uint8" else 0)
+    codes = flat.astype(np.int64) - (UNSIGNED_OFFSET if io.dtype == "uint8" else 0)
     return dequantize(codes, quantization).astype(np.float64)

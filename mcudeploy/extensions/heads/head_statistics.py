@@ -33,17 +33,17 @@ def training_statistics(
     """
     model = read_model(path, options)
     graph = model.graph
-    data, border = open_dataset(request, graph), graph.own_outputs()[0]
+    data, io = open_dataset(request, graph), graph.own_outputs()[0]
     if data.count < LEAST_INPUTS:
         have = count_text(data.count, "sample")
         raise UsageError(f"{request.path} has {have}; --statistics needs at least {LEAST_INPUTS}")
     progress.stage(f"statistics of {count_text(data.count, 'sample')} on this computer")
-    reference = Reference(path, [border.name], model.choices)
+    reference = Reference(path, [io.name], model.choices)
     features = []
     for number in range(data.count):
         progress.advance(number + 1, data.count)
-        value = reference.run(data.sample(number, graph).inputs)[border.name]
-        features.append(to_device(border, graph.tensors[border.tensor], value).reshape(-1))
+        value = reference.run(data.sample(number, graph).inputs)[io.name]
+        features.append(to_device(io, graph.tensors[io.tensor], value).reshape(-1))
     values = np.stack(features).astype(np.float64)
     return FeatureStatistics(tuple(values.mean(axis=0).tolist()), tuple(values.std(axis=0).tolist()))
 

@@ -253,14 +253,14 @@ def head_fault(deployment: Deployment, program: Program, line: Transport, seed: 
     """Return how a running head differs from the reference; empty if it does not."""
     head, graph = program.head, deployment.plan.graph
     assert head is not None
-    (border,) = graph.own_inputs()
+    (io,) = graph.own_inputs()
     labels = np.random.default_rng(seed).integers(0, head.classes, _CHECKED_RUNS)
     size = HeadSize(head.classes, head.features, head.numbers.get("capacity", 0))
     reference = HEADS[head.kind].reference(size)
     seen = SeenInputs(head.statistics) if head.statistics else None
     for number, sample in enumerate(drawn_samples(graph, seed, _CHECKED_RUNS)):
         label = int(labels[number]) if number % _ROUND < _ROUND_EXAMPLES else None
-        stored = sample.stored[border.tensor].tobytes()
+        stored = sample.stored[io.tensor].tobytes()
         if seen is not None:
             seen = seen.observe(observe_input(line, head, stored, deployment.patience_s))
         answer = call_head(line, head, label, stored, deployment.patience_s)

@@ -140,8 +140,8 @@ def input_facts(path: Path, samples: Iterable[Sample]) -> list[InputFacts]:
     graph = load(path)
     tally = InputTally(graph)
     for sample in samples:
-        for border in graph.own_inputs():
-            tally.add(border, sample[border.name])
+        for io in graph.own_inputs():
+            tally.add(io, sample[io.name])
     return tally.facts()
 
 

@@ -126,8 +126,8 @@ def _tables(member: ChainBoard) -> dict[str, object]:
     stage, plan = member.stage, member.deployment.plan
     storage = Storage.of(plan)
     inputs, outputs = (
-        [(border.tensor, storage.blocks(border.tensor)) for border in borders]
-        for borders in (plan.graph.inputs, plan.graph.outputs)
+        [(io.tensor, storage.blocks(io.tensor)) for io in ios]
+        for ios in (plan.graph.inputs, plan.graph.outputs)
     )
     end = max(len(plan.schedule.steps) - 1, 0)
     return {

@@ -233,7 +233,7 @@ def _results(
 def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
     """Return the stored outputs of the model in a payload."""
     roots, sent = Dataflow.of(graph).roots, last.stage.sent
-    names = [border.tensor for border in graph.outputs]
+    names = [io.tensor for io in graph.outputs]
     return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
 
 

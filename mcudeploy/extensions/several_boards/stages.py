@@ -79,10 +79,10 @@ def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[
 def _payload(flow: Dataflow, places: Sequence[int], cut: int) -> Payload:
     """Return the payload before the operator with this number."""
     graph = flow.graph
-    available = {border.tensor for border in graph.resident_inputs()}
+    available = {io.tensor for io in graph.resident_inputs()}
     available |= {graph.operators[place].output for place in places[:cut]}
     read = {flow.roots[name] for place in places[cut:] for name in graph.operators[place].inputs}
-    read |= {flow.roots[border.tensor] for border in graph.outputs}
+    read |= {flow.roots[io.tensor] for io in graph.outputs}
     return Payload(tuple(graph.tensors[name] for name in graph.tensors if name in available & read))
 
 
@@ -102,11 +102,11 @@ def _part(flow: Dataflow, places: Sequence[int], sent: Payload) -> Graph:
         graph.name,
         {name: graph.tensors[name] for name in graph.tensors if name in written or name in inputs},
         tuple(operators),
-        tuple(_border(graph.tensors[name]) for name in inputs),
-        tuple(_border(tensor) for tensor in sent.tensors if tensor.name in written),
+        tuple(_io(graph.tensors[name]) for name in inputs),
+        tuple(_io(tensor) for tensor in sent.tensors if tensor.name in written),
     )
 
 
-def _border(tensor: Tensor) -> GraphIO:
+def _io(tensor: Tensor) -> GraphIO:
     order = np.arange(tensor.elements, dtype=np.int32)
     return GraphIO(tensor.name, tensor.name, (tensor.elements,), tensor.dtype.value, order)

@@ -47,10 +47,10 @@ class Forward:
 
     def run(self, operators: tuple[Operator, ...]) -> None:
         """Add all inputs, and these operators as `compute` does."""
-        self.nodes.reserved |= {border.name for border in (*self.graph.inputs, *self.graph.outputs)}
-        for border in self.graph.inputs:
-            name = self.nodes.input(self.nodes.claimed(border.name), border.shape)
-            self.images[border.tensor] = self._input_image(name, border)
+        self.nodes.reserved |= {io.name for io in (*self.graph.inputs, *self.graph.outputs)}
+        for io in self.graph.inputs:
+            name = self.nodes.input(self.nodes.claimed(io.name), io.shape)
+            self.images[io.tensor] = self._input_image(name, io)
         self.compute(operators)
 
     def compute(self, operators: Sequence[Operator]) -> None:
@@ -69,37 +69,35 @@ class Forward:
         if problems:
             raise ModelError.unsupported(tuple(problems))
 
-    def to_image(self, value: str, border: GraphIO) -> str:
+    def to_image(self, value: str, io: GraphIO) -> str:
         """The image of an input or output of the model, from its value."""
-        shape = self.graph.tensors[border.tensor].shape
-        moved = self.nodes.transposed(value, axes_of(border))
+        shape = self.graph.tensors[io.tensor].shape
+        moved = self.nodes.transposed(value, axes_of(io))
         rows = self.nodes.reshaped(moved, (1, *shape))
         return self.nodes.transposed(rows, (0, 3, 1, 2))
 
-    def _input_image(self, name: str, border: GraphIO) -> str:
+    def _input_image(self, name: str, io: GraphIO) -> str:
         """The image of an input of the model, whose values may be integers."""
-        tensor = self.graph.tensors[border.tensor]
-        if border.dtype == "float32":
-            return stored(self.nodes, tensor, self.to_image(name, border))
-        if tensor.quantization is None or border.dtype not in ("int8", "uint8"):
-            raise ModelError(
-                f"the input {border.name!r} has values of type {border.dtype}, which have no scale"
-            )
-        return self.to_image(real_input(self.nodes, name, tensor.quantization, border.dtype), border)
+        tensor = self.graph.tensors[io.tensor]
+        if io.dtype == "float32":
+            return stored(self.nodes, tensor, self.to_image(name, io))
+        if tensor.quantization is None or io.dtype not in ("int8", "uint8"):
+            raise ModelError(f"the input {io.name!r} has values of type {io.dtype}, which have no scale")
+        return self.to_image(real_input(self.nodes, name, tensor.quantization, io.dtype), io)
 
-    def from_image(self, image: str, border: GraphIO, *, integers: bool = False) -> str:
+    def from_image(self, image: str, io: GraphIO, *, integers: bool = False) -> str:
         """The value of an output of the model, under its name, from its image.
 
         `integers`: of an int8 or uint8 output the stored values, not the real ones.
         """
-        axes = axes_of(border)
+        axes = axes_of(io)
         rows = self.nodes.transposed(image, (0, 2, 3, 1))
-        moved = self.nodes.reshaped(rows, tuple(border.shape[axis] for axis in axes))
-        name = self.nodes.claimed(border.name)
+        moved = self.nodes.reshaped(rows, tuple(io.shape[axis] for axis in axes))
+        name = self.nodes.claimed(io.name)
         perm = tuple(int(at) for at in np.argsort(axes))
-        quantization = self.graph.tensors[border.tensor].quantization
-        if integers and border.dtype != "float32" and quantization is not None:
-            return stored_output(self.nodes, self.nodes.transposed(moved, perm), border, quantization)
+        quantization = self.graph.tensors[io.tensor].quantization
+        if integers and io.dtype != "float32" and quantization is not None:
+            return stored_output(self.nodes, self.nodes.transposed(moved, perm), io, quantization)
         return self.nodes.transposed(moved, perm, name)
 
     def _operator(self, operator: Operator) -> str:
@@ -159,11 +157,11 @@ class Forward:
         return self.nodes.add("Clip", [value, *bounds], shape)
 
 
-def axes_of(border: GraphIO) -> tuple[int, ...]:
+def axes_of(io: GraphIO) -> tuple[int, ...]:
     """The axes of an input or output in stored order. Raises ModelError if it is no order of axes."""
-    axes = stored_axes(border.shape, border.order)
+    axes = stored_axes(io.shape, io.order)
     if axes is None:
-        raise ModelError(f"{border.name!r} is stored in an order that no training step supports")
+        raise ModelError(f"{io.name!r} is stored in an order that no training step supports")
     return axes
 
 

@@ -51,11 +51,11 @@ def real_input(nodes: NodeList, name: str, quantization: Quantization, dtype: st
     return nodes.add("DequantizeLinear", inputs, nodes.shapes[name], f"{name}_real")
 
 
-def stored_output(nodes: NodeList, value: str, border: GraphIO, quantization: Quantization) -> str:
+def stored_output(nodes: NodeList, value: str, io: GraphIO, quantization: Quantization) -> str:
     """Return the int8 or uint8 values of an output of the model, under its name."""
-    inputs = [value, *_parameters(nodes, quantization, border.dtype)]
-    name = nodes.add("QuantizeLinear", inputs, nodes.shapes[value], border.name)
-    nodes.types[name] = _ELEMENTS[border.dtype]
+    inputs = [value, *_parameters(nodes, quantization, io.dtype)]
+    name = nodes.add("QuantizeLinear", inputs, nodes.shapes[value], io.name)
+    nodes.types[name] = _ELEMENTS[io.dtype]
     return name
 
 

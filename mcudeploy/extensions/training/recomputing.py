@@ -17,7 +17,7 @@ def keep_choices(graph: Graph, trained: Trained) -> tuple[frozenset[str], ...]:
 
     Tensors of one row are kept always. The sizes are those of the inputs of trained layers.
     """
-    inputs = {border.tensor for border in graph.inputs}
+    inputs = {io.tensor for io in graph.inputs}
     layers = (operator for operator in graph.operators if operator.name in trained.weights)
     read = (graph.tensors[layer.inputs[0]] for layer in layers)
     sizes = sorted({it.size_bytes for it in read if it.name not in inputs and it.shape[0] > 1}, reverse=True)

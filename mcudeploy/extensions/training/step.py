@@ -142,7 +142,7 @@ class _End:
 
     forward: Forward
     tensor: str
-    border: GraphIO
+    io: GraphIO
     softmax: bool
 
     def cross_entropy(self) -> _LossNodes:
@@ -152,12 +152,12 @@ class _End:
         if rows * cols != 1 or classes == 1:
             raise ModelError(self._no_classes(rows * cols, classes))
         flat = (1, classes)
-        wanted = nodes.input(TARGET, self.border.shape)
+        wanted = nodes.input(TARGET, self.io.shape)
         target = nodes.reshaped(wanted, flat)
         logits = nodes.reshaped(image, flat)
         probabilities = nodes.add("Softmax", [logits], flat, "probabilities", axis=1)
         shown = nodes.reshaped(probabilities, image_shape((1, 1, classes))) if self.softmax else image
-        self.forward.from_image(shown, self.border)
+        self.forward.from_image(shown, self.io)
         logs = nodes.add("LogSoftmax", [logits], flat, axis=1)
         products = nodes.add("Mul", [logs, target], flat)
         axes = nodes.constant(np.array([0, 1], np.int64), "axes")
@@ -168,12 +168,12 @@ class _End:
 
     def _no_classes(self, positions: int, values: int) -> str:
         """The reason why the output has no cross-entropy, and the way out."""
-        batch, *sizes = self.border.shape
+        batch, *sizes = self.io.shape
         if positions == batch > 1 and len(sizes) == 1:
             entry = self.forward.graph.inputs[0]
             one = ",".join(map(str, (1, *entry.shape[1:])))
             return (
-                f"the output {list(self.border.shape)} has a batch of {batch}, and a training step takes one "
+                f"the output {list(self.io.shape)} has a batch of {batch}, and a training step takes one "
                 f"sample: give --shape {entry.name}={one}"
             )
         return (
@@ -185,9 +185,9 @@ class _End:
         """Add the loss, with the gradient of the output."""
         nodes, image = self.forward.nodes, self.forward.images[self.tensor]
         shape = nodes.shapes[image]
-        wanted = nodes.input(TARGET, self.border.shape)
-        target = self.forward.to_image(wanted, self.border)
-        self.forward.from_image(image, self.border)
+        wanted = nodes.input(TARGET, self.io.shape)
+        target = self.forward.to_image(wanted, self.io)
+        self.forward.from_image(image, self.io)
         error = nodes.add("Sub", [image, target], shape)
         squares = nodes.add("Mul", [error, error], shape)
         loss = nodes.add("ReduceMean", [squares], (1, 1, 1, 1), LOSS, axes=[0, 1, 2, 3], keepdims=1)
@@ -203,7 +203,7 @@ def _require_trainable(graph: Graph) -> GraphIO:
     if graph.states:
         raise ModelError("the model keeps states between runs: such models are not trained")
     if len(graph.outputs) != 1:
-        names = ", ".join(repr(printable(border.name)) for border in graph.outputs)
+        names = ", ".join(repr(printable(io.name)) for io in graph.outputs)
         raise ModelError(
             f"the model has {len(graph.outputs)} outputs, {names}, and the loss is that of one: write a file "
             "with one output (onnx.utils.extract_model)"

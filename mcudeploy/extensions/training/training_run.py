@@ -133,7 +133,7 @@ def run_training(
 def _steps_at_once(graph: Graph, step: TrainingStep) -> int:
     """The training steps of one part, at least one."""
     parameters = sum(origin.elements for origin in step.origins.values()) * (2 if step.sums else 1)
-    values = sum(graph.tensors[border.tensor].elements for border in (*graph.inputs, *graph.outputs))
+    values = sum(graph.tensors[io.tensor].elements for io in (*graph.inputs, *graph.outputs))
     return max(
         1, PART_BYTES // (_FLOAT_BYTES * (_COPIES_OF_PARAMETERS * parameters + _COPIES_OF_INPUTS * values))
     )
@@ -160,9 +160,7 @@ def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe, ste
 
     `steps`: the number of all training steps.
     """
-    tensors = {
-        border.name: border.tensor for border in result.measured.device_run.deployment.plan.graph.outputs
-    }
+    tensors = {io.name: io.tensor for io in result.measured.device_run.deployment.plan.graph.outputs}
     named = {step.loss: "the loss"} | {after: before for before, after in step.parameters.items()}
     for number, stored in enumerate(result.measured.device_run.observed.outputs, 1):
         for name, text in named.items():
@@ -191,8 +189,8 @@ def _step_inputs(data: Dataset, graph: Graph, targets: Array | None, steps: rang
     numbers = [step % data.count for step in steps]
     samples = {number: data.sample(number, graph).inputs for number in sorted(set(numbers))}
     inputs = [
-        NamedArray(border.name, np.stack([samples[number][border.name] for number in numbers]))
-        for border in graph.own_inputs()
+        NamedArray(io.name, np.stack([samples[number][io.name] for number in numbers]))
+        for io in graph.own_inputs()
     ]
     if targets is None:
         return [*inputs, NamedArray("the target", inputs[0].values)]
@@ -218,7 +216,7 @@ def _targets(data: Dataset, source: str, graph: Graph, recipe: Recipe) -> Array 
             )
         return np.eye(classes, dtype=np.float32)[numbers].reshape(-1, *output.shape)
     if data.labels is None:
-        shapes = [border.shape for border in graph.own_inputs()]
+        shapes = [io.shape for io in graph.own_inputs()]
         if shapes != [output.shape]:
             raise UsageError(
                 f"--loss mse without labels compares the output {list(output.shape)} with the input, which "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mcudeploy.codegen.ctext import comment_text
-from mcudeploy.codegen.header import BorderText, StateText
+from mcudeploy.codegen.header import IoText, StateText
 from mcudeploy.codegen.texts import TrainingText
 from mcudeploy.common.progress import Progress
 from mcudeploy.execution.parts import BuildRequest, LibraryPart
@@ -36,34 +36,32 @@ class StepNames(LibraryPart):
     def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
         """Return the model of a training step with these texts. Raises what `training_text` raises."""
         program = built.program
-        borders = StepBorders(program.inputs, program.outputs, program.states)
-        text = training_text(built.deployment.plan.graph, borders, self)
+        ios = StepIo(program.inputs, program.outputs, program.states)
+        text = training_text(built.deployment.plan.graph, ios, self)
         return replace(built, program=replace(program, training=text))
 
 
 @dataclass(frozen=True, slots=True)
-class StepBorders:
+class StepIo:
     """The inputs, outputs and states of a step in the C interface."""
 
-    inputs: Sequence[BorderText]
-    outputs: Sequence[BorderText]
+    inputs: Sequence[IoText]
+    outputs: Sequence[IoText]
     states: Sequence[StateText]
 
 
-def training_text(graph: Graph, borders: StepBorders, names: StepNames) -> TrainingText:
+def training_text(graph: Graph, ios: StepIo, names: StepNames) -> TrainingText:
     """Return the texts of a step's graph. Raises KeyError if it lacks the target, the loss or a parameter."""
-    inputs = _c_names(graph.own_inputs(), borders.inputs)
-    outputs = _c_names(graph.own_outputs(), borders.outputs)
+    inputs = _c_names(graph.own_inputs(), ios.inputs)
+    outputs = _c_names(graph.own_outputs(), ios.outputs)
     loss = outputs.pop(names.loss)
     (prediction,) = outputs.values()
-    states = {
-        state.before.name: text.border.name for state, text in zip(graph.states, borders.states, strict=True)
-    }
+    states = {state.before.name: text.io.name for state, text in zip(graph.states, ios.states, strict=True)}
     optimizer = states.pop(names.optimizer)
     layers = {text: ", ".join(map(comment_text, names.nodes[name])) for name, text in states.items()}
     return TrainingText(inputs[names.target], loss, prediction, optimizer, names.has_classes, layers)
 
 
-def _c_names(ends: Sequence[GraphIO], texts: Sequence[BorderText]) -> dict[str, str]:
+def _c_names(ends: Sequence[GraphIO], texts: Sequence[IoText]) -> dict[str, str]:
     """The C names of inputs or outputs, by their names in ONNX."""
     return {end.name: text.name for end, text in zip(ends, texts, strict=True)}

@@ -128,18 +128,18 @@ class Builder:
         if value.real != (tensor.dtype is DType.FLOAT32) or info.dtype not in _BORDER_DTYPES[tensor.dtype]:
             return
         if value.tensor not in self.references:
-            border = self.border(name, value, info.dtype)
-            self.references[value.tensor] = border if entry is None else self._in_batch(border, entry)
+            io = self.io(name, value, info.dtype)
+            self.references[value.tensor] = io if entry is None else self._in_batch(io, entry)
 
-    def _in_batch(self, border: GraphIO, entry: BatchEntry) -> GraphIO:
+    def _in_batch(self, io: GraphIO, entry: BatchEntry) -> GraphIO:
         """The input or output of one entry, as a part of the file's value."""
-        order = np.full((entry.batch, border.order.size), -1, np.int32)
-        order[entry.number] = border.order
-        shape = (entry.batch, *border.shape[1:])
-        dtype = self.model.file_types.get(entry.whole, border.dtype)
-        return GraphIO(border.tensor, entry.whole, shape, dtype, order.reshape(-1))
+        order = np.full((entry.batch, io.order.size), -1, np.int32)
+        order[entry.number] = io.order
+        shape = (entry.batch, *io.shape[1:])
+        dtype = self.model.file_types.get(entry.whole, io.dtype)
+        return GraphIO(io.tensor, entry.whole, shape, dtype, order.reshape(-1))
 
-    def border(self, name: str, value: OnnxValue, dtype: str) -> GraphIO:
+    def io(self, name: str, value: OnnxValue, dtype: str) -> GraphIO:
         """Describe the relation of the value's tensor to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
         stated = self.model.file_types.get(name, dtype)

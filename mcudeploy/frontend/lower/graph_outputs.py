@@ -31,7 +31,7 @@ _CONSTANTS = ("float32", "int8", "uint8", "bool", "int32", "int64")
 """Element types of constant outputs."""
 
 
-def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
+def output_io(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
     """Describe a model output, whose elements lie in the ONNX order or channels last.
 
     Outputs in another order are rearranged by additional operators. A constant output is copied from flash.
@@ -41,7 +41,7 @@ def output_border(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
     if any(_owner(builder, value.tensor) in state.chain for state in builder.states):
         copy = _copied(builder, value.tensor, builder.nodes_of(info.name))
         value = replace(value, tensor=copy)  # the memory of a state is not that of an output
-    return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
+    return builder.io(info.name, _in_plain_order(builder, info.name, value), dtype)
 
 
 def _owner(builder: Builder, tensor: str) -> str:
@@ -60,7 +60,7 @@ def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO
         maker = makers.get(tensor)
         return maker is not None and (not maker.op.is_view or computed(maker.inputs[0]))
 
-    if not outputs or any(computed(border.tensor) for border in outputs):
+    if not outputs or any(computed(io.tensor) for io in outputs):
         return outputs
     first = outputs[0]
     copy = _copied(builder, first.tensor, builder.nodes_of(first.name))

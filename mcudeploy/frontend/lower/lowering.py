@@ -27,7 +27,7 @@ from mcudeploy.frontend.lower import (
 )
 from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
-from mcudeploy.frontend.lower.graph_outputs import output_border, with_a_step
+from mcudeploy.frontend.lower.graph_outputs import output_io, with_a_step
 from mcudeploy.frontend.lower.inputs import declare, placeholder
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
@@ -88,7 +88,7 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
     for info in (info for info in model.inputs if info.name not in state_inputs):
         try:
             value = declare(builder, info, float_io=float_io)
-            inputs.append(builder.border(info.name, value, info.dtype))
+            inputs.append(builder.io(info.name, value, info.dtype))
         except Unsupported as verdict:
             problems.append(Problem(printable(info.name), "input", str(verdict)))
             unknown.add(info.name)
@@ -146,17 +146,17 @@ def _lower_node(
 def _outputs(
     builder: Builder, model: OnnxModel, problems: list[Problem], unknown: set[str], *, float_io: bool
 ) -> tuple[GraphIO, ...]:
-    borders: list[GraphIO] = []
+    ios: list[GraphIO] = []
     for info in model.outputs:
         if info.name in unknown:
             continue
         try:
-            borders.append(output_border(builder, info, float_io=float_io))
+            ios.append(output_io(builder, info, float_io=float_io))
         except Unsupported as verdict:
             problems.append(Problem(printable(info.name), "output", str(verdict)))
         except _FAULTS as fault:
             problems.append(Problem(printable(info.name), "output", f"it cannot be made: {fault}"))
-    return tuple(borders)
+    return tuple(ios)
 
 
 def _graph(
@@ -169,7 +169,7 @@ def _graph(
     outputs += tuple(state.after for state in states)
     outputs = last_states_alone(builder, outputs)
     tidied = tidy(builder.operators, outputs, builder.references, builder.tensors)
-    available = {border.tensor for border in inputs} | {operator.output for operator in tidied.operators}
+    available = {io.tensor for io in inputs} | {operator.output for operator in tidied.operators}
     try:
         return Graph(
             name=model.name,
@@ -177,7 +177,7 @@ def _graph(
             operators=replaced_last(tidied.operators, states),
             inputs=inputs,
             outputs=tidied.outputs,
-            references={name: border for name, border in tidied.references.items() if name in available},
+            references={name: io for name, io in tidied.references.items() if name in available},
             notes=(*model.notes, *builder.notes, *cause_notes(builder.float_causes)),
             states=states,
             float_causes=float_causes(builder, tidied.operators, builder.tensors),

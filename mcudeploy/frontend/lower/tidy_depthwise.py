@@ -46,12 +46,12 @@ def join_depthwise(graph: Graph) -> Graph:
     """Return the graph with such parts joined."""
     producers = {operator.output: operator for operator in graph.operators}
     counts = {name: len(places) for name, places in graph.readers().items()}
-    borders = {border.tensor for border in graph.outputs}
+    ios = {io.tensor for io in graph.outputs}
     wholes: dict[str, Operator] = {}
     for operator in graph.operators:
         parts = [_part(graph, producers, name) for name in operator.inputs]
         if isinstance(operator.op, Concat) and operator.op.axis == 2 and None not in parts:
-            alone = all(counts[name] == 1 and name not in borders for name in operator.inputs)
+            alone = all(counts[name] == 1 and name not in ios for name in operator.inputs)
             whole = _whole(graph, operator, [part for part in parts if part is not None])
             if alone and whole is not None:
                 wholes[operator.output] = whole
@@ -125,11 +125,11 @@ def _filled(part: _Part, rows: int, step: int) -> ConstantArray:
 
 def _without_unread(graph: Graph, operators: list[Operator]) -> Graph:
     """Return the graph of these operators, without those whose results nothing reads any more."""
-    needed = alive(operators, {border.tensor for border in graph.outputs})
-    names = {operator.output for operator in needed} | {border.tensor for border in graph.inputs}
+    needed = alive(operators, {io.tensor for io in graph.outputs})
+    names = {operator.output for operator in needed} | {io.tensor for io in graph.inputs}
     return replace(
         graph,
         tensors={name: tensor for name, tensor in graph.tensors.items() if name in names},
         operators=tuple(needed),
-        references={name: border for name, border in graph.references.items() if name in names},
+        references={name: io for name, io in graph.references.items() if name in names},
     )

@@ -36,14 +36,14 @@ def tidy(
     tensors: Mapping[str, Tensor],
 ) -> Tidied:
     """The operators without dead ones and without tables that are a clip of the operator before them."""
-    wanted = {border.tensor for border in outputs}
+    wanted = {io.tensor for io in outputs}
     remaining, renamed = _clips_fused(alive(operators, wanted), wanted, tensors)
     results: dict[str, GraphIO] = {}
-    for name, border in references.items():
+    for name, io in references.items():
         if name not in renamed.values():
             final = renamed.get(name, name)
-            results[final] = replace(border, tensor=final)
-    ends = tuple(replace(border, tensor=renamed.get(border.tensor, border.tensor)) for border in outputs)
+            results[final] = replace(io, tensor=final)
+    ends = tuple(replace(io, tensor=renamed.get(io.tensor, io.tensor)) for io in outputs)
     return Tidied(tuple(remaining), ends, results)
 
 
@@ -110,7 +110,7 @@ def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor])
 def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
     """Replace a slice of the last state if nothing else reads the steps; return the outputs."""
     reads = Counter(name for operator in builder.operators for name in operator.inputs)
-    reads.update(border.tensor for border in outputs)
+    reads.update(io.tensor for io in outputs)
     makers = {operator.output: operator for operator in builder.operators}
     slices: dict[str, str] = {}
     alone: dict[str, OperatorDef] = {}
@@ -132,7 +132,7 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
         builder.references.pop(steps, None)
         if last in builder.references:
             builder.references[steps] = replace(builder.references.pop(last), tensor=steps)
-    return tuple(replace(border, tensor=slices.get(border.tensor, border.tensor)) for border in outputs)
+    return tuple(replace(io, tensor=slices.get(io.tensor, io.tensor)) for io in outputs)
 
 
 def _last_state(part: Slice, source: Operator, builder: Builder) -> OperatorDef | None:

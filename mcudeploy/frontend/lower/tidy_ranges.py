@@ -38,7 +38,7 @@ class Range:
 
 def ranges_of(graph: Graph) -> dict[str, Range]:
     """The range of every tensor of a graph."""
-    ranges = {border.tensor: _anything(graph.tensors[border.tensor]) for border in graph.inputs}
+    ranges = {io.tensor: _anything(graph.tensors[io.tensor]) for io in graph.inputs}
     for operator in graph.operators:
         output = graph.tensors[operator.output]
         known = _range(graph, operator, [ranges[name] for name in operator.inputs])

@@ -55,10 +55,13 @@ def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Gr
 
 
 def _rounds(graph: Graph, operator: Operator) -> bool:
-    """Whether an operator of a quantised network rounds a result; conversions at its borders are exact."""
+    """Whether an operator of a quantised network rounds a result.
+
+    Conversions of graph inputs and outputs are exact.
+    """
     if operator.op.kind in _MOVES or all(tensor.dtype is not DType.INT8 for tensor in graph.tensors.values()):
         return False
-    inputs, outputs = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
+    inputs, outputs = ({io.tensor for io in ios} for ios in (graph.inputs, graph.outputs))
     if operator.op.kind in ("Quantize", "Dequantize"):
         return operator.inputs[0] not in inputs and operator.output not in outputs
     integers = (DType.INT16, DType.INT32)

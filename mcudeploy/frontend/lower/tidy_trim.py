@@ -61,8 +61,8 @@ def prune_channels(graph: Graph) -> Graph:
 def _kept(graph: Graph, ranges: Mapping[str, Range], whole: set[str]) -> dict[str, Mask]:
     """The channels that stay of every tensor; operators of `whole` stay as they are."""
     masks = {name: np.zeros(tensor.shape[2], np.bool_) for name, tensor in graph.tensors.items()}
-    for border in (*graph.inputs, *graph.outputs):
-        masks[border.tensor][:] = True
+    for io in (*graph.inputs, *graph.outputs):
+        masks[io.tensor][:] = True
     before = -1
     while (now := sum(int(mask.sum()) for mask in masks.values())) > before:
         before = now
@@ -203,7 +203,7 @@ def _with_channels(tensor: Tensor, mask: Mask) -> Tensor:
 def _rewritten(graph: Graph, masks: Mapping[str, Mask], convolutions: Mapping[str, Operator]) -> Graph:
     operators = tuple(convolutions.get(it.name, it) for it in graph.operators)
     tensors = {name: _with_channels(tensor, masks[name]) for name, tensor in graph.tensors.items()}
-    references = {name: _reference(border, masks[border.tensor]) for name, border in graph.references.items()}
+    references = {name: _reference(io, masks[io.tensor]) for name, io in graph.references.items()}
     smaller = replace(graph, operators=operators, tensors=tensors, references=references)
     return replace(
         smaller,
@@ -215,12 +215,12 @@ def _rewritten(graph: Graph, masks: Mapping[str, Mask], convolutions: Mapping[st
     )
 
 
-def _reference(border: GraphIO, mask: Mask) -> GraphIO:
+def _reference(io: GraphIO, mask: Mask) -> GraphIO:
     """The input or output of a tensor without the removed channels."""
-    pixel, channel = np.divmod(border.order, mask.size)
+    pixel, channel = np.divmod(io.order, mask.size)
     place = np.cumsum(mask) - 1
     order = np.where(mask[channel], pixel * int(mask.sum()) + place[channel], -1)
-    return replace(border, order=order.astype(np.int32))
+    return replace(io, order=order.astype(np.int32))
 
 
 def _macs(graph: Graph) -> int:

@@ -133,10 +133,8 @@ def typed(proto: ModelProto) -> Typed:
     sample files, and is float32 there. Raises ModelError for malformed tensors.
     """
     graph, kinds = proto.graph, other_floats(proto)
-    borders = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}
-    types = {
-        name: OTHERS[kind] for name, kind in borders.items() if OTHERS.get(kind, "bfloat16") != "bfloat16"
-    }
+    ios = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}
+    types = {name: OTHERS[kind] for name, kind in ios.items() if OTHERS.get(kind, "bfloat16") != "bfloat16"}
     notes = [floats_note(kinds)] if kinds else []
     plain = in_float32(proto)
     gridded = on_grids(plain)

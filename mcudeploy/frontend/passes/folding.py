@@ -227,13 +227,13 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
     folded, _ = fold(model)
     result = copy_of(proto)
     del result.graph.node[:], result.graph.value_info[:]
-    borders = {value.name for value in (*proto.graph.input, *proto.graph.output)}
+    ios = {value.name for value in (*proto.graph.input, *proto.graph.output)}
     infos = {value.name: value for value in proto.graph.value_info}
     for node in proto.graph.node:
         names = [name for name in node.output if name]
         constants = [folded.constants.get(name) for name in names]
         small = [it for it in constants if it is not None and it.value.size <= _SHAPE_LIKE_ELEMENTS]
-        if node.op_type != "Constant" and len(small) == len(names) and borders.isdisjoint(names):
+        if node.op_type != "Constant" and len(small) == len(names) and ios.isdisjoint(names):
             result.graph.initializer.extend(
                 numpy_helper.from_array(np.asarray(it.value), name)
                 for name, it in zip(names, small, strict=True)
@@ -242,7 +242,7 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
         result.graph.node.append(node)
         for name in names:
             info = folded.infos.get(name)
-            if name not in borders and info is not None and info.shape is not None:
+            if name not in ios and info is not None and info.shape is not None:
                 kind = element_type(info.dtype)
                 infos[name] = helper.make_tensor_value_info(name, kind, info.shape)
     result.graph.value_info.extend(infos.values())

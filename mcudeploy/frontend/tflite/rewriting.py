@@ -1,4 +1,4 @@
-"""Contents rewritten before translation: wide integers at the borders, zeros, and dilated convolutions."""
+"""Contents rewritten before translation: wide integers as inputs and outputs, zeros, dilated convolutions."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _WIDE = ("INT16", "INT32")
 _ACTIVATIONS = ("INT8", "INT16", "UINT8")
 
 
-def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
+def with_real_io(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
     """Replace such integers by float32; return, by number, the inputs and outputs of the file.
 
     Only QUANTIZE and DEQUANTIZE read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX write such an output.
     What an operator makes of INT16, or makes INT16 of, stays: it computes with the integers.
     """
-    borders = _borders(contents)
+    ios = _wide_io(contents)
     tensors = tuple(
-        replace(tensor, kind="FLOAT32", scales=None) if number in borders else tensor
+        replace(tensor, kind="FLOAT32", scales=None) if number in ios else tensor
         for number, tensor in enumerate(contents.tensors)
     )
     declared = {
         number: _declared(contents.tensors[number])
         for number in (*contents.inputs, *contents.outputs)
-        if number in borders
+        if number in ios
     }
     return replace(contents, tensors=tensors), declared
 
 
-def _borders(contents: Contents) -> set[int]:
+def _wide_io(contents: Contents) -> set[int]:
     readers = readers_of(contents)
-    borders = {
+    ios = {
         number
         for number in contents.inputs
         if _is_wide(contents.tensors[number])
@@ -51,10 +51,10 @@ def _borders(contents: Contents) -> set[int]:
         for number in operator.outputs if makes else ():
             ends = [out for reader in readers.get(number, ()) for out in reader.outputs]
             converted = all(_is_conversion(contents, it) for it in readers.get(number, ()))
-            is_border = number in contents.outputs or bool(ends)
-            if _is_wide(contents.tensors[number]) and is_border and converted and borders.issuperset(ends):
-                borders.add(number)
-    return borders
+            is_io = number in contents.outputs or bool(ends)
+            if _is_wide(contents.tensors[number]) and is_io and converted and ios.issuperset(ends):
+                ios.add(number)
+    return ios
 
 
 def _is_conversion(contents: Contents, operator: TfliteOperator) -> bool:
@@ -78,7 +78,7 @@ def _declared(tensor: TfliteTensor) -> Declared:
     return Declared(tensor.kind.lower(), meaning)
 
 
-def border_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str, ...]:
+def io_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str, ...]:
     """The note to the user about such inputs and outputs."""
     return tuple(
         _note(what, contents.tensors[number], declared[number])

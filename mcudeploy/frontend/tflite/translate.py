@@ -27,11 +27,11 @@ from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, names_o
 from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.rewriting import (
-    border_notes,
     int16_notes,
+    io_notes,
     with_constants,
     with_dilations,
-    with_real_borders,
+    with_real_io,
     with_scaled_zeros,
 )
 from mcudeploy.frontend.tflite.scales import is_int16
@@ -201,7 +201,7 @@ def _is_consistent(proto: ModelProto) -> bool:
 
 def _translated(contents: Contents, shapes: Shapes) -> Parsed:
     contents = with_scaled_zeros(with_dilations(contents))
-    contents, declared = with_real_borders(written_out(contents))
+    contents, declared = with_real_io(written_out(contents))
     file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)
     refusals: dict[str, str] = {}
@@ -236,7 +236,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Parsed:
         refusals,
         tuple(writer.states),
         (*(stateful if writer.states else ()), *writer.functions),
-        (*border_notes(contents, declared), *int16_notes(contents), *writer.notes),
+        (*io_notes(contents, declared), *int16_notes(contents), *writer.notes),
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
         {label: each for label, each in writer.roundings.items() if label in live},
     )

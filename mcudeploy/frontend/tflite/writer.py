@@ -465,11 +465,11 @@ class Writer:
         nodes = live(self._nodes, {*(self.name(tensor) for tensor in outputs), *state_names})
         values = {name for node in nodes for name in (*node.input, *node.output)}
         values |= {it.first for it in self.states}
-        borders = {tensor.index for tensor in (*inputs, *outputs)}
+        ios = {tensor.index for tensor in (*inputs, *outputs)}
         inner = [
             tensor
             for number, tensor in self._made.items()
-            if number not in borders and self.name(tensor) in values
+            if number not in ios and self.name(tensor) in values
         ]
         graph = helper.make_graph(
             nodes,

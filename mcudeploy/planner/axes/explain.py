@@ -59,19 +59,19 @@ class _CutFacts:
     def inputs(self) -> list[str]:
         """Report for each graph input whether its readers take it in parts, as streaming requires."""
         rows = []
-        for border in self._axes.graph.inputs:
-            edges = [edge for edge in self._axes.along(ROWS) if edge.tensor == border.tensor]
+        for io in self._axes.graph.inputs:
+            edges = [edge for edge in self._axes.along(ROWS) if edge.tensor == io.tensor]
             parts = {(edge.target.operator, edge.operand) for edge in edges if takes_parts(self._axes, edge)}
             whole = [
                 operator.name
                 for reader, operator in enumerate(self._operators)
                 for operand, name in enumerate(operator.inputs)
-                if name == border.tensor and (reader, operand) not in parts
+                if name == io.tensor and (reader, operand) not in parts
             ]
             names = _listed(list(dict.fromkeys(whole)))
             how = f"read whole by {names}" if whole else "taken in parts"
-            size = self._count(self._tensors[border.tensor].shape[ROWS])
-            rows.append((f"input {border.tensor}", size, how))
+            size = self._count(self._tensors[io.tensor].shape[ROWS])
+            rows.append((f"input {io.tensor}", size, how))
         return _columns(rows, indent="")
 
     def component(self, title: str, members: frozenset[int]) -> list[str]:

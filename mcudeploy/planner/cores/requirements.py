@@ -57,8 +57,8 @@ def users(graph: Graph, names: Mapping[str, str], first: str) -> dict[str, tuple
         if not operator.op.is_view:
             for tensor in (operator.output, *operator.inputs):
                 units_of[roots[tensor]][names[operator.name]] = None
-    for border in (*graph.inputs, *graph.outputs):
-        units_of[roots[border.tensor]][first] = None
+    for io in (*graph.inputs, *graph.outputs):
+        units_of[roots[io.tensor]][first] = None
     return {tensor: tuple(units) for tensor, units in units_of.items()}
 
 
@@ -78,10 +78,10 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Req
     lines = _lines(memories, {name: board.reach(unit) for name, unit in used.items()}, used.values())
     touched = users(graph, names, first)
     roots = Dataflow.of(graph).roots
-    borders = {roots[border.tensor] for border in (*graph.resident_inputs(), *graph.own_outputs())}
+    ios = {roots[io.tensor] for io in (*graph.resident_inputs(), *graph.own_outputs())}
     tensors = {tensor: _need(board, tensor, units, lines) for tensor, units in touched.items()}
-    tensors |= {name: _within(tensors[name], board.border_memories) for name in borders}
-    kept = {roots[border.tensor] for border in (*graph.resident_inputs(), *graph.outputs)}
+    tensors |= {name: _within(tensors[name], board.io_memories) for name in ios}
+    kept = {roots[io.tensor] for io in (*graph.resident_inputs(), *graph.outputs)}
     tensors |= {name: replace(tensors[name], start=board.io_alignment) for name in kept}
     work = {name: _need(board, f"the scratch of {name}", [unit], lines) for name, unit in names.items()}
     return Requirements(tensors, work, memories, touched)

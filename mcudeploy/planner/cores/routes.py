@@ -94,8 +94,8 @@ class _Rewrite:
     def done(self) -> tuple[Graph, Assignment]:
         """Return the rewritten graph and its assignment."""
         graph, readers = self._graph, self._readers()
-        for border in graph.inputs:
-            self._cross(border.tensor, self._assignment.first, readers[border.tensor])
+        for io in graph.inputs:
+            self._cross(io.tensor, self._assignment.first, readers[io.tensor])
         for operator in graph.operators:
             if not operator.op.is_view:
                 self._cross(operator.output, self._assignment.unit(operator.name), readers[operator.output])
@@ -126,10 +126,8 @@ class _Rewrite:
                 unit = self._assignment.unit(operator.name)
                 for name in dict.fromkeys(operator.inputs):
                     found[roots[name]].append(_TensorReader(position, name, unit))
-        for border in self._graph.outputs:
-            found[roots[border.tensor]].append(
-                _TensorReader(_APPLICATION, border.tensor, self._assignment.first)
-            )
+        for io in self._graph.outputs:
+            found[roots[io.tensor]].append(_TensorReader(_APPLICATION, io.tensor, self._assignment.first))
         return found
 
     def _cross(self, tensor: str, maker: str, readers: Sequence[_TensorReader]) -> None:

@@ -82,7 +82,7 @@ def _gain(before: _Choice, after: _Choice) -> tuple[bool, float]:
 
 def _row_costs(graph: Graph) -> dict[str, float]:
     """The work of a row of each tensor."""
-    costs = {border.tensor: 0.0 for border in graph.inputs}
+    costs = {io.tensor: 0.0 for io in graph.inputs}
     for operator in graph.operators:
         rows, cols, channels = graph.tensors[operator.output].shape
         macs = graph.loops(operator).macs()

@@ -44,7 +44,7 @@ def computed_rows(
     """
     flow = Dataflow.of(graph)
     reads: dict[str, list[Interval]] = {
-        border.tensor: [Interval(0, graph.tensors[border.tensor].shape[0])] for border in graph.outputs
+        io.tensor: [Interval(0, graph.tensors[io.tensor].shape[0])] for io in graph.outputs
     }
     result: dict[str, ComputedRows] = {}
     for operator, readings in reversed(list(zip(graph.operators, flow.readings, strict=True))):

@@ -11,7 +11,7 @@ from mcudeploy.common.text import count_text, printable
 from mcudeploy.ir.graph import Graph, Hop, KeptRows
 from mcudeploy.planner.hop.computed_rows import ComputedRows, computed_rows
 from mcudeploy.planner.hop.rewrite import incremental
-from mcudeploy.planner.hop.row_borders import window_axis, with_rows
+from mcudeploy.planner.hop.row_io import window_axis, with_rows
 from mcudeploy.planner.hop.steady import Steadiness, UnevenHopError, steady_rows
 
 _MOST_HOPS = 4
@@ -98,10 +98,10 @@ def _require_window(graph: Graph, hop: int) -> None:
         raise UsageError("--hop is for models without states; this one keeps its own from run to run")
     if len(graph.inputs) != 1:
         raise UsageError(f"--hop is for models with one input; this one has {len(graph.inputs)}")
-    (border,) = graph.inputs
-    tensor = graph.tensors[border.tensor]
-    name, shape = printable(border.name), list(border.shape)
-    if tensor.shape[0] == 1 or window_axis(border, tensor) is None:
+    (io,) = graph.inputs
+    tensor = graph.tensors[io.tensor]
+    name, shape = printable(io.name), list(io.shape)
+    if tensor.shape[0] == 1 or window_axis(io, tensor) is None:
         raise UsageError(
             f"--hop: the model does not read its input {name!r} {shape} by rows, so that no window can move: "
             "time is the first spatial axis, H of [1, C, H, W] or L of [1, C, L]"

@@ -16,7 +16,7 @@ from mcudeploy.ops.move.queue import Queue
 from mcudeploy.ops.move.view import Reshape
 from mcudeploy.planner.hop.computed_rows import ComputedRows
 from mcudeploy.planner.hop.operator_rows import OperatorPart, restricted
-from mcudeploy.planner.hop.row_borders import new_rows, stored_rows
+from mcudeploy.planner.hop.row_io import new_rows, stored_rows
 from mcudeploy.planner.hop.steady import Steadiness
 from mcudeploy.tiling.dataflow import Dataflow, RowAccess
 
@@ -51,8 +51,8 @@ class _Rewriter:
     """By tensor of the window, the tensors that hold rows of it."""
 
     def rewritten(self) -> Graph:
-        graph, border = self.graph, self.graph.inputs[0]
-        window = graph.tensors[border.tensor]
+        graph, io = self.graph, self.graph.inputs[0]
+        window = graph.tensors[io.tensor]
         new = self.steady.tensors[window.name].new
         self._hold(window.name, new, window.name)
         self._keep(window.name)
@@ -64,15 +64,15 @@ class _Rewriter:
             graph,
             tensors=self.tensors,
             operators=tuple(self.operators),
-            inputs=(new_rows(border, window, len(new)), *(state.before for state in self.states)),
+            inputs=(new_rows(io, window, len(new)), *(state.before for state in self.states)),
             outputs=(*outputs, *(state.after for state in self.states)),
             references={},
             states=tuple(self.states),
         )
 
-    def _output(self, border: GraphIO) -> str:
+    def _output(self, io: GraphIO) -> str:
         """A tensor with all rows of an output, outside of states and the input."""
-        name = border.tensor
+        name = io.tensor
         everything = Interval(0, self.graph.tensors[name].shape[0])
         self._reading(name, everything)
         held = next(it for it in self.held[name] if it.rows == everything)

@@ -85,13 +85,13 @@ def row_channels(channels: int) -> int | None:
 
 def _vectors(graph: Graph) -> Iterator[Vector]:
     """Yield every group of vectors that could become rows, regardless of the gain."""
-    borders = {border.tensor for border in graph.outputs}
-    borders |= {border.tensor for border in graph.resident_inputs()}
+    ios = {io.tensor for io in graph.outputs}
+    ios |= {io.tensor for io in graph.resident_inputs()}
     producers, readers = graph.producers(), graph.readers()
     for tensors in _linked(graph):
         *pixels, length = graph.tensors[next(iter(tensors))].shape
         channels = row_channels(length)
-        if pixels != [1, 1] or channels is None or tensors & borders:
+        if pixels != [1, 1] or channels is None or tensors & ios:
             continue
         inside = {at for at, operator in enumerate(graph.operators) if _links(operator, tensors)}
         makers = {producers[name] for name in tensors} - inside

@@ -63,7 +63,7 @@ def _require_chains(
     graph: Graph, by_name: Mapping[str, Operator], chains: Collection[tuple[str, ...]]
 ) -> None:
     """Raise ValueError unless every chain has stages, each the only reader of the one before, of no other."""
-    readers, wanted = graph.readers(), {border.tensor for border in graph.outputs}
+    readers, wanted = graph.readers(), {io.tensor for io in graph.outputs}
     used, taken = set[str](), set(by_name)
     for names in chains:
         if not 1 < len(names) <= MOST_STAGES:
@@ -97,11 +97,9 @@ def stream_inputs(graph: Graph, whole: Collection[str] = ()) -> Graph:
     Inputs with a name in `whole` stay as they are.
     """
     feeds = tuple(
-        Operator(
-            f"feed_{border.tensor}", StreamedInput(i, graph.tensors[border.tensor].shape), (), border.tensor
-        )
-        for i, border in enumerate(graph.own_inputs())
-        if border.name not in whole
+        Operator(f"feed_{io.tensor}", StreamedInput(i, graph.tensors[io.tensor].shape), (), io.tensor)
+        for i, io in enumerate(graph.own_inputs())
+        if io.name not in whole
     )
     return replace(graph, operators=feeds + graph.operators)
 

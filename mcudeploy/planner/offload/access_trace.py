@@ -85,15 +85,15 @@ def draft_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> Dr
     return Draft(tiled, plan.schedule.steps, items, work, alignment, fixed, starts)
 
 
-def io_placements(draft: Draft, fast_bytes: int, *, takes_borders: bool = True) -> Iterator[IoPlacement]:
+def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> Iterator[IoPlacement]:
     """Yield each placement of graph inputs and outputs in the fast or the slow memory.
 
-    The first has no large one in the fast memories of `fast_bytes`. If the fast memory does not take borders,
-    there is one placement. Rows of an input that break the alignment stay.
+    The first has no large one in the fast memories of `fast_bytes`. If the fast memory takes neither, there
+    is one placement. Rows of an input that break the alignment stay.
     """
     graph, roots = draft.tiled.graph, draft.tiled.flow.roots
-    inputs = {border.tensor for border in graph.resident_inputs()}
-    outputs = {roots[border.tensor] for border in graph.outputs}
+    inputs = {io.tensor for io in graph.resident_inputs()}
+    outputs = {roots[io.tensor] for io in graph.outputs}
 
     def of(names: set[str]) -> list[int]:
         return [at for at, item in enumerate(draft.items) if any(name in names for name, _ in item.members)]
@@ -111,7 +111,7 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_borders: bool = True) 
     slow = [(bool(inputs_only) and is_large(inputs), bool(all_outputs) and is_large(outputs))]
     slow += [(not slow[0][0], slow[0][1])] * bool(inputs_only)
     slow += [(slow_inputs, False) for slow_inputs, _ in slow] * (bool(all_outputs) and slow[0][1])
-    if not takes_borders:
+    if not takes_io:
         slow = [(bool(inputs_only), bool(all_outputs))]
     for slow_inputs, slow_outputs in slow:
         yield IoPlacement(

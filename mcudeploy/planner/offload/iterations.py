@@ -83,9 +83,9 @@ def _io_placement(plan: Plan, draft: Draft, pair: MemoryPair) -> IoPlacement:
     def is_slow(names: Sequence[str]) -> bool:
         return any(pair.slow.name in memories_of(blocks[roots[name]]) for name in names)
 
-    slow_inputs = is_slow([border.tensor for border in plan.graph.resident_inputs()])
-    slow_outputs = is_slow([border.tensor for border in plan.graph.outputs])
-    placements = list(io_placements(draft, 0, takes_borders=pair.takes_borders))
+    slow_inputs = is_slow([io.tensor for io in plan.graph.resident_inputs()])
+    slow_outputs = is_slow([io.tensor for io in plan.graph.outputs])
+    placements = list(io_placements(draft, 0, takes_io=pair.takes_io))
 
     def fits(io: IoPlacement) -> bool:
         return bool(io.away) == slow_outputs and slow_inputs != bool(set(io.given) & set(io.fixed))

@@ -26,7 +26,7 @@ class MemoryPair:
     link: Link | None
     room: int
     fast_bytes: int
-    takes_borders: bool = True
+    takes_io: bool = True
 
     @classmethod
     def of(cls, board: Board) -> MemoryPair | None:
@@ -35,18 +35,18 @@ class MemoryPair:
         The first one is for inputs and outputs if possible, else the second one is. None if the board does
         not have both.
         """
-        borders = board.border_memories
+        ios = board.io_memories
         fast = [it for it in board.memories if it.is_fast]
-        first = next((it for it in fast if it.name in borders), next(iter(fast), None))
+        first = next((it for it in fast if it.name in ios), next(iter(fast), None))
         slow = [it for it in board.memories if not it.is_fast and board.room(it)]
-        if first is not None and first.name not in borders:
-            slow = [it for it in slow if it.name in borders]
+        if first is not None and first.name not in ios:
+            slow = [it for it in slow if it.name in ios]
         if first is None or not slow:
             return None
         best = min(slow, key=lambda it: it.read_cost + it.write_cost)
         link = next((it for it in board.links if {first.name, best.name} <= set(it.memories)), None)
         room = board.room(first) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
-        return cls(first, best, link, room, sum(map(board.room, fast)), first.name in borders)
+        return cls(first, best, link, room, sum(map(board.room, fast)), first.name in ios)
 
     @classmethod
     def serving(cls, plan: Plan, board: Board) -> MemoryPair | None:
@@ -58,8 +58,8 @@ class MemoryPair:
         if pair is None:
             return None
         roots = Dataflow.of(plan.graph).roots
-        borders = (*plan.graph.resident_inputs(), *plan.graph.own_outputs())
-        slow_alone = set[str]() if pair.takes_borders else {roots[it.tensor] for it in borders}
+        ios = (*plan.graph.resident_inputs(), *plan.graph.own_outputs())
+        slow_alone = set[str]() if pair.takes_io else {roots[it.tensor] for it in ios}
         either = {pair.fast.name, pair.slow.name}
         needed = [
             ({pair.slow.name} if name in slow_alone else either, it) for name, it in wanted.tensors.items()

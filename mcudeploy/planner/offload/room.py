@@ -60,7 +60,7 @@ def promises(
     which a step does not fit is left out.
     """
     ranked = []
-    for io in io_placements(draft, pair.fast_bytes, takes_borders=pair.takes_borders):
+    for io in io_placements(draft, pair.fast_bytes, takes_io=pair.takes_io):
         budget.effort.spend(_TRACE_UNITS * len(draft.steps))
         task = Offloading.of(draft, io, pair, budget).after(cycles)
         residency = task.residency(pair.room, budget.effort.part(_PROMISE_SHARE))

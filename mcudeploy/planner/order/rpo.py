@@ -38,8 +38,8 @@ def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Sch
         awaited = (makers[block] for block in tiled.awaited(step))
         before.extend(maker for maker in awaited if maker is not None)
     begins: list[int] = []
-    for border in tiled.graph.outputs:
-        root = tiled.flow.roots[border.tensor]
+    for io in tiled.graph.outputs:
+        root = tiled.flow.roots[io.tensor]
         base = tiled.first_block[root]
         begins.extend(maker for maker in makers[base : base + tiled.block_count(root)] if maker is not None)
     return Schedule(tuple(steps[number] for number in depth_first(begins, needs)), "feasible")

@@ -79,8 +79,8 @@ def _before(
 
 def _block_buffers(tiled: TiledGraph, touched: list[list[int]]) -> tuple[list[StepBuffer], list[int]]:
     """Return the buffers of all blocks, and for each block the number of its buffer."""
-    kept = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
-    resident = {border.tensor for border in tiled.graph.resident_inputs()}
+    kept = {tiled.flow.roots[io.tensor] for io in tiled.graph.outputs}
+    resident = {io.tensor for io in tiled.graph.resident_inputs()}
     stacked = tiled.stacked_outputs()
     buffers: list[StepBuffer] = []
     buffer_of: list[int] = []

@@ -78,7 +78,7 @@ def reside(
     blocks: dict[BlockId, list[Residence]] = {block_id: [] for block_id in tiled.block_ids()}
     scratch: dict[str, dict[int, list[Residence]]] = {}
     ordered: list[tuple[tuple[int, int, int], Transfer]] = []
-    given = {border.tensor for border in tiled.graph.resident_inputs()}
+    given = {io.tensor for io in tiled.graph.resident_inputs()}
     for item, pieces in zip(draft.items, _pieces(residences, moves, transfers), strict=True):
         if item.scratch_of is not None:
             name, block = item.scratch_of
@@ -168,7 +168,7 @@ def input_stacks(tiled: TiledGraph, index_of: Mapping[BlockId, int]) -> tuple[tu
 
     The application fills the input as an array, so its rows are a stack.
     """
-    counts = {border.tensor: tiled.block_count(border.tensor) for border in tiled.graph.resident_inputs()}
+    counts = {io.tensor: tiled.block_count(io.tensor) for io in tiled.graph.resident_inputs()}
     rows = ([(name, row) for row in range(count)] for name, count in counts.items() if count > 1)
     return tuple(tuple(index_of[row] for row in each) for each in rows if set(each) <= set(index_of))
 

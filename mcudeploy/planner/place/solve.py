@@ -82,8 +82,8 @@ def pinned(
     These are scratch and state, buffers whose place the application knows, and some that other units access.
     The first unit moves blocks, so it must reach such a buffer and must not cache it.
     """
-    borders = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)
-    stay = {tiled.flow.roots[border.tensor] for border in borders}
+    ios = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)
+    stay = {tiled.flow.roots[io.tensor] for io in ios}
     first, reached = board.units[0], set(board.reach(board.units[0]))
     used = {first.name, *(function.unit for function in functions)}
     cached = any(board.unit(name).cached for name in used)

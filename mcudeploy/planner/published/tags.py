@@ -88,7 +88,7 @@ def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> Tag
         if not it.op.is_view
     }
     groups = [[operators[name] for name in it.operators if name in operators] for it in functions or (whole,)]
-    last = {roots[border.tensor] for border in graph.outputs}
+    last = {roots[io.tensor] for io in graph.outputs}
     called = []
     for function, group in zip(functions or (whole,), groups, strict=True):
         own = {it.output for it in group}
@@ -96,7 +96,7 @@ def program_of(graph: Graph, board: Board, functions: Sequence[Function]) -> Tag
         inputs = dict.fromkeys(name for it in group for name in it.inputs if name not in own)
         outputs = tuple(it.output for it in group if it.output in read | last)
         called.append(TagFunction(function.unit, tuple(group), tuple(inputs), outputs))
-    given = tuple(border.tensor for border in graph.resident_inputs())
+    given = tuple(io.tensor for io in graph.resident_inputs())
     sizes = {name: graph.tensors[name].size_bytes for name in roots}
     return TagProgram(tuple(called), given, tuple(sorted(last)), sizes)
 
@@ -169,8 +169,8 @@ class _TagWalk:
     def _shared(self, name: str) -> _Demand:
         """Return the demand of a tensor between functions; the first unit writes inputs and reads outputs."""
         units = self._units[name]
-        borders = {*self._program.inputs, *self._program.outputs}
-        return self._demand(name, units, [*units, self._board.units[0].name] if name in borders else units)
+        ios = {*self._program.inputs, *self._program.outputs}
+        return self._demand(name, units, [*units, self._board.units[0].name] if name in ios else units)
 
     def _demand(self, name: str, units: Sequence[str], reaching: Sequence[str]) -> _Demand:
         alignment = lcm(self._alignment, *(self._board.unit(unit).alignment for unit in units))

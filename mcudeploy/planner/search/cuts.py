@@ -238,7 +238,7 @@ class Space:
 def _readers(flow: Dataflow, order: Sequence[int]) -> tuple[tuple[int, RowAccess] | None, ...]:
     """Return, by place, the first reader of each output that may have a lead, and its access."""
     graph = flow.graph
-    kept = {flow.roots[border.tensor] for border in graph.outputs}
+    kept = {flow.roots[io.tensor] for io in graph.outputs}
     first: dict[str, tuple[int, RowAccess]] = {}
     for place, position in enumerate(order):
         for access in flow.readings[position]:

@@ -56,7 +56,7 @@ def chains(graph: Graph) -> tuple[Chain, ...]:
 
     A chain is worth fusing if a row between two stages is wider than those of its input and output.
     """
-    readers, wanted = graph.readers(), {border.tensor for border in graph.outputs}
+    readers, wanted = graph.readers(), {io.tensor for io in graph.outputs}
     operators = graph.operators
 
     def following(position: int) -> int | None:

@@ -61,9 +61,9 @@ class OrderedGraph:
     def __init__(self, flow: Dataflow, order: Sequence[int], work: WorkBytes) -> None:
         graph = flow.graph
         operators = [graph.operators[position] for position in order]
-        inputs = [border.tensor for border in graph.resident_inputs()]
+        inputs = [io.tensor for io in graph.resident_inputs()]
         names = [operator.output for operator in operators] + inputs
-        kept = {flow.roots[border.tensor] for border in graph.outputs}
+        kept = {flow.roots[io.tensor] for io in graph.outputs}
         number = {name: at for at, name in enumerate(names)}
         self.order = tuple(order)
         self.rows = [flow.iteration_rows[position] for position in order]

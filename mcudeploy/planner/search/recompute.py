@@ -116,7 +116,7 @@ def _repeatable(tiled: TiledGraph) -> list[str]:
 
     These are not written or read by the application, no running sums, and not read by the update of a state.
     """
-    outputs = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
+    outputs = {tiled.flow.roots[io.tensor] for io in tiled.graph.outputs}
     states = {name for state in tiled.graph.states for name in (state.tensor, *state.through)}
     return [
         one.output

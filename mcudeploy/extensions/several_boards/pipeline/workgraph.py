@@ -51,14 +51,14 @@ def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
     graph = flow.graph
     positions = tuple(at for at, operator in enumerate(graph.operators) if not operator.op.is_view)
     makers: dict[str, int] = {}
-    readers: dict[str, set[int]] = {border.tensor: set() for border in graph.resident_inputs()}
+    readers: dict[str, set[int]] = {io.tensor: set() for io in graph.resident_inputs()}
     for place, at in enumerate(positions):
         operator = graph.operators[at]
         for name in operator.inputs:
             readers[flow.roots[name]].add(place)
         makers[operator.output] = place
         readers[operator.output] = set()
-    outputs = {flow.roots[border.tensor] for border in graph.outputs}
+    outputs = {flow.roots[io.tensor] for io in graph.outputs}
     values = tuple(
         WorkValue(
             name, graph.tensors[name].size_bytes, makers.get(name), tuple(sorted(places)), name in outputs

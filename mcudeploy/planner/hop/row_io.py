@@ -17,11 +17,11 @@ class WindowAxis:
     elements: int
 
 
-def window_axis(border: GraphIO, tensor: Tensor) -> WindowAxis | None:
+def window_axis(io: GraphIO, tensor: Tensor) -> WindowAxis | None:
     """Return the axis along which the rows of a stored tensor lie; None if there is none."""
-    order = border.order.reshape(border.shape)
+    order = io.order.reshape(io.shape)
     rows = np.where(order < 0, -1, order // (tensor.shape[1] * tensor.shape[2]))
-    for axis, size in enumerate(border.shape):
+    for axis, size in enumerate(io.shape):
         if size % tensor.shape[0] or tensor.shape[0] == 1:
             continue
         elements = size // tensor.shape[0]
@@ -31,23 +31,23 @@ def window_axis(border: GraphIO, tensor: Tensor) -> WindowAxis | None:
     return None
 
 
-def new_rows(border: GraphIO, window: Tensor, rows: int) -> GraphIO:
-    """Return the border of `rows` rows, for that of a window. Raises ValueError if the window has no axis."""
-    window_rows = window_axis(border, window)
+def new_rows(io: GraphIO, window: Tensor, rows: int) -> GraphIO:
+    """Return the input of `rows` rows, for that of a window. Raises ValueError if the window has no axis."""
+    window_rows = window_axis(io, window)
     if window_rows is None:
-        raise ValueError(f"{border.name!r} is not stored as rows along one of its axes")
+        raise ValueError(f"{io.name!r} is not stored as rows along one of its axes")
     axis, size = window_rows.axis, rows * window_rows.elements
-    shape = tuple(size if at == axis else each for at, each in enumerate(border.shape))
-    order = border.order.reshape(border.shape).take(range(size), axis)
-    return replace(border, shape=shape, order=np.ascontiguousarray(order).reshape(-1))
+    shape = tuple(size if at == axis else each for at, each in enumerate(io.shape))
+    order = io.order.reshape(io.shape).take(range(size), axis)
+    return replace(io, shape=shape, order=np.ascontiguousarray(order).reshape(-1))
 
 
 def with_rows(graph: Graph) -> Graph:
     """Return a graph whose input is stored as rows, if it is a vector that its only reader views as rows."""
-    border = graph.inputs[0]
-    readers = [operator for operator in graph.operators if border.tensor in operator.inputs]
+    io = graph.inputs[0]
+    readers = [operator for operator in graph.operators if io.tensor in operator.inputs]
     view = readers[0] if len(readers) == 1 else None
-    source = graph.tensors[border.tensor]
+    source = graph.tensors[io.tensor]
     if view is None or not view.op.is_view or source.shape[0] > 1:
         return graph
     shape = graph.tensors[view.output].shape
@@ -65,6 +65,6 @@ def with_rows(graph: Graph) -> Graph:
 
 
 def stored_rows(tensor: Tensor) -> GraphIO:
-    """Return the border of a state that the ONNX model does not have."""
+    """Return the `GraphIO` of a state that the ONNX model does not have."""
     order = np.arange(tensor.elements, dtype=np.int32)
     return GraphIO(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, order)
