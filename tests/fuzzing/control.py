@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
 from fuzzing import decomposed, layers, shapes
-from fuzzing.draft import Draft, Info, Shape, live_nodes
+from fuzzing.draft import Draft, Info, Layer, Shape, live_nodes, of
 
 _INSIDE = (
     layers.convolution,
@@ -71,12 +69,9 @@ def _graph(draft: Draft, inner: Draft, inputs: list[Info], outputs: list[Info]) 
     )
 
 
-def branch(draft: Draft) -> None:
+@of(2, 3, 4)
+def branch(draft: Draft, name: str, shape: Shape) -> None:
     """An If whose condition is constant, or follows from a shape."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     branches = {}
     for way in ("then_branch", "else_branch"):
         inner = _body(draft, {name: shape})
@@ -163,12 +158,10 @@ def _end(draft: Draft, inner: Draft, before: tuple[str, str], trips: int) -> tup
     return ends, trips
 
 
-def scan(draft: Draft) -> None:
+@of(3)
+def scan(draft: Draft, name: str, shape: Shape) -> None:
     """A recurrence written by hand: a Scan along axis 1."""
-    name = draft.source(3)
-    if name is None:
-        return
-    batch, steps, features = draft.shapes[name]
+    batch, steps, features = shape
     hidden = draft.pick((2, 3, 5))
     if steps > 8 or not draft.fits((batch, steps, hidden), batch * steps * features * hidden):
         return
@@ -190,4 +183,4 @@ def scan(draft: Draft) -> None:
     draft.add_many("Scan", [first, name], made, body=body, **attributes)
 
 
-LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = ((branch, 1.5), (loop, 2.5), (scan, 1))
+LAYERS: tuple[tuple[Layer, float], ...] = ((branch, 1.5), (loop, 2.5), (scan, 1))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
-from fuzzing.draft import Draft, Shape
+from fuzzing.draft import Draft, Layer, Shape, of
 
 _FUNCTIONS: dict[str, int] = {
     "Abs": 13,
@@ -31,12 +30,9 @@ _AXES_BY_INPUT = {"ReduceSum": 13}
 """First opset in which a reduction takes its axes as an input; 18 for all others."""
 
 
-def seldom_function(draft: Draft) -> None:
+@of(2, 3, 4)
+def seldom_function(draft: Draft, name: str, shape: Shape) -> None:
     """A function of one value that exporters rarely write, PRelu among them."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     if draft.chance(0.15):
         slope = draft.constant(draft.normal((shape[1], *(1,) * (len(shape) - 2)), 0.3))
         draft.add("PRelu", [name, slope], shape)
@@ -44,12 +40,9 @@ def seldom_function(draft: Draft) -> None:
     draft.add(draft.pick([op for op, first in _FUNCTIONS.items() if draft.opset >= first]), [name], shape)
 
 
-def along_axis(draft: Draft) -> None:
+@of(2, 3, 4)
+def along_axis(draft: Draft, name: str, shape: Shape) -> None:
     """Normalisations and sums along one axis."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     axis = draft.pick((1, len(shape) - 1, -1))
     op = draft.pick(
         ("LogSoftmax", "LogSoftmax", "Hardmax", "LpNormalization", "CumSum", "LayerNormalization")
@@ -67,12 +60,9 @@ def along_axis(draft: Draft) -> None:
         draft.add(op, [name], shape, axis=axis)
 
 
-def normalised_image(draft: Draft) -> None:
+@of(3, 4)
+def normalised_image(draft: Draft, name: str, shape: Shape) -> None:
     """Normalisations over rows and columns, or over adjacent channels."""
-    name = draft.source(3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     channels = shape[1]
     op = draft.pick(("InstanceNormalization", "GroupNormalization", "LRN", "MeanVarianceNormalization"))
     few = prod(shape[2:]) < 4  # their mean is nearly each of them: any rounding is large then
@@ -90,12 +80,9 @@ def normalised_image(draft: Draft) -> None:
             draft.add(op, inputs, shape, num_groups=groups)
 
 
-def reduction(draft: Draft) -> None:
+@of(2, 3, 4)
+def reduction(draft: Draft, name: str, shape: Shape) -> None:
     """A sum, norm or extreme over some axes."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     rank, op = len(shape), draft.pick(_REDUCTIONS)
     axes = sorted({draft.whole(1, rank - 1) for _ in range(2)})
     keep = draft.whole(0, 1)
@@ -108,12 +95,10 @@ def reduction(draft: Draft) -> None:
         draft.add(op, [name], made, axes=axes, keepdims=keep)
 
 
-def pooled_norm(draft: Draft) -> None:
+@of(4)
+def pooled_norm(draft: Draft, name: str, shape: Shape) -> None:
     """Norms over windows, or over a whole image."""
-    name = draft.source(4)
-    if name is None:
-        return
-    batch, channels, rows, cols = draft.shapes[name]
+    batch, channels, rows, cols = shape
     if draft.chance(0.4):
         draft.add("GlobalLpPool", [name], (batch, channels, 1, 1), p=draft.whole(1, 2))
     elif min(rows, cols) >= 2:
@@ -123,12 +108,10 @@ def pooled_norm(draft: Draft) -> None:
         draft.add("LpPool", [name], made, **attributes)
 
 
-def depth_and_space(draft: Draft) -> None:
+@of(4)
+def depth_and_space(draft: Draft, name: str, shape: Shape) -> None:
     """Channels to rows and columns, or back."""
-    name = draft.source(4)
-    if name is None:
-        return
-    batch, channels, rows, cols = draft.shapes[name]
+    batch, channels, rows, cols = shape
     size = draft.whole(2, 3)
     if channels % size**2 == 0:
         made = (batch, channels // size**2, rows * size, cols * size)
@@ -138,12 +121,10 @@ def depth_and_space(draft: Draft) -> None:
         draft.add("SpaceToDepth", [name], made, blocksize=size)
 
 
-def transposed_convolution(draft: Draft) -> None:
+@of(3, 4)
+def transposed_convolution(draft: Draft, name: str, shape: Shape) -> None:
     """An image or a signal enlarged by learnt windows."""
-    name = draft.source(3, 4)
-    if name is None:
-        return
-    batch, channels, *size = draft.shapes[name]
+    batch, channels, *size = shape
     groups = draft.pick((1, 1, channels))
     each = draft.whole(1, 4)
     kernel = tuple(draft.whole(1, 4) for _ in size)
@@ -163,12 +144,9 @@ def transposed_convolution(draft: Draft) -> None:
     draft.add("ConvTranspose", inputs, result, group=groups, strides=stride, pads=pads, kernel_shape=kernel)
 
 
-def choice(draft: Draft) -> None:
+@of(2, 3, 4)
+def choice(draft: Draft, name: str, shape: Shape) -> None:
     """The larger of two values, or one of two according to a comparison."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     other = draft.pick(draft.alike(lambda it: it == shape))
     if draft.chance(0.5):
         draft.add(draft.pick(("Max", "Min", "Mean", "Sum")), [name, other], shape)
@@ -181,12 +159,9 @@ def choice(draft: Draft) -> None:
     draft.add("Where", [where, name, other if draft.chance(0.5) else bound], shape)
 
 
-def moved(draft: Draft) -> None:
+@of(2, 3, 4)
+def moved(draft: Draft, name: str, shape: Shape) -> None:
     """Elements left out, hidden, or given several times."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     rank = len(shape)
     way = draft.pick(("Trilu", "Tile", "Expand", "CenterCropPad", "Einsum"))
     if way == "Trilu" and draft.opset >= 14:
@@ -216,7 +191,7 @@ def _numbers(draft: Draft, numbers: Any) -> str:
     return draft.constant(np.array(numbers, np.int64))
 
 
-LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = (
+LAYERS: tuple[tuple[Layer, float], ...] = (
     (along_axis, 3),
     (normalised_image, 2),
     (reduction, 1.5),

@@ -175,6 +175,34 @@ class Draft:
         )
 
 
+Layer = Callable[[Draft], None]
+"""Adds nodes, or none if none fit."""
+
+
+def of(*ranks: int, types: Sequence[int] = (TensorProto.FLOAT,)) -> Callable[..., Layer]:
+    """A layer of a value of these ranks and types, and its shape; nothing if there is no such value."""
+
+    def decorate(grow: Callable[[Draft, str, Shape], None]) -> Layer:
+        def layer(draft: Draft) -> None:
+            name = draft.source(*ranks, types=types)
+            if name is not None:
+                grow(draft, name, draft.shapes[name])
+
+        return layer
+
+    return decorate
+
+
+def grown(draft: Draft, layers: Sequence[tuple[Layer, float]], wanted: int) -> None:
+    """Add drawn layers until there are so many nodes."""
+    functions, weights = zip(*layers, strict=True)
+    shares = np.array(weights) / sum(weights)
+    for _ in range(20 * wanted):
+        if len(draft.nodes) >= wanted:
+            break
+        functions[int(draft.random.choice(len(functions), p=shares))](draft)
+
+
 def names_read(node: onnx.NodeProto) -> list[str]:
     """The values that a node reads, including its inner graphs."""
     found = list(node.input)

@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from fuzzing import control, decomposed, integers, layers, recurrent, shapes
-from fuzzing.draft import Array, Draft
+from fuzzing.draft import Array, Draft, Layer, grown
 from fuzzing.quantise import draw_style, quantised
 
 KINDS = ("float32", "int8", "uint8", "channels", "mixed")
@@ -23,7 +23,7 @@ TRAITS: tuple[Trait, ...] = get_args(Trait)
 
 _PLAIN_SHARE, _TRAIT_SHARE = 0.25, 0.35
 
-_LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = (
+_LAYERS: tuple[tuple[Layer, float], ...] = (
     (layers.convolution, 6),
     (layers.binary, 3.5),
     (layers.pool, 2),
@@ -46,7 +46,7 @@ _LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = (
     (shapes.shuffle, 0.3),
 )
 
-_OTHER_LAYERS: dict[Trait, tuple[tuple[Callable[[Draft], None], float], ...]] = {
+_OTHER_LAYERS: dict[Trait, tuple[tuple[Layer, float], ...]] = {
     "decomposed": decomposed.LAYERS,
     "control": control.LAYERS,
     "recurrent": recurrent.LAYERS,
@@ -91,13 +91,7 @@ def draw(seed: int, traits: Collection[Trait] = ()) -> Drawn:
     if "int32" in traits:
         integers.integer_input(draft)
     others = [layer for trait, found in _OTHER_LAYERS.items() if trait in traits for layer in found]
-    functions, weights = zip(*_LAYERS, *others, strict=True)
-    shares = np.array(weights) / sum(weights)
-    wanted = int(np.clip(random.lognormal(2.4, 0.6), 5, 40))
-    for _ in range(20 * wanted):
-        if len(draft.nodes) >= wanted:
-            break
-        functions[int(random.choice(len(functions), p=shares))](draft)
+    grown(draft, (*_LAYERS, *others), int(np.clip(random.lognormal(2.4, 0.6), 5, 40)))
     draft.choose_outputs()
     wide = "int16" in traits
     model = draft.model() if kind == "float32" else quantised(draft, draw_style(draft, kind, wide=wide))

@@ -12,7 +12,7 @@ import onnx
 from numpy.typing import NDArray
 
 from fuzzing import layers, plans, programs, shapes
-from fuzzing.draft import Draft
+from fuzzing.draft import Draft, grown
 from fuzzing.plans import HOST, Made
 from fuzzing.quantise import draw_style, quantised
 from mcudeploy.common.errors import DeployError, UsageError
@@ -55,13 +55,7 @@ def draw_window(seed: int) -> onnx.ModelProto:
     rows = draft.pick((9, 12, 16, 20, 24, 31, 40))
     sizes = (rows,) if draft.chance(0.4) else (rows, draft.pick((1, 2, 4, 7)))
     draft.input((1, draft.pick((1, 2, 3, 5, 8)), *sizes))
-    functions, weights = zip(*_LAYERS, strict=True)
-    shares = np.array(weights) / sum(weights)
-    wanted = draft.whole(2, 14)
-    for _ in range(20 * wanted):
-        if len(draft.nodes) >= wanted:
-            break
-        functions[int(random.choice(len(functions), p=shares))](draft)
+    grown(draft, _LAYERS, draft.whole(2, 14))
     draft.choose_outputs()
     return draft.model() if kind == "float32" else quantised(draft, draw_style(draft, kind))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
 import numpy as np
 from onnx import TensorProto
 
-from fuzzing.draft import Draft, Shape
+from fuzzing.draft import Draft, Layer, Shape, of
 
 TYPES = (TensorProto.INT32, TensorProto.INT64)
 _DTYPES = {TensorProto.INT32: np.int32, TensorProto.INT64: np.int64}
@@ -26,10 +25,6 @@ def integer_input(draft: Draft) -> None:
     draft.most[name] = _DRAWN
 
 
-def _source(draft: Draft) -> str | None:
-    return draft.source(2, 3, 4, types=TYPES)
-
-
 def _made(draft: Draft, op: str, inputs: list[str], shape: Shape, kind: int, most: int) -> str | None:
     """A node with an integer result; None if it might not fit."""
     if most > _MOST or not draft.fits(shape):
@@ -39,12 +34,10 @@ def _made(draft: Draft, op: str, inputs: list[str], shape: Shape, kind: int, mos
     return name
 
 
-def arithmetic(draft: Draft) -> None:
+@of(2, 3, 4, types=TYPES)
+def arithmetic(draft: Draft, name: str, shape: Shape) -> None:
     """Two integers, or one and a constant."""
-    name = _source(draft)
-    if name is None:
-        return
-    shape, kind, most = draft.shapes[name], draft.type_of(name), draft.most[name]
+    kind, most = draft.type_of(name), draft.most[name]
     op = draft.pick(
         ("Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
     )
@@ -60,12 +53,10 @@ def arithmetic(draft: Draft) -> None:
     _made(draft, op, [name, other], shape, kind, limit)
 
 
-def function(draft: Draft) -> None:
+@of(2, 3, 4, types=TYPES)
+def function(draft: Draft, name: str, shape: Shape) -> None:
     """A function of one integer."""
-    name = _source(draft)
-    if name is None:
-        return
-    shape, kind, most = draft.shapes[name], draft.type_of(name), draft.most[name]
+    kind, most = draft.type_of(name), draft.most[name]
     op = draft.pick(("Neg", "Abs", "Sign", "Clip", "Relu"))
     if op == "Relu" and (draft.opset < 14 or kind == TensorProto.INT64):
         return
@@ -77,7 +68,7 @@ def cast(draft: Draft) -> None:
     """A Cast to float32, with which most layers continue; to the other integers; or from float32, after
     Round.
     """
-    name = _source(draft)
+    name = draft.source(2, 3, 4, types=TYPES)
     if name is not None and draft.chance(0.7):
         shape = draft.shapes[name]
         if draft.chance(0.3):
@@ -96,12 +87,10 @@ def cast(draft: Draft) -> None:
         draft.most[draft.add("Cast", [most], shape, kind, to=kind)] = 50
 
 
-def compare(draft: Draft) -> None:
+@of(2, 3, 4, types=TYPES)
+def compare(draft: Draft, name: str, shape: Shape) -> None:
     """Integers compared, and a choice by it."""
-    name = _source(draft)
-    if name is None:
-        return
-    shape, kind = draft.shapes[name], draft.type_of(name)
+    kind = draft.type_of(name)
     others = draft.alike(lambda it: it == shape, (kind,))
     bound = draft.constant(np.array(draft.pick((0, 5, 60)), _DTYPES[kind]))
     other = draft.pick(others) if draft.chance(0.5) else bound
@@ -117,12 +106,10 @@ def compare(draft: Draft) -> None:
         _made(draft, "Where", [where, name, other], shape, kind, most)
 
 
-def rows(draft: Draft) -> None:
+@of(2, 3, 4, types=TYPES)
+def rows(draft: Draft, name: str, shape: Shape) -> None:
     """Rows of a table by index, or elements of a value by index; Mod brings indices into range."""
-    name = _source(draft)
-    if name is None:
-        return
-    shape, kind = draft.shapes[name], draft.type_of(name)
+    kind = draft.type_of(name)
     reals = draft.alike(lambda it: len(it) == len(shape) and it[:1] + it[2:] == shape[:1] + shape[2:])
     size = draft.pick((3, 10, 40))
     if reals and draft.chance(0.3):
@@ -145,12 +132,9 @@ def rows(draft: Draft) -> None:
         draft.add("Gather", [table, name], (*shape, depth), axis=0)
 
 
-def best(draft: Draft) -> None:
+@of(2, 3, 4)
+def best(draft: Draft, name: str, shape: Shape) -> None:
     """Positions of the largest or smallest element, or of several."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     axis = draft.whole(1, len(shape) - 1)
     if draft.chance(0.5):
         count = draft.whole(1, min(4, shape[axis]))
@@ -164,12 +148,10 @@ def best(draft: Draft) -> None:
     draft.most[where] = shape[axis]
 
 
-def move(draft: Draft) -> None:
+@of(2, 3, 4, types=TYPES)
+def move(draft: Draft, name: str, shape: Shape) -> None:
     """Integers in another order, under another shape, or several side by side."""
-    name = _source(draft)
-    if name is None:
-        return
-    shape, kind, most = draft.shapes[name], draft.type_of(name), draft.most[name]
+    kind, most = draft.type_of(name), draft.most[name]
     way = draft.pick(("flatten", "transpose", "slice", "concat", "tile"))
     if way == "flatten":
         written = draft.constant(np.array((shape[0], -1), np.int64))
@@ -190,7 +172,7 @@ def move(draft: Draft) -> None:
         _made(draft, "Tile", [name, repeats], (shape[0], 2 * shape[1], *shape[2:]), kind, most)
 
 
-LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = (
+LAYERS: tuple[tuple[Layer, float], ...] = (
     (arithmetic, 3),
     (cast, 2),
     (rows, 2),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod, sqrt
 
 import numpy as np
 
-from fuzzing.draft import Array, Draft, Shape
-
-Layer = Callable[[Draft], None]
+from fuzzing.draft import Array, Draft, Shape, of
 
 KERNELS = (1, 1, 2, 3, 3, 3, 4, 5, 7)
 STRIDES = (1, 1, 1, 2, 2, 3, 4)
@@ -70,12 +67,9 @@ def _steps(free: list[int], stride: Shape) -> Shape:
     return tuple(length // step + 1 for length, step in zip(free, stride, strict=True))
 
 
-def convolution(draft: Draft) -> None:
+@of(3, 4)
+def convolution(draft: Draft, name: str, shape: Shape) -> None:
     """Any convolution of one or two dimensions, often followed by a normalisation and an activation."""
-    name = draft.source(3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     channels = shape[1]
     found = _window(draft, shape[2:], dilated=True, pools=False)
     if found is None:
@@ -164,26 +158,21 @@ def _function(draft: Draft, name: str, op: str | None) -> str:
     return draft.add(op, [name], shape, **attributes)
 
 
-def function(draft: Draft) -> None:
+@of(2, 3, 4)
+def function(draft: Draft, name: str, shape: Shape) -> None:
     """A function of one value."""
-    name = draft.source(2, 3, 4)
-    if name is not None:
-        _function(draft, name, None)
+    _function(draft, name, None)
 
 
-def normalisation(draft: Draft) -> None:
+@of(2, 3, 4)
+def normalisation(draft: Draft, name: str, shape: Shape) -> None:
     """A normalisation without a convolution in front."""
-    name = draft.source(2, 3, 4)
-    if name is not None:
-        _normalised(draft, name)
+    _normalised(draft, name)
 
 
-def pool(draft: Draft) -> None:
+@of(3, 4)
+def pool(draft: Draft, name: str, shape: Shape) -> None:
     """A pool over windows."""
-    name = draft.source(3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     op = draft.pick(("MaxPool", "AveragePool"))
     found = _window(draft, shape[2:], dilated=op == "MaxPool" and draft.chance(0.3), pools=True)
     if found is None:
@@ -195,12 +184,9 @@ def pool(draft: Draft) -> None:
         draft.add(op, [name], (*shape[:2], *size), **attributes)
 
 
-def global_pool(draft: Draft) -> None:
+@of(2, 3, 4)
+def global_pool(draft: Draft, name: str, shape: Shape) -> None:
     """A mean or maximum over a whole image, or a mean over some axes."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     rank = len(shape)
     if rank > 2 and draft.chance(0.5):
         op = draft.pick(("GlobalAveragePool", "GlobalAveragePool", "GlobalMaxPool"))
@@ -224,12 +210,9 @@ def global_pool(draft: Draft) -> None:
 # -- several values --------------------------------------------------------------------------------
 
 
-def binary(draft: Draft) -> None:
+@of(2, 3, 4)
+def binary(draft: Draft, name: str, shape: Shape) -> None:
     """Add, Sub, Mul or Div of a value with another, with itself, or with a constant."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     op = draft.pick(("Add", "Add", "Add", "Sub", "Mul", "Mul", "Div"))
     if draft.chance(0.3):
         other, result = _constant_operand(draft, shape, away=op == "Div")
@@ -281,12 +264,10 @@ def _constant_operand(draft: Draft, shape: Shape, *, away: bool) -> tuple[str, S
     return draft.constant(value), tuple(np.broadcast_shapes(size, shape))
 
 
-def squeeze_excite(draft: Draft) -> None:
+@of(4)
+def squeeze_excite(draft: Draft, name: str, shape: Shape) -> None:
     """An image scaled by functions of its means."""
-    name = draft.source(4)
-    if name is None:
-        return
-    batch, channels = draft.shapes[name][:2]
+    batch, channels = shape[:2]
     few = max(1, channels // 2)
     mean = draft.add("GlobalAveragePool", [name], (batch, channels, 1, 1))
     for made, seen in ((few, channels), (channels, few)):
@@ -297,12 +278,10 @@ def squeeze_excite(draft: Draft) -> None:
     draft.add("Mul", [name, mean] if draft.chance(0.5) else [mean, name], draft.shapes[name])
 
 
-def inverted_residual(draft: Draft) -> None:
+@of(4)
+def inverted_residual(draft: Draft, name: str, shape: Shape) -> None:
     """Expansion, depthwise, projection, and the sum with the input."""
-    name = draft.source(4)
-    if name is None:
-        return
-    batch, channels, rows, cols = draft.shapes[name]
+    batch, channels, rows, cols = shape
     wide = channels * draft.whole(2, 4)
     if not draft.fits((batch, wide, rows, cols), batch * wide * rows * cols * max(9, channels)):
         return
@@ -317,12 +296,10 @@ def inverted_residual(draft: Draft) -> None:
     draft.add("Add", [name, out], draft.shapes[name])
 
 
-def bottleneck(draft: Draft) -> None:
+@of(4)
+def bottleneck(draft: Draft, name: str, shape: Shape) -> None:
     """Expansion, any filter of each channel, projection; sometimes a residual, sometimes a step missing."""
-    name = draft.source(4)
-    if name is None:
-        return
-    batch, channels, rows, cols = draft.shapes[name]
+    batch, channels, rows, cols = shape
     wide, few = draft.pick((2, 12, 16, 24, 32, 32, 33, 48, 64)), draft.pick((1, 2, 3, 4, 5, 6, 8, 13))
     side, stride = draft.pick((3, 3, 5)), draft.pick((1, 1, 2))
     usual = {"kernel_shape": (side, side), "strides": (stride, stride), "pads": (side // 2,) * 4}
@@ -362,12 +339,9 @@ def bottleneck(draft: Draft) -> None:
         draft.add("Add", [name, out], draft.shapes[name])
 
 
-def concat(draft: Draft) -> None:
+@of(2, 3, 4)
+def concat(draft: Draft, name: str, shape: Shape) -> None:
     """Two to four values side by side, on any axis but the batch."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     axis = 1 if draft.chance(0.6) else draft.whole(1, len(shape) - 1)
     rest = [size for at, size in enumerate(shape) if at != axis]
     others = draft.alike(

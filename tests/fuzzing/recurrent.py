@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
 
-from fuzzing.draft import Draft
+from fuzzing.draft import Draft, Layer, Shape, of
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _MOST_STEPS = 16
 _MOST_STATES = 4 * 12 * 12
 
 
-def layer(draft: Draft) -> None:
+@of(3)
+def layer(draft: Draft, name: str, shape: Shape) -> None:
     """An LSTM, GRU or RNN over the values of axis 1, in one direction or both."""
-    name = draft.source(3)
-    if name is None:
-        return
-    batch, steps, features = draft.shapes[name]
+    batch, steps, features = shape
     op = draft.pick(tuple(_GATES))
     hidden = draft.pick((1, 2, 3, 5, 8, 12))
     direction = draft.pick(("forward", "forward", "reverse", "bidirectional"))
@@ -92,4 +89,4 @@ def _batch_first(draft: Draft, name: str) -> None:
     draft.add("Reshape", [out, draft.constant(written)], (*before, ways * hidden))
 
 
-LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = ((layer, 7),)
+LAYERS: tuple[tuple[Layer, float], ...] = ((layer, 7),)

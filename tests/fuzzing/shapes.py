@@ -6,15 +6,12 @@ from math import prod, sqrt
 
 import numpy as np
 
-from fuzzing.draft import Draft, Shape
+from fuzzing.draft import Draft, Shape, of
 
 
-def split(draft: Draft) -> None:
+@of(2, 3, 4)
+def split(draft: Draft, name: str, shape: Shape) -> None:
     """A value in two or three parts."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     axis, count = draft.whole(1, len(shape) - 1), draft.whole(2, 3)
     size = shape[axis]
     if size < count:
@@ -32,12 +29,9 @@ def split(draft: Draft) -> None:
     draft.add_many("Split", inputs, parts, **attributes)
 
 
-def slice_(draft: Draft) -> None:
+@of(2, 3, 4)
+def slice_(draft: Draft, name: str, shape: Shape) -> None:
     """A range of some axes, also backwards, with steps, and with ends far outside."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     axes = sorted({draft.whole(1, len(shape) - 1) for _ in range(draft.whole(1, 2))})
     starts, ends, steps, made = [], [], [], list(shape)
     for axis in axes:
@@ -61,12 +55,9 @@ def slice_(draft: Draft) -> None:
     draft.add("Slice", inputs, tuple(made))
 
 
-def gather(draft: Draft) -> None:
+@of(2, 3, 4)
+def gather(draft: Draft, name: str, shape: Shape) -> None:
     """One row of an axis, or several: evenly apart, or anywhere."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     axis = draft.whole(1, len(shape) - 1)
     if draft.chance(0.5) and len(shape) > 2:
         index = np.array(draft.whole(-shape[axis], shape[axis] - 1), np.int64)
@@ -80,12 +71,9 @@ def gather(draft: Draft) -> None:
     draft.add("Gather", [name, draft.constant(index)], made, axis=axis)
 
 
-def pad(draft: Draft) -> None:
+@of(2, 3, 4)
+def pad(draft: Draft, name: str, shape: Shape) -> None:
     """Zeros, or another value, around a value."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     rank = len(shape)
     pads = [0] * (2 * rank)
     axes = range(2, rank) if rank > 2 and draft.chance(0.8) else range(1, rank)
@@ -103,12 +91,9 @@ def pad(draft: Draft) -> None:
     draft.add("Pad", inputs, made, mode=mode)
 
 
-def resize(draft: Draft) -> None:
+@of(3, 4)
+def resize(draft: Draft, name: str, shape: Shape) -> None:
     """An image or a signal resampled."""
-    name = draft.source(3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     mode = draft.pick(("nearest", "nearest", "linear"))
     factors = [draft.pick((1, 2, 2, 2, 3, 0.5, 1.5)) for _ in shape[2:]]
     if draft.chance(0.6):
@@ -133,20 +118,15 @@ def resize(draft: Draft) -> None:
     draft.add("Resize", inputs, made, **attributes)
 
 
-def softmax(draft: Draft) -> None:
+@of(2, 3, 4)
+def softmax(draft: Draft, name: str, shape: Shape) -> None:
     """Along the last axis or the channels."""
-    name = draft.source(2, 3, 4)
-    if name is not None:
-        shape = draft.shapes[name]
-        draft.add("Softmax", [name], shape, axis=draft.pick((-1, 1, len(shape) - 1)))
+    draft.add("Softmax", [name], shape, axis=draft.pick((-1, 1, len(shape) - 1)))
 
 
-def view(draft: Draft) -> None:
+@of(2, 3, 4)
+def view(draft: Draft, name: str, shape: Shape) -> None:
     """The same elements under another shape, or in another order."""
-    name = draft.source(2, 3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     rank = len(shape)
     way = draft.pick(("flatten", "reshape", "transpose", "squeeze", "unsqueeze", "nothing"))
     if way == "flatten":
@@ -185,12 +165,10 @@ def _reshape(draft: Draft, name: str) -> None:
     draft.add("Reshape", [name, draft.constant(np.array(written, np.int64))], made)
 
 
-def shuffle(draft: Draft) -> None:
+@of(4)
+def shuffle(draft: Draft, name: str, shape: Shape) -> None:
     """Channels in another order, by groups."""
-    name = draft.source(4)
-    if name is None:
-        return
-    batch, channels, rows, cols = draft.shapes[name]
+    batch, channels, rows, cols = shape
     groups = draft.pick([g for g in range(1, channels + 1) if channels % g == 0])
     split = (batch, groups, channels // groups, rows, cols)
     apart = draft.add("Reshape", [name, draft.constant(np.array(split, np.int64))], split)
@@ -233,12 +211,9 @@ def dense(draft: Draft) -> None:
         draft.add("Relu", [out], (batch, made))
 
 
-def matmul(draft: Draft) -> None:
+@of(3, 4)
+def matmul(draft: Draft, name: str, shape: Shape) -> None:
     """Tokens times a constant matrix, or a product of two activations."""
-    name = draft.source(3, 4)
-    if name is None:
-        return
-    shape = draft.shapes[name]
     if draft.chance(0.6):
         made = draft.pick((1, 3, 4, 8, 11))
         if draft.fits((*shape[:-1], made), prod(shape) * made):
@@ -253,12 +228,10 @@ def matmul(draft: Draft) -> None:
             draft.add("MatMul", [name, other], result)
 
 
-def attention(draft: Draft) -> None:
+@of(3)
+def attention(draft: Draft, name: str, shape: Shape) -> None:
     """Queries, keys and values of one head."""
-    name = draft.source(3)
-    if name is None:
-        return
-    batch, tokens, depth = draft.shapes[name]
+    batch, tokens, depth = shape
     if not draft.fits((batch, tokens, tokens), batch * tokens * tokens * depth):
         return
     queries, keys, values = (
