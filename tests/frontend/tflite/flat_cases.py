@@ -93,19 +93,23 @@ def integers(*shape: int, low: int = -128, dtype: Any = np.int8, scale: float = 
 MISSING = Of(lambda *_: -1)
 
 
+def add(
+    f: FlatFile, op: str, inputs: Sequence[Of], outputs: Of | Sequence[Of], **options: Any
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Adds an operator and its tensors; the inputs and outputs of the file."""
+    read: list[int] = []
+    for tensor in inputs:
+        read.append(tensor.add(f, read))
+    made = [it.add(f, read) for it in ([outputs] if isinstance(outputs, Of) else outputs)]
+    f.operator(op, read, made, **options)
+    return [number for number, it in zip(read, inputs, strict=True) if it.fed], made
+
+
 def row(op: str, name: str, inputs: Sequence[Of], outputs: Of | Sequence[Of], /, **options: Any) -> None:
     """Enters a file of one operator into the table; `lsb` and `reference` are as in `Case`."""
     facts = {fact: options.pop(fact) for fact in ("lsb", "reference") if fact in options}
 
-    def make(f: FlatFile) -> tuple[Sequence[int], Sequence[int]]:
-        read: list[int] = []
-        for tensor in inputs:
-            read.append(tensor.add(f, read))
-        made = [it.add(f, read) for it in ([outputs] if isinstance(outputs, Of) else outputs)]
-        f.operator(op, read, made, **options)
-        return [number for number, it in zip(read, inputs, strict=True) if it.fed], made
-
-    case(op, name, **facts)(make)
+    case(op, name, **facts)(partial(add, op=op, inputs=inputs, outputs=outputs, **options))
 
 
 def window(padding: int, stride: int, act: int = NONE, dilation: int | None = 1) -> dict[str, int]:
