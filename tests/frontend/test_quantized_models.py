@@ -24,6 +24,16 @@ def finish(
     return save(build(model.nodes, inputs or {"x": IMAGE}, outputs, model.constants), folder)
 
 
+def check(
+    m: QuantizedModel, output: str, folder: Path, inputs: dict[str, Any] | None = None, **operators: int
+) -> Graph:
+    """The graph computes what the model does, with these operators."""
+    inputs = inputs or {"x": IMAGE}
+    graph = assert_same(finish(m, [output], folder, inputs), inputs)
+    assert kinds(graph) == operators
+    return graph
+
+
 def is_int8(graph: Graph) -> bool:
     return all(tensor.dtype is DType.INT8 for tensor in graph.tensors.values())
 
@@ -43,8 +53,7 @@ def test_conv(dtype: Any, activation: str | None, tmp_path: Path) -> None:
     elif activation:
         out = m.add(activation, out, "a")
     y = m.quantize(out, 0.04, zero - 9, dtype)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Conv2d": 1}
+    graph = check(m, y, tmp_path, Conv2d=1)
     assert is_int8(graph)
     assert graph.inputs[0].dtype == graph.outputs[0].dtype == "float32"
 
@@ -71,8 +80,7 @@ def test_bias_of_another_form_is_rescaled(tmp_path: Path) -> None:
     m = QuantizedModel()
     m.constants["b"] = RANDOM.standard_normal(3).astype(np.float32)
     c = m.add("Conv", f"{m.quantize('x', 0.05, 5)} {m.weights('w', (3, 4, 2, 2))} b", "c")
-    graph = assert_same(finish(m, [m.quantize(c, 0.04, 0)], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Conv2d": 1}
+    check(m, m.quantize(c, 0.04, 0), tmp_path, Conv2d=1)
 
 
 def test_weights_of_uint8_and_negative_scales(tmp_path: Path) -> None:
@@ -89,8 +97,7 @@ def test_weights_of_uint8_and_negative_scales(tmp_path: Path) -> None:
     )
     m.constants["b"] = np.array([0.5, -0.5], np.float32)
     z = m.quantize(m.add("Conv", f"{y} {v} b", "d"), 0.05, 0)
-    graph = assert_same(finish(m, [z], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Conv2d": 2}
+    check(m, z, tmp_path, Conv2d=2)
 
 
 def test_saturated_bias_of_a_silent_channel(tmp_path: Path) -> None:
@@ -116,8 +123,7 @@ def test_dense_layers(tmp_path: Path) -> None:
     b = m.bias("b", m.constants["h_s"] * np.float32(0.06))
     s = m.add("Add", f"{m.add('MatMul', f'{y} {h}', 'e')} {b}", "s")
     z = m.quantize(m.add("Relu", s, "r"), 0.1, -128)
-    graph = assert_same(finish(m, [z], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"AveragePool": 1, "Conv2d": 2}
+    graph = check(m, z, tmp_path, AveragePool=1, Conv2d=2)
     assert is_int8(graph)
 
 
@@ -130,8 +136,7 @@ def test_unary_chain_is_one_table(tmp_path: Path) -> None:
     m.add("Div", "k b", "c")
     m.add("LeakyRelu", "c", "d", alpha=0.3)
     y = m.quantize(m.add("Tanh", "d", "e"), 0.001, 0)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Lut": 1}
+    check(m, y, tmp_path, Lut=1)
 
 
 def test_hard_swish_in_pieces_is_one_table(tmp_path: Path) -> None:
@@ -140,24 +145,21 @@ def test_hard_swish_in_pieces_is_one_table(tmp_path: Path) -> None:
     h = m.quantize(m.add("HardSigmoid", x, "h", alpha=1 / 6), 1 / 255, -128)
     y = m.quantize(m.add("Mul", f"{x} {h}", "p"), 0.04, -100)
     c = m.quantize(m.add("Conv", f"{y} {m.weights('w', (3, 4, 2, 2))}", "c"), 0.04, 0)
-    graph = assert_same(finish(m, [c], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Lut": 1, "Conv2d": 1}
+    check(m, c, tmp_path, Lut=1, Conv2d=1)
 
 
 def test_requantisation(tmp_path: Path) -> None:
     m = QuantizedModel()
     same = m.quantize(m.quantize("x", 0.05, 5), 0.05, 5)
     y = m.quantize(same, 0.08, -7)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Lut": 1}
+    check(m, y, tmp_path, Lut=1)
 
 
 def test_relu_behind_a_quantised_conv_is_its_clip(tmp_path: Path) -> None:
     m = QuantizedModel()
     c = m.add("Conv", f"{m.quantize('x', 0.05, 5)} {m.weights('w', (3, 4, 2, 2))}", "c")
     r = m.add("Relu", m.quantize(c, 0.04, 3), "r")
-    graph = assert_same(finish(m, [m.quantize(r, 0.04, 3)], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Conv2d": 1}
+    graph = check(m, m.quantize(r, 0.04, 3), tmp_path, Conv2d=1)
     assert graph.operators[0].output == "conv_0"
     assert graph.references["conv_0"].name.startswith("r_")
 
@@ -169,8 +171,7 @@ def test_binary(op: str, tmp_path: Path) -> None:
     z = m.quantize("z", 0.02, -128)
     y = m.quantize(m.add("Relu", m.add(op, f"{x} {z}", "a"), "r"), 0.1, -10)
     inputs = {"x": IMAGE, "z": np.abs(RANDOM.standard_normal((1, 4, 1, 1))).astype(np.float32) + 1}
-    graph = assert_same(finish(m, [y], tmp_path, inputs), inputs)
-    assert kinds(graph) == {"Binary": 1}
+    graph = check(m, y, tmp_path, inputs, Binary=1)
     assert is_int8(graph)
 
 
@@ -180,8 +181,7 @@ def test_constant_operands(tmp_path: Path) -> None:
     stored = m.random.integers(0, 255, (1, 4, 6, 5)).astype(np.uint8)
     k = m.stored("k", stored, np.array(0.01, np.float32), None, zero=120)
     y = m.quantize(m.add("Sub", f"{k} {x}", "s"), 0.08, 1)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Binary": 1}
+    graph = check(m, y, tmp_path, Binary=1)
     assert graph.operators[0].constants["constant"].dtype == np.int8
 
 
@@ -193,8 +193,7 @@ def test_batch_normalization_with_quantised_parameters(tmp_path: Path) -> None:
     m.constants["v"] = np.array([1.0, 2.0, 0.5, 1e-3], np.float32)
     n = m.add("BatchNormalization", f"{x} g o u v", "n")
     y = m.quantize(m.add("Relu", n, "r"), 0.2, -128)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Affine": 1}
+    graph = check(m, y, tmp_path, Affine=1)
     assert is_int8(graph)
 
 
@@ -214,8 +213,7 @@ def test_movers_work_on_what_is_stored(tmp_path: Path) -> None:
     large = m.quantize(m.add("Resize", f"{part} - k", "z", mode="nearest"), 0.05, 5)
     relu = m.add("Relu", large, "r")
     y = m.quantize(m.add("MaxPool", relu, "t", kernel_shape=[2, 2]), 0.03, -128)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"MaxPool": 2, "Pad": 1, "Slice": 1, "Resize": 1, "Lut": 1}
+    graph = check(m, y, tmp_path, MaxPool=2, Pad=1, Slice=1, Resize=1, Lut=1)
     assert is_int8(graph)
 
 
@@ -224,8 +222,7 @@ def test_pad_with_a_value_that_is_not_stored(tmp_path: Path) -> None:
     m.constants |= {"p": np.array([0, 0, 1, 0, 0, 0, 0, 2]), "v": np.float32(0.333)}
     x = m.add("Relu", m.quantize("x", 0.05, 5), "r")
     y = m.quantize(m.add("Pad", f"{x} p v", "q"), 0.04, 0)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Lut": 1, "Pad": 1}
+    check(m, y, tmp_path, Lut=1, Pad=1)
 
 
 def test_zero_pads_become_the_convolutions(tmp_path: Path) -> None:
@@ -236,8 +233,7 @@ def test_zero_pads_become_the_convolutions(tmp_path: Path) -> None:
     t = m.add("Transpose", q, "t", perm=[0, 3, 1, 2])
     c = m.add("Conv", f"{t} {m.weights('w', (3, 4, 3, 3))}", "c")
     inputs = {"x": np.ascontiguousarray(IMAGE.transpose(0, 2, 3, 1))}
-    graph = assert_same(finish(m, [m.quantize(c, 0.04, 0)], tmp_path, inputs), inputs)
-    assert kinds(graph) == {"Conv2d": 1}
+    graph = check(m, m.quantize(c, 0.04, 0), tmp_path, inputs, Conv2d=1)
     assert graph.tensors[graph.inputs[0].tensor].shape == (6, 5, 4)
 
 
@@ -249,8 +245,7 @@ def test_concat_takes_differing_inputs(tmp_path: Path) -> None:
     v = m.quantize("v", 0.02, 3)
     y = m.quantize(m.add("Concat", f"{v} {z} {r}", "c", axis=1), 0.05, 0)
     inputs = {"x": IMAGE, "v": (IMAGE[:, :2] / 2).copy()}
-    graph = assert_same(finish(m, [y], tmp_path, inputs), inputs)
-    assert kinds(graph) == {"MaxPool": 1, "Lut": 1, "Concat": 1}
+    graph = check(m, y, tmp_path, inputs, MaxPool=1, Lut=1, Concat=1)
     assert is_int8(graph)
 
 
@@ -265,8 +260,7 @@ def test_int8_borders_reshaped_to_an_image(tmp_path: Path) -> None:
     d = m.add("MatMul", f"{m.dequantize(flat, 0.3, 0)} {m.weights('g', (56, 3), axis=1)}", "d")
     m.quantize(d, 1.0, 4)
     inputs = {"x": RANDOM.integers(-128, 128, (1, 40)).astype(np.int8)}
-    graph = assert_same(finish(m, [m.nodes[-2].output[0]], tmp_path, inputs), inputs)
-    assert kinds(graph) == {"Conv2d": 2}
+    graph = check(m, m.nodes[-2].output[0], tmp_path, inputs, Conv2d=2)
     assert graph.tensors[graph.inputs[0].tensor].shape == (8, 5, 1)
     assert graph.outputs[0].dtype == "int8"
 
@@ -303,8 +297,7 @@ def test_tables_fall_back_to_float(tmp_path: Path) -> None:
     m.constants |= {"b": np.array([0]), "e": np.array([4]), "a": np.array([1])}
     y = m.quantize(m.add("Mul", f"{x} {part}", "p"), 0.04, -100)
     inputs = {"x": IMAGE, "z": RANDOM.standard_normal((1, 5, 6, 5)).astype(np.float32)}
-    graph = assert_same(finish(m, [y], tmp_path, inputs), inputs)
-    assert kinds(graph) == {"Dequantize": 2, "Unary": 1, "Slice": 1, "Binary": 1, "Quantize": 1}
+    check(m, y, tmp_path, inputs, Dequantize=2, Unary=1, Slice=1, Binary=1, Quantize=1)
 
 
 def test_products_of_activations(tmp_path: Path) -> None:
@@ -317,16 +310,14 @@ def test_products_of_activations(tmp_path: Path) -> None:
         "x": RANDOM.standard_normal((1, 6, 4)).astype(np.float32),
         "z": RANDOM.standard_normal((1, 5, 4)).astype(np.float32),
     }
-    graph = assert_same(finish(m, [y], tmp_path, inputs), inputs)
-    assert kinds(graph) == {"MatMul": 1, "Softmax": 1}
+    check(m, y, tmp_path, inputs, MatMul=1, Softmax=1)
 
 
 def test_two_quantisations_of_one_input(tmp_path: Path) -> None:
     m = QuantizedModel()
     one, two = m.quantize("x", 0.05, 5), m.quantize("x", 0.03, 0)
     y = m.quantize(m.add("Add", f"{one} {two}", "a"), 0.1, 0)
-    graph = assert_same(finish(m, [y], tmp_path), {"x": IMAGE})
-    assert kinds(graph) == {"Quantize": 2, "Binary": 1}
+    check(m, y, tmp_path, Quantize=2, Binary=1)
 
 
 def test_one_tensor_read_with_two_meanings(tmp_path: Path) -> None:
@@ -336,8 +327,7 @@ def test_one_tensor_read_with_two_meanings(tmp_path: Path) -> None:
     d = m.quantize(m.add("Conv", f"{two} {m.weights('v', (4, 4, 1, 1))}", "d"), 0.1, 0)
     y = m.quantize(m.add("Add", f"{c} {d}", "a"), 0.1, 0)
     inputs = {"x": RANDOM.integers(-128, 128, (1, 4, 6, 5)).astype(np.int8)}
-    graph = assert_same(finish(m, [y], tmp_path, inputs), inputs)
-    assert kinds(graph) == {"Conv2d": 2, "Reshape": 1, "Binary": 1}
+    check(m, y, tmp_path, inputs, Conv2d=2, Reshape=1, Binary=1)
 
 
 def test_references_name_the_quantised_tensors(tmp_path: Path) -> None:
