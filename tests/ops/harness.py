@@ -10,7 +10,7 @@ made and the scratch is poisoned while the kernel runs, and must be unchanged af
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,9 +25,10 @@ from mcudeploy.device.session import Session
 from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.block_rows import BlockRows
-from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.verify.reference import Reference
 
@@ -293,6 +294,22 @@ def run_piece(session: Session, piece: Piece, op_offset: int, garbage: bytes, na
     where = np.flatnonzero(changed)
     assert where.size == 0, f"{name} rows {piece.rows} wrote outside its output at bytes {where[:8]}"
     return after
+
+
+def graph_of(op: OperatorDef, *tensors: Tensor, constants: Mapping[str, Array] | None = None) -> Graph:
+    """A graph of one operator; its output is the last tensor, and its inputs are the others."""
+    names = tuple(tensor.name for tensor in tensors)
+    return linked([Operator("op", op, names[:-1], names[-1], constants or {})], tensors, len(names) - 1)
+
+
+def linked(operators: Sequence[Operator], tensors: Sequence[Tensor], inputs: int = 1) -> Graph:
+    """A graph of operators; so many tensors at first are its inputs, and the last one is its output."""
+    borders = [
+        GraphIO(it.name, it.name, it.shape, it.dtype.value, np.arange(it.elements, dtype=np.int32))
+        for it in tensors
+    ]
+    named = {it.name: it for it in tensors}
+    return Graph("g", named, tuple(operators), tuple(borders[:inputs]), (borders[-1],))
 
 
 def run_graph(

@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench import machine
-from harness import Piece, run_operator, run_piece, scatter, spans
+from harness import graph_of, run_accumulating, run_operator
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from single_node import bounded, seeds
 
-from mcudeploy.device.tile import Tile, TileTensor, pack
-from mcudeploy.ir.block_rows import BlockRows
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
+from mcudeploy.ir.opdef import AxisKind, ConstantArray, LoopNest
 from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows
 
@@ -30,15 +27,6 @@ DTYPES = st.sampled_from([DType.INT8, DType.FLOAT32])
 def mean_of(shape: Shape) -> AveragePool:
     """The mean over all rows and columns."""
     return AveragePool(shape[:2], (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False)
-
-
-def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:
-    borders = [
-        GraphIO(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements))
-        for tensor in (source, made)
-    ]
-    operator = Operator("op", op, ("x",), "y", constants)
-    return Graph("g", {"x": source, "y": made}, (operator,), (borders[0],), (borders[1],))
 
 
 def _tensors(dtype: DType, shape: Shape, channels: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
@@ -65,72 +53,26 @@ def _cuts(rows: int, rng: np.random.Generator) -> list[Interval]:
     return [Interval(lo, hi) for lo, hi in pairwise(ends)]
 
 
-def run_by_rows(
-    graph: Graph, x: Array, steps: list[Interval], height: int, *, seed: int, isa: Isa = Isa.ANY
-) -> Array:
-    """The output of the graph's operator; each step reads rows of x, which lies in blocks of `height`.
-
-    Between the steps only the state stays: all other bytes of the arena are replaced by random ones. A step
-    may read its own rows, read and write the state, and only the last one touches the output.
-    """
-    rng = np.random.default_rng(seed)
-    (operator,) = graph.operators
-    source, output = graph.tensors["x"], graph.tensors["y"]
-    rows = source.shape[0]
-    call = operator.op.kernel(operator, (source,), output).variants(isa)[0]
-    assert call.scratch_bytes == 0 and call.state_bytes > 0
-    bounds = [Interval(lo, min(lo + height, rows)) for lo in range(0, rows, height)]
-    sizes = {("x", block): len(span) * source.row_bytes for block, span in enumerate(bounds)}
-    offsets, used = scatter({**sizes, ("y", 0): output.row_bytes, ("state", 0): call.state_bytes}, rng)
-    taken = TileTensor(
-        tuple(offsets["x", block] for block in range(len(bounds))), source.row_bytes, BlockRows(height)
-    )
-    made = TileTensor((offsets["y", 0],), output.row_bytes, BlockRows(1))
-    state = Interval(offsets["state", 0], offsets["state", 0] + call.state_bytes)
-    kept_at = TileTensor((state.lo,), 0, BlockRows(rows))
-    tile = Tile(call, (taken,), made, kept_at, rows, BlockRows(max(map(len, steps))))
-    device = machine()
-    kernels = device.kernels(call.kernel)
-    image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
-    nest, after = graph.loops(operator), np.zeros(used, np.uint8)
-    try:
-        device.session.write(0, image.at, image.data)
-        for step in steps:
-            needed = nest.rows_taken(0, step, rows)
-            reads = tuple((span, x[part.lo : part.hi].tobytes()) for span, part in spans(taken, needed))
-            kept = after[state.lo : state.hi].tobytes() if step.lo > 0 else b""
-            written = spans(made, Interval(0, 1 if step.hi == rows else 0))
-            where = written[0][0] if written else Interval(made.offsets[0], made.offsets[0])
-            piece = Piece(step, reads, where, state, kept)
-            after = run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
-        assert device.session.read(0, image.at, len(image.data)) == image.data, "constants were changed"
-    except BaseException:
-        device.stop()
-        raise
-    start = made.offsets[0]
-    return np.frombuffer(after[start : start + output.row_bytes].tobytes(), output.dtype.value)
-
-
 def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: dict[str, ConstantArray],
            seed: int) -> Array:  # fmt: skip
     """The output has the same bits unsplit and by rows: in one step, in random ones and in the smallest."""
     rng = np.random.default_rng(seed)
     rows = source.shape[0]
     x = _values(source.dtype, source.shape, rng)
-    unsplit = _graph(op, source, made, constants)
+    unsplit = graph_of(op, source, made, constants=constants)
     whole = run_operator(unsplit, unsplit.operators[0], {"x": x}, seed=seed).reshape(-1)
     accumulating = op.by_rows((source.shape,))
     assert accumulating is not None
-    split = _graph(accumulating, source, made, constants)
+    split = graph_of(accumulating, source, made, constants=constants)
     height = int(rng.integers(1, rows + 1))
     single = [Interval(row, row + 1) for row in range(rows)]
     whole_step = [Interval(0, rows)]
     cuts = ((whole_step, rows), (whole_step, height), (_cuts(rows, rng), height), (single, rows))
     for steps, blocks in cuts:
-        found = run_by_rows(split, x, steps, blocks, seed=seed)
-        assert found.tobytes() == whole.tobytes(), f"differs for steps {list(map(str, steps))}"
-        for isa in (Isa.MVE, Isa.RVV):
-            found = run_by_rows(split, x, steps, blocks, seed=seed, isa=isa)
+        for isa in (Isa.ANY, Isa.MVE, Isa.RVV):
+            found = run_accumulating(
+                split, split.operators[0], {"x": x}, steps, height=blocks, seed=seed, isa=isa
+            )
             assert found.tobytes() == whole.tobytes(), f"differs by {isa} for steps {list(map(str, steps))}"
     return whole
 

@@ -6,30 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check_graph, check_operator, run_graph, run_operator
+from harness import check_graph, check_operator, graph_of, linked, run_graph, run_operator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from single_node import bounded, seeds
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, OperatorDef
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.model.channels import channels_as_rows
 from tests.weekly import examples
-
-
-def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:
-    inputs, outputs = (
-        GraphIO(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements))
-        for tensor in (source, made)
-    )
-    operator = Operator("op", op, ("x",), "y", constants)
-    return Graph("g", {"x": source, "y": made}, (operator,), (inputs,), (outputs,))
 
 
 def _tensor(name: str, shape: Shape, dtype: DType, rng: np.random.Generator) -> Tensor:
@@ -66,10 +57,10 @@ def test_same_bits_as_whole(
         constants = {"weights": spread.astype(np.float32), "bias": rng.normal(size=made).astype(np.float32)}
         x = rng.normal(size=source.shape).astype(np.float32)
     low, high = (0.0, 6.0) if clipped else (-np.inf, np.inf)
-    whole = _graph(Conv2d(made, low=low, high=high), source, vector, constants)
+    whole = graph_of(Conv2d(made, low=low, high=high), source, vector, constants=constants)
     expected = run_operator(whole, whole.operators[0], {"x": x}, seed=seed)
     looked_at = Tensor("y", (rows, 1, channels), dtype, vector.quantization)
-    split = _graph(Conv2dToRows(rows, channels, low, high), source, looked_at, constants)
+    split = graph_of(Conv2dToRows(rows, channels, low, high), source, looked_at, constants=constants)
     found = check_operator(split, split.operators[0], {"x": x}, seed=seed)
     assert found.tobytes() == expected.tobytes()
 
@@ -155,8 +146,4 @@ def _between(length: int, gated: bool, dtype: DType, rng: np.random.Generator) -
     if gated:
         operators += [dense("x", "b"), Operator("gate", Binary("mul"), ("bent", "b"), "gated")]
     operators.append(dense("gated" if gated else "bent", "y"))
-    borders = [
-        GraphIO(name, name, tensors[name].shape, dtype.value, np.arange(tensors[name].elements))
-        for name in "xy"
-    ]
-    return Graph("g", tensors, tuple(operators), (borders[0],), (borders[1],))
+    return linked(operators, [tensors.pop("x"), *tensors.values()])

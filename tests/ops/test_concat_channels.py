@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import check_graph
+from harness import check_graph, graph_of
 from hypothesis import given
 from hypothesis import strategies as st
 from single_node import bounded, seeds, sizes
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.move.concat_channels import ConcatChannels
 from mcudeploy.ops.requantize import requantization_table
@@ -48,17 +48,7 @@ def test_against_numpy(
     made = op.loops(tuple(tensor.shape for tensor in tensors.values())).output_shape()
     values = {name: rng.integers(-128, 128, it.shape).astype(np.int8) for name, it in tensors.items()}
     output = Tensor("y", made, DType.INT8, OWN)
-    borders = [
-        GraphIO(it.name, it.name, it.shape, "int8", np.arange(it.elements, dtype=np.int32))
-        for it in (*tensors.values(), output)
-    ]
-    graph = Graph(
-        "g",
-        tensors | {"y": output},
-        (Operator("op", op, tuple(tensors), "y"),),
-        tuple(borders[:-1]),
-        (borders[-1],),
-    )
+    graph = graph_of(op, *tensors.values(), output)
     wanted = [
         requantization_table(quantization, OWN)[values[name][..., list(some)].astype(np.int32) + 128]
         for name, quantization, (_, some) in zip(values, quantizations, parts, strict=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import run_graph, run_operator
+from harness import linked, run_graph, run_operator
 from hypothesis import given
 from hypothesis import strategies as st
 from single_node import bounded, seeds
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
@@ -41,12 +41,7 @@ def convolutions(
         scale = Quantization(0.05 * 0.6, -5 + number) if is_int8 else None
         tensors.append(Tensor(f"t{number + 1}", made, dtype, scale))
         operators.append(Operator(f"conv_{number}", conv, (source.name,), tensors[-1].name, constants))
-    borders = [
-        GraphIO(it.name, it.name, it.shape, it.dtype, np.arange(it.elements, dtype=np.int32))
-        for it in (tensors[0], tensors[-1])
-    ]
-    named = {it.name: it for it in tensors}
-    return Graph("chain", named, tuple(operators), (borders[0],), (borders[1],))
+    return linked(operators, tensors)
 
 
 def bottleneck(

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from bench import Machine, build_bench
-from harness import check_graph, run_graph
+from harness import check_graph, graph_of, run_graph
 
 from mcudeploy.common.errors import ProtocolError
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
 from mcudeploy.ops.conv.conv import Conv2d
 
@@ -28,11 +28,9 @@ def _conv_graph() -> tuple[Graph, dict[str, np.ndarray]]:
         "bias": rng.integers(-500, 500, 5).astype(np.int32),
         "weight_scale": rng.uniform(0.01, 0.02, 5).astype(np.float32),
     }
-    operator = Operator("conv", conv, ("x",), "y", constants)
-    border_x = GraphIO("x", "x", (1, 3, 9, 7), "int8", np.arange(9 * 7 * 3, dtype=np.int32))
-    border_y = GraphIO("y", "y", (1, 5, *out[:2]), "int8", np.arange(y.elements, dtype=np.int32))
-    graph = Graph("g", {"x": x, "y": y}, (operator,), (border_x,), (border_y,))
-    return graph, {"x": rng.integers(-128, 128, (9, 7, 3)).astype(np.int8)}
+    return graph_of(conv, x, y, constants=constants), {
+        "x": rng.integers(-128, 128, (9, 7, 3)).astype(np.int8)
+    }
 
 
 def test_convolution_in_pieces() -> None:
@@ -106,10 +104,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 def _copy_graph(kernel: str) -> tuple[Graph, dict[str, np.ndarray]]:
     x = Tensor("x", (6, 2, 8), DType.INT8)
     y = Tensor("y", (6, 2, 8), DType.INT8)
-    order = np.arange(x.elements, dtype=np.int32)
-    borders = (GraphIO("x", "x", x.shape, "int8", order),), (GraphIO("y", "y", y.shape, "int8", order),)
-    graph = Graph("g", {"x": x, "y": y}, (Operator("op", _Copy(kernel), ("x",), "y"),), *borders)
-    return graph, {"x": np.arange(-48, 48, dtype=np.int8).reshape(x.shape)}
+    return graph_of(_Copy(kernel), x, y), {"x": np.arange(-48, 48, dtype=np.int8).reshape(x.shape)}
 
 
 @pytest.mark.parametrize("name", _FAULTS)

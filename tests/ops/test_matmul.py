@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import check_graph
+from harness import check_graph, graph_of
 from hypothesis import given
 from hypothesis import strategies as st
 from single_node import (
@@ -20,7 +20,7 @@ from single_node import (
     sizes,
 )
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ops.matrix.matmul import MatMul
@@ -66,16 +66,11 @@ def _product(op: MatMul, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     dtype = DType.INT8 if a.dtype == np.int8 else DType.FLOAT32
     quantizations = [Quantization(0.05, 7), Quantization(0.02, -9), Quantization(0.3, 1)]
     shapes = {"a": a.shape, "b": b.shape, "y": op.loops((a.shape, b.shape)).output_shape()}
-    tensors = {
-        name: Tensor(name, shape, dtype, quantization if dtype is DType.INT8 else None)
+    tensors = [
+        Tensor(name, shape, dtype, quantization if dtype is DType.INT8 else None)
         for (name, shape), quantization in zip(shapes.items(), quantizations, strict=True)
-    }
-    borders = [
-        GraphIO(name, name, tensor.shape, dtype.value, np.arange(tensor.elements, dtype=np.int32))
-        for name, tensor in tensors.items()
     ]
-    graph = Graph("g", tensors, (Operator("op", op, ("a", "b"), "y"),), tuple(borders[:2]), (borders[2],))
-    made = check_graph(graph, {"a": a, "b": b})["y"]
+    made = check_graph(graph_of(op, *tensors), {"a": a, "b": b})["y"]
     return made if op.batched else np.swapaxes(made, 0, 1)
 
 

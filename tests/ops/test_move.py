@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from harness import check_graph
+from harness import check_graph, graph_of
 from hypothesis import given
 from hypothesis import strategies as st
 from single_node import (
@@ -21,7 +21,7 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
+from mcudeploy.ir.graph import DType, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.move.move import Pad, Slice
 from mcudeploy.ops.move.transpose import Transpose
@@ -93,12 +93,7 @@ def test_negative_pads_crop() -> None:
 def _run(op: Pad | Slice | Transpose, x: np.ndarray) -> np.ndarray:
     """The operator alone, whole and in pieces."""
     shape = op.loops((x.shape,)).output_shape()
-    tensors = {"x": Tensor("x", x.shape, DType.FLOAT32), "y": Tensor("y", shape, DType.FLOAT32)}
-    borders = [
-        GraphIO(name, name, tensor.shape, "float32", np.arange(tensor.elements, dtype=np.int32))
-        for name, tensor in tensors.items()
-    ]
-    graph = Graph("g", tensors, (Operator("op", op, ("x",), "y"),), (borders[0],), (borders[1],))
+    graph = graph_of(op, Tensor("x", x.shape, DType.FLOAT32), Tensor("y", shape, DType.FLOAT32))
     return check_graph(graph, {"x": x})["y"]
 
 

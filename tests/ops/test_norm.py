@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check_against_onnx, check_graph
+from harness import check_against_onnx, check_graph, graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from reference_node import check_reference
 from single_node import Quantized, bounded, check_float, check_quantized, kinds, node, normal, seeds, shapes
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ops.reduce.norm import LayerNorm, fixed_point
 from mcudeploy.verify.reference import Reference
 from tests.networks.onnx_files import build, save
@@ -46,12 +46,7 @@ def test_layer_normalization_of_int8(op: str, count: int, spread: int, epsilon: 
     norm = LayerNorm(epsilon, centred)
     x = Tensor("x", values.shape, DType.INT8, Quantization(0.03, 5))
     y = Tensor("y", values.shape, DType.INT8, Quantization(0.02, -3))
-    borders = [
-        GraphIO(it.name, it.name, it.shape, "int8", np.arange(it.elements, dtype=np.int32)) for it in (x, y)
-    ]
-    operator = Operator("norm", norm, ("x",), "y", constants)
-    graph = Graph("g", {"x": x, "y": y}, (operator,), (borders[0],), (borders[1],))
-    made = check_graph(graph, {"x": values})["y"].astype(np.float64)
+    made = check_graph(graph_of(norm, x, y, constants=constants), {"x": values})["y"].astype(np.float64)
     real = 0.03 * (values.astype(np.float64) - 5)
     real -= real.mean(axis=2, keepdims=True) if centred else 0
     real /= np.sqrt((real * real).mean(axis=2, keepdims=True) + epsilon)

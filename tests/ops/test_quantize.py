@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from harness import check_graph
+from harness import check_graph, graph_of
 from hypothesis import given
 from hypothesis import strategies as st
 from single_node import Quantized, bounded, normal, seeds
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.move.quantize import Dequantize, Quantize
 from mcudeploy.ops.requantize import dequantize, quantize, requantization_table
@@ -22,13 +22,8 @@ INT8 = np.arange(-128, 128, dtype=np.int16).astype(np.int8).reshape(4, 8, 8)
 
 def _run(op: OperatorDef, x: np.ndarray, x_q: Any, y_q: Any, **constants: np.ndarray) -> np.ndarray:
     x_type, y_type = (DType.FLOAT32 if q is None else DType.INT8 for q in (x_q, y_q))
-    tensors = {"x": Tensor("x", x.shape, x_type, x_q), "y": Tensor("y", x.shape, y_type, y_q)}
-    borders = [
-        GraphIO(name, name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements, dtype=np.int32))
-        for name, tensor in tensors.items()
-    ]
-    operator = Operator("op", op, ("x",), "y", constants)
-    graph = Graph("g", tensors, (operator,), (borders[0],), (borders[1],))
+    tensors = Tensor("x", x.shape, x_type, x_q), Tensor("y", x.shape, y_type, y_q)
+    graph = graph_of(op, *tensors, constants=constants)
     return check_graph(graph, {"x": x})["y"]
 
 

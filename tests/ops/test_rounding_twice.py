@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import run_operator
+from harness import graph_of, run_operator
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from single_node import bounded, seeds
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import DType, Graph, Quantization, Shape, Tensor
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.move.queue import Queue
 from mcudeploy.ops.reduce.reduce import Reduce
@@ -204,11 +204,6 @@ def _graph(
     made: tuple[Shape, Quantization],
     constants: dict[str, Array],
 ) -> Graph:
-    tensors = {name: Tensor(name, shape, DType.INT8, meaning) for name, (shape, meaning) in inputs.items()}
-    tensors["y"] = Tensor("y", made[0], DType.INT8, made[1])
-    borders = {
-        name: GraphIO(name, name, tensor.shape, "int8", np.arange(tensor.elements, dtype=np.int32))
-        for name, tensor in tensors.items()
-    }
-    operator = Operator("op", op, tuple(inputs), "y", constants)
-    return Graph("g", tensors, (operator,), tuple(borders[name] for name in inputs), (borders["y"],))
+    named = {**inputs, "y": made}
+    tensors = [Tensor(name, shape, DType.INT8, meaning) for name, (shape, meaning) in named.items()]
+    return graph_of(op, *tensors, constants=constants)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from harness import check_against_onnx, check_graph
+from harness import check_against_onnx, check_graph, graph_of
 from hypothesis import given
 from hypothesis import strategies as st
 from single_node import (
@@ -22,7 +22,7 @@ from single_node import (
     sizes,
 )
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.move.take import Gather, Take, runs
 from tests.networks.onnx_files import build
@@ -37,12 +37,7 @@ def _run(
     """Random values, and the operator's result on them, whole and in pieces."""
     x = np.random.default_rng(seed).integers(-128, 128, shape).astype(dtype.value)
     meaning = Quantization(0.5, 3) if dtype is DType.INT8 else None
-    tensors = {name: Tensor(name, size, dtype, meaning) for name, size in (("x", shape), ("y", op.out_shape))}
-    borders = [
-        GraphIO(name, name, tensor.shape, dtype.value, np.arange(tensor.elements, dtype=np.int32))
-        for name, tensor in tensors.items()
-    ]
-    graph = Graph("g", tensors, (Operator("op", op, ("x",), "y"),), (borders[0],), (borders[1],))
+    graph = graph_of(op, Tensor("x", shape, dtype, meaning), Tensor("y", op.out_shape, dtype, meaning))
     return x, check_graph(graph, {"x": x})["y"]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import check_graph
+from harness import check_graph, graph_of
 from hypothesis import given
 from hypothesis import strategies as st
 from single_node import bounded, normal, seeds
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
 
@@ -24,9 +24,7 @@ from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
 def test_values_stay(op: OperatorDef, shape: tuple[int, int, int], dtype: DType, seed: int) -> None:
     quantization = Quantization(0.1, 3) if dtype is DType.INT8 else None
     x = (40 * normal(np.random.default_rng(seed), shape)).clip(-128, 127).astype(dtype.value)
-    tensors = {name: Tensor(name, shape, dtype, quantization) for name in "xy"}
-    borders = [GraphIO(name, name, shape, dtype.value, np.arange(x.size, dtype=np.int32)) for name in "xy"]
-    graph = Graph("g", tensors, (Operator("op", op, ("x",), "y"),), (borders[0],), (borders[1],))
+    graph = graph_of(op, *(Tensor(name, shape, dtype, quantization) for name in "xy"))
     assert np.array_equal(check_graph(graph, {"x": x})["y"], x)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check_operator, run_operator
+from harness import check_operator, graph_of, run_operator
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from single_node import bounded, seeds
 
-from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
@@ -41,17 +41,7 @@ def convolution(
         "weight_scale": np.full(outputs, scale, np.float32) * (1 + np.arange(outputs, dtype=np.float32) / 10),
     }
     op = Conv2d(outputs, (3, 3), pads=pads, low=-inf, high=100.0)
-    borders = [
-        GraphIO(it.name, it.name, (1, *it.shape), "int8", np.arange(it.elements, dtype=np.int32))
-        for it in (x, y)
-    ]
-    return Graph(
-        "conv",
-        {"x": x, "y": y},
-        (Operator("conv", op, ("x",), "y", constants),),
-        (borders[0],),
-        (borders[1],),
-    )
+    return graph_of(op, x, y, constants=constants)
 
 
 def offered(graph: Graph) -> dict[str, KernelCall]:
