@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+
+from tests.networks.onnx_files import build
 
 
 def quantised_convolutions(path: Path, seed: int = 1) -> Path:
     """Image int8 [1,3,12,12] -> conv 3x3, relu -> conv 1x1 -> logits int8 [1,4,12,12], QDQ, at `path`."""
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
-    constants: list[onnx.TensorProto] = []
+    constants: dict[str, Any] = {}
 
     def constant(name: str, value: np.ndarray) -> str:
-        constants.append(numpy_helper.from_array(value, name))
+        constants[name] = value
         return name
 
     def conv(name: str, source: str, channels: tuple[int, int], kernel: int, in_scale: float) -> str:
@@ -62,14 +65,7 @@ def quantised_convolutions(path: Path, seed: int = 1) -> Path:
     conv("second", middle, (8, 4), 1, 0.05)
     quantised("q_second", "second", 0.06, 3, "logits")
     nodes.pop()  # the model ends at the quantised output
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info("image", TensorProto.INT8, [1, 3, 12, 12])],
-        [helper.make_tensor_value_info("logits", TensorProto.INT8, [1, 4, 12, 12])],
-        constants,
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(build(nodes, {"image": (np.int8, (1, 3, 12, 12))}, ["logits"], constants), path)
     return path
 
 
@@ -80,14 +76,14 @@ def fully_connected(path: Path, sizes: tuple[int, ...], *, quantised: bool, seed
     """
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
-    constants: list[onnx.TensorProto] = []
+    constants: dict[str, Any] = {}
 
     def add(op: str, inputs: list[str | np.ndarray], output: str, **attributes: int) -> str:
         names = []
         for value in inputs:
             if isinstance(value, np.ndarray | np.generic):
-                constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(constants)}"))
-            names.append(constants[-1].name if not isinstance(value, str) else value)
+                constants[f"c{len(constants)}"] = value
+            names.append(value if isinstance(value, str) else f"c{len(constants) - 1}")
         nodes.append(helper.make_node(op, names, [output], f"{op}_{output}", **attributes))
         return output
 
@@ -117,13 +113,8 @@ def fully_connected(path: Path, sizes: tuple[int, ...], *, quantised: bool, seed
         if quantised:
             scale = np.float32(np.abs(values).max() / 120)
             current = add("QuantizeLinear", [current, scale, zero], "y" if last else f"stored_{layer}")
-    kind = TensorProto.INT8 if quantised else TensorProto.FLOAT
-    ends = [
-        helper.make_tensor_value_info(name, kind, [1, size])
-        for name, size in (("x", sizes[0]), ("y", sizes[-1]))
-    ]
-    graph = helper.make_graph(nodes, "dense", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    x = (np.int8 if quantised else np.float32, (1, sizes[0]))
+    onnx.save(build(nodes, {"x": x}, ["y"], constants), path)
     return path
 
 
@@ -133,7 +124,7 @@ def skipping(path: Path, size: int = 16, seed: int = 3) -> Path:
     """
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
-    constants: list[onnx.TensorProto] = []
+    constants: dict[str, Any] = {}
     source, channels = "image", 4
     for number, made in enumerate((8, 16, 16, 8, 2)):
         kernel = 1 if number == 4 else 3
@@ -141,17 +132,11 @@ def skipping(path: Path, size: int = 16, seed: int = 3) -> Path:
             nodes.append(helper.make_node("Concat", ["conv_0", "conv_3"], ["both"], axis=1))
             source, channels = "both", 16
         weights = rng.normal(0, 0.2, (made, channels, kernel, kernel)).astype(np.float32)
-        constants.append(numpy_helper.from_array(weights, f"w_{number}"))
+        constants[f"w_{number}"] = weights
         inputs, pads = [source, f"w_{number}"], [kernel // 2] * 4
         nodes.append(helper.make_node("Conv", inputs, [f"conv_{number}"], f"conv_{number}", pads=pads))
         source, channels = f"conv_{number}", made
-    shapes = (("image", 4), ("conv_4", 2))
-    image, output = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, count, size, size])
-        for name, count in shapes
-    )
-    graph = helper.make_graph(nodes, "skipping", [image], [output], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    onnx.save(build(nodes, {"image": (np.float32, (1, 4, size, size))}, ["conv_4"], constants), path)
     return path
 
 
@@ -161,15 +146,15 @@ def bottlenecks(path: Path, count: int = 2, size: int = 16, between: str = "", s
     """
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
-    constants: list[onnx.TensorProto] = []
+    constants: dict[str, Any] = {}
 
     def constant(value: np.ndarray | np.generic) -> str:
-        constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(constants)}"))
-        return constants[-1].name
+        constants[f"c{len(constants)}"] = value
+        return f"c{len(constants) - 1}"
 
     step, zero = constant(np.float32(0.05)), constant(np.int8(-3))
     nodes.append(helper.make_node("DequantizeLinear", ["image", step, zero], ["real"]))
-    current, seen, shapes = "real", 4, {"image": [1, 4, size, size]}
+    current, seen = "real", 4
     for at, (made, kernel, groups) in enumerate(((48, 1, 1), (48, 3, 48), (6, 1, 1)) * count):
         scale, zeros = np.full(made, 0.004, np.float32), np.zeros(made, np.int8)
         weights = rng.integers(-127, 128, (made, seen // groups, kernel, kernel)).astype(np.int8)
@@ -185,13 +170,8 @@ def bottlenecks(path: Path, count: int = 2, size: int = 16, between: str = "", s
         nodes.append(helper.make_node("Conv", inputs, [name], name, pads=pads, group=groups))
         nodes.append(helper.make_node("QuantizeLinear", [name, step, zero], [f"q_{at}"], f"q_{at}"))
         nodes.append(helper.make_node("DequantizeLinear", [f"q_{at}", step, zero], [f"real_{at}"]))
-        shapes[f"q_{at}"] = [1, made, size, size]
         current, seen = f"real_{at}", made
     nodes.pop()
-    image, *outputs = (
-        helper.make_tensor_value_info(name, TensorProto.INT8, shapes[name])
-        for name in filter(None, ("image", f"q_{3 * count - 1}", between))
-    )
-    graph = helper.make_graph(nodes, "bottlenecks", [image], outputs, constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    outputs = [f"q_{3 * count - 1}", *filter(None, (between,))]
+    onnx.save(build(nodes, {"image": (np.int8, (1, 4, size, size))}, outputs, constants), path)
     return path

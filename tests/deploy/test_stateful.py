@@ -28,6 +28,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.samples import NamedArray, drawn_samples, load_samples
 from tests import reports
+from tests.networks.onnx_files import build
 
 HOST = Target(load_board("host"))
 STATEFUL = Options(stateful=True, time_limit=0.5)
@@ -59,16 +60,11 @@ def network(
     )
     sequences = {"x": (steps, 1, INPUTS), "y": (steps, directions, 1, HIDDEN)}
     inputs = ["x", *(f"{letter}0" for letter in letters if first == "inputs")]
-    return helper.make_model(
-        helper.make_graph(
-            [node],
-            "recurrent",
-            [helper.make_tensor_value_info(name, FLOAT, sequences.get(name, state)) for name in inputs],
-            [helper.make_tensor_value_info(name, FLOAT, sequences.get(name, state)) for name in results],
-            [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=9,
+    return build(
+        [node],
+        {name: (np.float32, sequences.get(name, state)) for name in inputs},
+        {name: (np.float32, sequences.get(name, state)) for name in results},
+        {name: array.astype(np.float32) for name, array in arrays.items()},
     )
 
 

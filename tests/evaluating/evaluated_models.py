@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
+from tests.networks.onnx_files import build
 
 CLASSES, SIDE = 4, 6
 
@@ -51,14 +52,12 @@ def recogniser(folder: Path, samples: int = 60) -> Recogniser:
         helper.make_node("Flatten", ["c"], ["f"], name="flatten"),
         helper.make_node("Gemm", ["f", "prototypes"], ["s"], name="dense", transB=1),
     ]
-    graph = helper.make_graph(
+    model = build(
         nodes,
-        "recogniser",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, SIDE, SIDE])],
-        [helper.make_tensor_value_info("s", TensorProto.FLOAT, [1, CLASSES])],
-        [numpy_helper.from_array(kernel, "kernel"), numpy_helper.from_array(prototypes, "prototypes")],
+        {"x": (np.float32, [1, 1, SIDE, SIDE])},
+        {"s": (np.float32, [1, CLASSES])},
+        {"kernel": kernel, "prototypes": prototypes},
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, made.float_model)
     np.savez(made.data, x=made.x, y=made.y)
     quantize_model(made.float_model, QuantizeRequest(made.data, method="minmax"), made.int8)

@@ -194,7 +194,7 @@ def of(*ranks: int, types: Sequence[int] = (TensorProto.FLOAT,)) -> Callable[...
 
 
 def grown(draft: Draft, layers: Sequence[tuple[Layer, float]], wanted: int) -> None:
-    """Add drawn layers until there are so many nodes."""
+    """Add drawn layers until there are as many nodes as wanted."""
     functions, weights = zip(*layers, strict=True)
     shares = np.array(weights) / sum(weights)
     for _ in range(20 * wanted):

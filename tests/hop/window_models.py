@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+
+from tests.networks.onnx_files import build
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +29,13 @@ def time_network(path: Path, rows: int, channels: int, layers: Sequence[TimeConv
     """[1, channels, rows] -> layers -> the `end`: the last row, the mean, or all rows (`rows`); at `path`."""
     rng = np.random.default_rng(7)
     nodes: list[onnx.NodeProto] = []
-    constants: list[onnx.TensorProto] = []
-    source = "x"
+    constants: dict[str, np.ndarray] = {}
+    source, width = "x", channels
     for number, layer in enumerate(layers):
         shape = (layer.channels, channels // layer.groups, layer.kernel)
         weights = (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
         bias = (rng.standard_normal(layer.channels) / 4).astype(np.float32)
-        constants += [
-            numpy_helper.from_array(weights, f"w{number}"),
-            numpy_helper.from_array(bias, f"b{number}"),
-        ]
+        constants |= {f"w{number}": weights, f"b{number}": bias}
         nodes += [
             helper.make_node(
                 "Conv",
@@ -51,25 +50,17 @@ def time_network(path: Path, rows: int, channels: int, layers: Sequence[TimeConv
             helper.make_node("Relu", [f"c{number}"], [f"r{number}"]),
         ]
         source, channels = f"r{number}", layer.channels
-    sizes = [1, channels, None]
     if end == "last":
         limits = {"from": [-1], "to": [np.iinfo(np.int64).max], "along": [2]}
-        constants += [numpy_helper.from_array(np.array(it, np.int64), name) for name, it in limits.items()]
+        constants |= {name: np.array(it, np.int64) for name, it in limits.items()}
         nodes.append(helper.make_node("Slice", [source, *limits], ["y"]))
     elif end == "mean":
         nodes.append(helper.make_node("GlobalAveragePool", [source], ["y"]))
     else:
         nodes.append(helper.make_node("Identity", [source], ["y"]))
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, _channels_of(constants, layers), rows])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)
-    graph = helper.make_graph(nodes, "time", [x], [y], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = build(nodes, {"x": (np.float32, (1, width, rows))}, ["y"], constants)
     onnx.save(onnx.shape_inference.infer_shapes(model), path)
     return path
-
-
-def _channels_of(constants: Sequence[onnx.TensorProto], layers: Sequence[TimeConv]) -> int:
-    return constants[0].dims[1] * layers[0].groups
 
 
 CAUSAL = (

@@ -1,8 +1,8 @@
-"""Puts the harness on the path: `from harness import check_against_onnx, check_graph`."""
+"""Puts the harness and the cases of benchmarks on the path."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]

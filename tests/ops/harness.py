@@ -303,7 +303,7 @@ def graph_of(op: OperatorDef, *tensors: Tensor, constants: Mapping[str, Array] |
 
 
 def linked(operators: Sequence[Operator], tensors: Sequence[Tensor], inputs: int = 1) -> Graph:
-    """A graph of operators; so many tensors at first are its inputs, and the last one is its output."""
+    """A graph of operators; the first `inputs` tensors are its inputs, and the last one is its output."""
     borders = [
         GraphIO(it.name, it.name, it.shape, it.dtype.value, np.arange(it.elements, dtype=np.int32))
         for it in tensors

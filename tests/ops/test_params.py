@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
-from pathlib import Path
 from pkgutil import walk_packages
 
 import numpy as np
+from cost_cases import cases
 
 import mcudeploy
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, FirmwareSource, kernel_sources, source_index
@@ -22,9 +21,6 @@ from mcudeploy.ir.opdef import ArrayPointer, CallTable, KernelCall, ParamValue, 
 from mcudeploy.ir.parameter_table import guiding_arrays
 from mcudeploy.ops.move.columns import BY_PIXELS, BY_WINDOWS, part_of
 from mcudeploy.ops.move.feed import StreamedInput
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from cost_cases import cases
 
 _FIRST, _STEP = 8, 5
 """Cases of a family that are taken: the first ones, and one of each step after them."""

@@ -4,19 +4,15 @@ TensorFlow Lite Micro, in tests/frontend/tflite/test_tflite_signal.py.
 
 from __future__ import annotations
 
-import sys
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 import pytest
 from harness import check_graph
+from signal_cases import signal_cases
 
 from mcudeploy.extensions.audio.fourier import radices
 from mcudeploy.ir.graph import DType, Graph
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from signal_cases import signal_cases
 
 _IN_STATE = ("OverlapAdd", "RunCount")
 """Kinds that change a state, which the harness takes for an input."""

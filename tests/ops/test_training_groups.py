@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import check_graph
+from training_cases import grouped_gradient_cases
 
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from training_cases import grouped_gradient_cases
 
 CASES = list(grouped_gradient_cases())
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import check_graph
 from numpy.typing import NDArray
+from training_cases import constant_gradients, training_cases
 
 from mcudeploy.codegen.operators import ConstantPool
 from mcudeploy.extensions.training.training import (
@@ -31,13 +30,9 @@ from mcudeploy.extensions.training.training_updates import (
 )
 from mcudeploy.ir.graph import DType, Graph, Shape, Tensor
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.one_operator import one_operator
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.requantize import dequantize
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from training_cases import constant_gradients, training_cases
-
-from mcudeploy.ir.one_operator import one_operator
 
 Array = NDArray[np.float64]
 UPDATES = (

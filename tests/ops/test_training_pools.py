@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import check_graph
 from numpy.typing import NDArray
+from training_cases import pool_gradient_cases
 
 from mcudeploy.extensions.training.training_pools import AveragePoolGradient, MaxPoolGradient, MaxPoolTaps
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from training_cases import pool_gradient_cases
-
 from mcudeploy.ir.one_operator import mixed_operator, one_operator
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 Array = NDArray[Any]
 CASES = list(pool_gradient_cases())

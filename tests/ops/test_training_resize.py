@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import check_graph
 from numpy.typing import NDArray
+from training_cases import resize_gradient_cases
 
 from mcudeploy.extensions.training.training_resize import ResizeGradient
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.image.resize import ResizeSamples, resize_samples
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from training_cases import resize_gradient_cases
-
 from mcudeploy.ir.one_operator import one_operator
+from mcudeploy.ops.image.resize import ResizeSamples, resize_samples
 
 CASES = list(resize_gradient_cases())
 

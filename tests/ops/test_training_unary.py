@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from math import erf, inf
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -21,8 +19,6 @@ from mcudeploy.extensions.training.training_unary import (
     SmoothGradient,
 )
 from mcudeploy.ir.graph import DType, Shape
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from mcudeploy.ir.one_operator import mixed_operator, one_operator
 
 Array = NDArray[Any]

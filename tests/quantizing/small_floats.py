@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+
+from tests.networks.onnx_files import build
 
 CLASSES = 4
 IMAGE = (1, 3, 8, 8)
-
-
-def _made(
-    path: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], constants: dict[str, np.ndarray]
-) -> Path:
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        inputs,
-        outputs,
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
-
-
-def _value(name: str, *shape: int | str, kind: int = TensorProto.FLOAT) -> Any:
-    return helper.make_tensor_value_info(name, kind, list(shape))
 
 
 def classifier(path: Path, shape: tuple[int | str, ...] = IMAGE, tail: str = "Softmax") -> Path:
@@ -57,8 +40,9 @@ def classifier(path: Path, shape: tuple[int | str, ...] = IMAGE, tail: str = "So
         make("Gemm", ["flat", "w2", "b2"], ["logits"], "dense", transB=1),
         make(tail, ["logits"], ["classes"], "last"),
     ]
-    batch = shape[0]
-    return _made(path, nodes, [_value("image", *shape)], [_value("classes", batch, CLASSES)], constants)
+    image, classes = ((np.float32, size) for size in (shape, (shape[0], CLASSES)))
+    onnx.save(build(nodes, {"image": image}, {"classes": classes}, constants), path)
+    return path
 
 
 def two_inputs(path: Path) -> Path:
@@ -69,8 +53,9 @@ def two_inputs(path: Path) -> Path:
         helper.make_node("Add", ["a/left", "b"], ["sum"], "add"),
         helper.make_node("Gemm", ["sum", "w"], ["out"], "dense", transB=1),
     ]
-    inputs = [_value("a/left", 1, 6), _value("b", 1, 6)]
-    return _made(path, nodes, inputs, [_value("out", 1, 5), _value("sum", 1, 6)], constants)
+    inputs = dict.fromkeys(("a/left", "b"), (np.float32, (1, 6)))
+    onnx.save(build(nodes, inputs, ["out", "sum"], constants), path)
+    return path
 
 
 def images(count: int, seed: int = 5) -> np.ndarray:

@@ -9,10 +9,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from mcudeploy.extensions.quantization.quantization_report import quantized
 from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
+from tests.networks.onnx_files import build
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 3, 8, 8)).astype(np.float32)
@@ -32,14 +33,10 @@ def model(path: Path, op: str, limits: tuple[float | None, ...], bias: float, *t
     ]
     nodes += [helper.make_node(it, [f"t{at}"], [f"t{at + 1}"], it) for at, it in enumerate(tail)]
     shape = [1, 4, 1, 1] if "GlobalAveragePool" in tail else [1, 4, 8, 8]
-    graph = helper.make_graph(
-        nodes,
-        "clips",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
-        [helper.make_tensor_value_info(f"t{len(tail)}", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    onnx.save(
+        build(nodes, {"x": (np.float32, [1, 3, 8, 8])}, {f"t{len(tail)}": (np.float32, shape)}, constants),
+        path,
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def outputs(path: Path, factor: float) -> np.ndarray:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+
+from tests.networks.onnx_files import build
 
 
 def residual_network(path: Path) -> Path:
@@ -18,6 +20,7 @@ def residual_network(path: Path) -> Path:
         "w2": rng.normal(size=(4, 4, 1, 1)),
         "w3": rng.normal(size=(576, 5)) / 24,
     }
+    constants = {name: value.astype(np.float32) for name, value in weights.items()}
     nodes = [
         helper.make_node("Conv", ["image", "w0"], ["a"], pads=[1, 1, 1, 1]),
         helper.make_node("Conv", ["a", "w1"], ["b"], pads=[1, 1, 1, 1]),
@@ -26,12 +29,5 @@ def residual_network(path: Path) -> Path:
         helper.make_node("Flatten", ["sum"], ["flat"]),
         helper.make_node("MatMul", ["flat", "w3"], ["scores"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "residual",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 12, 12])],
-        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 5])],
-        [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(build(nodes, {"image": (np.float32, (1, 3, 12, 12))}, ["scores"], constants), path)
     return path
