@@ -24,7 +24,7 @@ demo: $(VENV)/.ready $(VENV)/.packages ## run a person detector on a picture, on
 .PHONY: test
 test: lint $(VENV)/.packages $(VENV)/.independent ## ruff, mypy, gcc -fanalyzer, and all tests on JOBS workers
 	$(BIN)/python benchmarks/analyse.py quick
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --durations=40 --durations-min=5
 
 .PHONY: weekly
 weekly: $(VENV)/.ready $(VENV)/.packages $(VENV)/.independent ## all tests with whole sweeps, of which `test` has samples: for once a week

@@ -27,7 +27,7 @@ class SharedObjects:
 
     PlatformIO needs two seconds for a program of known objects: for `platformio run` the compiler runs here,
     with the same flags. Programs that it does not build here are left to PlatformIO, and those of
-    tests/targets/test_build.py and test_boot.py.
+    tests/targets/test_build.py.
 
     An object is known by the compiler, its flags, the text of the source and that of all project headers that
     it includes. Of the macros of the command line only those count that the text names: the hash of the

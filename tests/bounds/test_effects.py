@@ -15,6 +15,7 @@ from mcudeploy.extensions.bounds.effects import (
     locations,
 )
 from mcudeploy.toolchain.disassembly import Instruction, disassemble
+from tests.weekly import sample
 
 ZERO, CARRY = Location.ZERO_SIGN, Location.CARRY_OVERFLOW
 STATUS = (ZERO, CARRY)
@@ -87,7 +88,7 @@ def test_others_have_none(mnemonic: str) -> None:
     assert effects_of(Instruction(0, 2, mnemonic, "")) is None
 
 
-@pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
+@pytest.mark.parametrize("board", sample(["mps2-an386", "mps3-an547"], 1))
 def test_all_instructions_of_all_kernels_have_effects(board: str) -> None:
     """The program has the measurer, the C library and every kernel; only its fault handler stops."""
     target = Target(load_board(board), emulate=True)

@@ -41,6 +41,7 @@ from mcudeploy.verify.difference import difference
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import judge
 from tests import reports
+from tests.weekly import sample
 
 HOST = Target(load_board("host"))
 
@@ -173,7 +174,7 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_bench")
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", sample([True, False], 1))
 def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     model: Path, tmp_path: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,7 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     assert again["latency"] == report["latency"] and again["splits"] == report["splits"]
 
 
+@pytest.mark.weekly
 @pytest.mark.usefixtures("small_bench")
 def test_two_measurers_find_what_one_finds(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -219,6 +221,7 @@ def test_two_measurers_find_what_one_finds(
     assert found[0] == found[1]
 
 
+@pytest.mark.usefixtures("small_bench")
 @pytest.mark.parametrize("last", [False, True])
 def test_a_device_that_dies_ends_the_tune_only_if_it_is_the_last_and_leaves_no_emulator(
     last: bool,

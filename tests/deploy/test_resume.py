@@ -24,6 +24,7 @@ from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from tests import reports
+from tests.weekly import sample
 
 HOST = load_board("host")
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -99,6 +100,7 @@ def test_a_stored_plan_says_whether_the_input_is_streamed(model: Path, tmp_path:
     assert api.plan_model(model, HOST, replace(options, plan_file=path, resume=True)).plan.form.streamed
 
 
+@pytest.mark.usefixtures("small_bench")
 def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
     model: Path, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +153,7 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
 
 
 @pytest.mark.usefixtures("default_signals")
-@pytest.mark.parametrize("command", ["plan", "tune"])
+@pytest.mark.parametrize("command", sample(["plan", "tune"], 1))
 def test_control_c_keeps_the_best_and_writes_it(command: str, tmp_path: Path) -> None:
     line = [sys.executable, "-m", "mcudeploy", command, str(MODEL), "--board", "host", "-o", "plan.json"]
     process = subprocess.Popen(

@@ -32,8 +32,7 @@ print(json.dumps(faults))
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("core")
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT, folder / "mcudeploy", ignore=lambda at, names: {*ignored(at, names), *_gone(at)})
+    shutil.copytree(ROOT, folder / "mcudeploy", ignore=lambda at, _: _gone(at))  # with what is compiled
     if not (ROOT / "_data").exists():
         for name in ("firmware", "templates", "boards", "LICENSE"):
             (folder / name).symlink_to(ROOT.parent / name)

@@ -18,7 +18,15 @@ TOLERATED = 0.005
 """So much worse a figure may be, as a part of what it was; of small ones a few bytes."""
 
 
-@pytest.mark.parametrize(("name", "way"), list(zip(NETWORKS, itertools.cycle(WAYS), strict=False)))
+DAILY = ("keywords", "wake_words", "mobile")
+"""The others take a minute and more each."""
+CASES = [
+    pytest.param(name, way, marks=() if name in DAILY else pytest.mark.weekly)
+    for name, way in zip(NETWORKS, itertools.cycle(WAYS), strict=False)
+]
+
+
+@pytest.mark.parametrize(("name", "way"), CASES)
 def test_no_plan_is_worse(name: str, way: str, tmp_path: Path) -> None:
     old, new = read_table()[name, way], figures(name, way, tmp_path)
     text = "; ".join(f"{what} {then:,} -> {now:,}" for what, then, now in zip(FIGURES, old, new, strict=True))

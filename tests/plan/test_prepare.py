@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import sys
 from numba.core.event import Listener, install_listener
@@ -30,6 +32,7 @@ print(len(compiled))
 """
 
 
+@pytest.mark.weekly
 def test_nothing_is_left_to_compile_after_it() -> None:
     model = Path(__file__).parents[2] / "examples" / "vww" / "model.onnx"
     done = subprocess.run(

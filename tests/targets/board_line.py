@@ -61,5 +61,5 @@ class Line:
         while not self.port.read(0.05):
             assert time.monotonic() < until, "the program does not answer"
             self.port.write(b"?")
-        while self.port.read(0.05):
+        while self.port.read(0.3):  # answers to the others
             pass

@@ -15,9 +15,9 @@ from .board_line import FILES
 
 @pytest.fixture(autouse=True, scope="module")
 def _platformio_itself(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Builds and starts are tested on programs of PlatformIO, without the objects that the run shares."""
+    """Builds are tested on programs of PlatformIO, without the objects that the run shares."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.path.name in {"test_build.py", "test_boot.py"}:
+        if request.path.name == "test_build.py":
             patch.setattr(firmware_build, "run_logged", firmware_build.run_logged.run)
         yield
 
