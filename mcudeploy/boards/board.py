@@ -399,10 +399,13 @@ def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = No
         raise ConfigError(f"{fault}:\n" + "\n".join(lines)) from error
 
 
+_shipped = cache(read_board)
+
+
 @cache
 def list_boards() -> tuple[Board, ...]:
     """Return all shipped boards, by name."""
-    return tuple(read_board(path) for path in sorted(resource_dir("boards").glob("*.toml")))
+    return tuple(map(_shipped, sorted(resource_dir("boards").glob("*.toml"))))
 
 
 @cache
@@ -443,7 +446,10 @@ def load_board(name: str) -> Board:
     """
     if is_pio(name):
         return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
-    return read_board(board_file(name)) if is_path(name) else _select(name, list_boards())
+    if is_path(name):
+        return read_board(board_file(name))
+    path = resource_dir("boards") / f"{name}.toml"
+    return _shipped(path) if path.is_file() else _select(name, list_boards())
 
 
 def family(name: str) -> tuple[Board, ...]:

@@ -61,6 +61,8 @@ class PioBoard(BaseModel):
 
 
 class _PioFile(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
     platforms: Mapping[str, str]
     boards: Mapping[str, PioBoard]
 

@@ -14,20 +14,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 _HEAD_BYTES = 4096
-_OURS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rb'\{\n "format": \d+,\n "model_sha256": ',  # a plan
-        rb'\{\n"displayTimeUnit": "ms",\n"otherData": \{\n"model": ',  # a trace
-        rb"<svg [^\n]*\n<title>[^\n]*: (arena over steps|(memory|stages) over time)</title>\n",  # a chart
-        rb'<!DOCTYPE html>\n[^\0]*<meta name="generator" content="mcudeploy">',  # a page with a chart
-        rb'\{"name": "[^\n]*", "peak_bytes": \d+, "order": \[',  # of `graph order`
-        rb"MCUP\x01\0\0\0",  # a blob of parameters
-        rb"(\*\*Not all|All) budgets are kept\.(\*\*)?\n\n\| \| arena \|",  # `gate --markdown`
-        rb"<\?xml [^\n]*\?>\n<testsuite name=\"mcudeploy gate\"",  # `gate --junit`
-        rb"id,lower,upper,size,offset\n",  # of `graph place`
-        rb"\x08[\x01-\x7f]\x12\x09mcudeploy[\x1a:]",  # a model: IR version and producer
-    )
+_OURS = (
+    rb'\{\n "format": \d+,\n "model_sha256": ',  # a plan
+    rb'\{\n"displayTimeUnit": "ms",\n"otherData": \{\n"model": ',  # a trace
+    rb"<svg [^\n]*\n<title>[^\n]*: (arena over steps|(memory|stages) over time)</title>\n",  # a chart
+    rb'<!DOCTYPE html>\n[^\0]*<meta name="generator" content="mcudeploy">',  # a page with a chart
+    rb'\{"name": "[^\n]*", "peak_bytes": \d+, "order": \[',  # of `graph order`
+    rb"MCUP\x01\0\0\0",  # a blob of parameters
+    rb"(\*\*Not all|All) budgets are kept\.(\*\*)?\n\n\| \| arena \|",  # `gate --markdown`
+    rb"<\?xml [^\n]*\?>\n<testsuite name=\"mcudeploy gate\"",  # `gate --junit`
+    rb"id,lower,upper,size,offset\n",  # of `graph place`
+    rb"\x08[\x01-\x7f]\x12\x09mcudeploy[\x1a:]",  # a model: IR version and producer
 )
 
 
@@ -54,7 +51,7 @@ def is_ours(path: Path) -> bool:
     """Whether a file may be overwritten: it is a plan, chart, model or result of mcudeploy, or empty."""
     with path.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
-    return not head or any(pattern.match(head) for pattern in _OURS)
+    return not head or any(re.match(pattern, head) for pattern in _OURS)
 
 
 def same_file(one: Path, other: Path) -> bool:

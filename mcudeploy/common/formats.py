@@ -49,16 +49,16 @@ _ENDINGS = {
     ".safetensors": _WEIGHTS,
 }
 _CONTENTS = (
-    (re.compile(rb"version https://git-lfs\."), _POINTER),
-    (re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE), _PAGE),
-    (re.compile(rb'\s*\{[^\0]*"(modelTopology|weightsManifest)"'), _BROWSER),
-    (re.compile(rb'\s*[{[]\s*(["{}[\]]|-?\d)'), _JSON),
-    (re.compile(rb"\x1f\x8b"), _GZIP),
-    (re.compile(rb'.{8}\{\s*"', re.DOTALL), _WEIGHTS),
-    (re.compile(rb"\x89HDF"), _KERAS),
-    (re.compile(rb".{4}ORTM", re.DOTALL), _RUNTIME),
-    (re.compile(rb".{4}ET\d\d", re.DOTALL), _EXECUTORCH),
-    (re.compile(rb"[EP]DL\d"), _ESP_DL),
+    (rb"version https://git-lfs\.", _POINTER),
+    (rb"(?i)\s*<(!doctype html|html)", _PAGE),
+    (rb'\s*\{[^\0]*"(modelTopology|weightsManifest)"', _BROWSER),
+    (rb'\s*[{[]\s*(["{}[\]]|-?\d)', _JSON),
+    (rb"\x1f\x8b", _GZIP),
+    (rb'(?s).{8}\{\s*"', _WEIGHTS),
+    (rb"\x89HDF", _KERAS),
+    (rb"(?s).{4}ORTM", _RUNTIME),
+    (rb"(?s).{4}ET\d\d", _EXECUTORCH),
+    (rb"[EP]DL\d", _ESP_DL),
 )
 _HEAD_BYTES = 4096
 
@@ -69,6 +69,6 @@ def way_in(path: Path) -> str:
         return f". {_TENSORFLOW}" if (path / "saved_model.pb").is_file() else ""
     with path.open("rb") as stream:
         head = stream.read(_HEAD_BYTES).removeprefix(_BOM)
-    by_content = next((way for pattern, way in _CONTENTS if pattern.match(head)), "")
+    by_content = next((way for pattern, way in _CONTENTS if re.match(pattern, head)), "")
     kind = by_content or _ENDINGS.get(path.suffix.lower(), "")
     return f". {kind}" if kind else ""
