@@ -36,7 +36,7 @@ _NAMES = {
 
 
 def _homes() -> dict[str, str]:
-    """Return the module of each public name. Raises UsageError for a name that stands twice."""
+    """Return the module of each public name. Raises UsageError for a name that is defined twice."""
     from mcudeploy.common.errors import UsageError  # noqa: PLC0415
     from mcudeploy.extension import extensions  # noqa: PLC0415
 

@@ -1,5 +1,5 @@
-"""The command, also as `python -m mcudeploy`, where what lies in the working directory is no module for it.
-It imports little: Ctrl-C is heard while others import.
+"""Entry point of the command and of `python -m mcudeploy`, which imports no module of the working directory.
+Imports little, so that Ctrl-C works during the other imports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Streams that the parent has closed lead nowhere: else the next file opened takes their place."""
+    """Reopen closed standard streams on /dev/null, so that no file gets their descriptors."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

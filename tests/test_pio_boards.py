@@ -200,15 +200,15 @@ def test_the_port_of_a_board_that_is_its_own_usb_device_may_come_late(
         return session
 
     monkeypatch.setattr(target, "connect", connect)
-    monkeypatch.setattr(target, "_LOOKS_S", 0.0)
+    monkeypatch.setattr(target, "_RETRY_S", 0.0)
     board = load_board(f"pio:{name}" if patient else name)
     firmware = Firmware(Path("firmware.elf"), board, 1, False, Sizes(0, 0, 0, 0, 0, 0))
     if patient:
-        found = target._started(target.Target(board), "/dev/ttyACM0", firmware)
+        found = target._session_after_flashing(target.Target(board), "/dev/ttyACM0", firmware)
         assert found is session  # type: ignore[comparison-overlap]
         return
     with pytest.raises(PortError, match="gone"):
-        target._started(target.Target(board), "/dev/ttyACM0", firmware)
+        target._session_after_flashing(target.Target(board), "/dev/ttyACM0", firmware)
 
 
 def test_a_platform_that_cannot_be_installed_names_the_way_out(

@@ -1,7 +1,8 @@
-/* Mean and spread of each feature over the inputs of a device, which move its features to where they were in training.
+/* Mean and standard deviation of each feature over the inputs of a device. They map its features to the distribution
+ * of training.
  *
- * A sensor that drifts moves and scales features. A head has learned where they were before. With the mean and the standard
- * deviation of each feature over recent inputs, without labels, a feature f becomes
+ * A sensor that drifts shifts and scales features, but a head has learned their old distribution. With the mean and
+ * the standard deviation of each feature over recent inputs, without labels, a feature f becomes
  *
  *     (f - mean) / deviation * deviation in training + mean in training
  *

@@ -220,10 +220,10 @@ def reached(board: Board, emulate: bool, port: str | None, probe: str | None, fl
     """Return a board with its connection; fail with a usage error for an invalid probe or flasher."""
     from mcudeploy.device.target import Target
     from mcudeploy.toolchain.flashing import choose_flasher
-    from mcudeploy.toolchain.ports import SERIAL
+    from mcudeploy.toolchain.ports import SAFE_SERIAL
 
     target = Target(board, _port(port), emulate, flasher=flasher, probe=probe)
-    if probe is not None and not SERIAL.fullmatch(probe):
+    if probe is not None and not SAFE_SERIAL.fullmatch(probe):
         raise UsageError(f"--probe {probe!r} is no serial number of a probe")
     if flasher is not None:
         choose_flasher(board, flasher, needed=False)

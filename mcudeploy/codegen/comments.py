@@ -65,7 +65,7 @@ def schedule_runs(tape: Tape, records: Sequence[OperatorText]) -> list[ScheduleR
 
 
 def _sweep_ends(entries: Sequence[Entry]) -> dict[int, int]:
-    """By the place of each step on the tape that of the last step of its operator's sweep."""
+    """Map the position of each step on the tape to that of the last step of its operator's sweep."""
     ends: dict[int, int] = {}
     later: dict[int, tuple[int, int]] = {}
     for at, entry in reversed([*enumerate(entries)]):
@@ -83,7 +83,7 @@ def _steps(entries: Sequence[Entry], run: Interval) -> Iterator[Run]:
 def _run_text(
     tape: Tape, records: Sequence[OperatorText], entries: Sequence[Entry], first: int
 ) -> ScheduleRun:
-    """The run of these entries of the tape, of which `first` is the place of the first."""
+    """Return the run of these entries of the tape; `first` is the position of the first one."""
     rows: dict[str, Interval] = {}
     codes = []
     for at, entry in enumerate(entries, first):

@@ -60,7 +60,9 @@ def _lines(dtype: str, content: bytes) -> tuple[str, ...]:
 
 
 def params_lines(operator: str, call: KernelCall, constants: ConstantPool) -> list[str]:
-    """The initialisers of a call's parameters: a line for each array, each group, and the numbers between."""
+    """The initialisers of a call's parameters: a line for each array and group, and for the numbers between
+    them.
+    """
     lines: list[str] = []
     for (group, _), params in groupby(call.params.items(), _line_of):
         fields = [
@@ -116,7 +118,7 @@ def _value_text(operator: str, name: str, value: ParamValue, constants: Constant
 
 
 def _wrapped(start: str, fields: Sequence[str], end: str) -> list[str]:
-    """Initialisers in lines that break between fields only."""
+    """Wrap initialisers between fields."""
     unbroken = [field.replace(" ", _NO_BREAK) for field in fields]
     text = start.replace(" ", _NO_BREAK) + ", ".join(unbroken) + end
     lines = textwrap.wrap(
@@ -142,7 +144,9 @@ def part_text(
     tensors: Mapping[str, TensorText],
     constants: ConstantPool,
 ) -> OperatorText:
-    """The record of parts, by its number: that of their step, with what is theirs."""
+    """Return the record of the parts of a step: the step's record, with the tensors and parameters that
+    differ.
+    """
     mark, about = f"k{part.core}", f"{base.name}, whole rows on core {part.core}"
     if part.columns is not None:
         mark += f"c{part.columns.lo}to{part.columns.hi}"
@@ -179,7 +183,7 @@ def part_text(
 
 
 def each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
-    """Operators that bring along what none before them has."""
+    """Return the records, each without the parameters and tensors that an earlier one defines."""
     known: set[str] = set()
     distinct = []
     for each in operators:

@@ -78,7 +78,7 @@ class CallBounds:
 
     @property
     def macros(self) -> dict[str, int]:
-        """The known bounds, by the name of their macro without the model's."""
+        """The known bounds, by the name of their macro without the model's prefix."""
         named = {
             "RUN_MAX_INSTRUCTIONS": self.run_instructions,
             "RUN_MAX_CYCLES": self.run_cycles,
@@ -157,7 +157,7 @@ class Program:
 
     @property
     def continues(self) -> bool:
-        """Whether a run goes on from what earlier runs have left."""
+        """Whether a run continues from states or rows that earlier runs left."""
         return bool(self.states) or self.hop is not None
 
     @property
@@ -194,7 +194,7 @@ class Program:
 
     @property
     def is_infinite(self) -> bool:
-        """Whether a parameter is infinite: the macro is in math.h."""
+        """Whether a parameter is infinite, which needs a macro of math.h."""
         records = (*self.operators, *self.part_operators)
         stages = (stage for record in records for stage in record.stages)
         texts = (*(it.params for it in records), *(it.params for it in stages))
@@ -314,7 +314,7 @@ def _table_text(
 
 
 def _step_kinds(plan: Plan) -> str:
-    """How many steps compute, move and wait; empty if all compute."""
+    """The numbers of steps that compute, move and wait, as a comment; "" if all compute."""
     if not plan.layout.transfers:
         return ""
     kinds = {Run: "of operators", Transfer: "of moves", Wait: "of waits"}

@@ -114,7 +114,7 @@ def render_package(name: str, members: Sequence[LibraryModel]) -> dict[str, str]
 def render_readme(
     name: str, members: Sequence[LibraryModel], kind: str = "", *, toolchain: bool = False
 ) -> str:
-    """How a library is used in a build system, the usual ones where it is for none; and where it is from."""
+    """Return the README of a library: its origin, and its use in its build system, or in the usual ones."""
     return render(
         "exporters/README.md.j2",
         name=name,

@@ -11,7 +11,7 @@ from mcudeploy.common.resources import resource_dir
 
 
 def fill(template: str, **values: object) -> str:
-    """One template; a value that it asks for and does not get is an error."""
+    """Fill a template; a missing value is an error."""
     return _environment().get_template(template).render(**values)
 
 

@@ -28,7 +28,9 @@ Named = str | Board
 
 
 class Reading(TypedDict, total=False):
-    """Options of reading a model: `shapes` and `bind` by input; `state`: by output, the next run's input."""
+    """Options of reading a model. `shapes` and `bind`: by input. `state`: by output, the input of the next
+    run that takes it.
+    """
 
     shapes: Mapping[str, tuple[PositiveInt, ...]]
     bind: Mapping[str, FiniteFloat]
@@ -67,7 +69,7 @@ class Choices(Reading, total=False):
 
 
 def options_of(choices: Choices, own: Collection[str] = ()) -> Options:
-    """The options of a search. `own`: further keywords of the function, which may have been meant.
+    """The options of a search. `own`: further keywords of the function, for the hint about a misspelt name.
 
     Raises TypeError for an unknown name, UsageError for a wrong value.
     """
@@ -105,7 +107,7 @@ def checked(name: str, value: Any, kind: Any) -> Any:
 
 
 def _size(name: str, size: int | str) -> int:
-    """Bytes of a number, which may be 0, or of a text."""
+    """The bytes of a size, which is a number or a text; 0 is allowed."""
     if not isinstance(size, str):
         return size
     try:
@@ -120,9 +122,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def with_keywords(
     function: _Function, kind: type[Mapping[str, Any]] = Choices, known: Mapping[str, Any] = {}
 ) -> _Function:
-    """Show the names of its choices with their defaults in the function's signature, for `help()`.
-
-    `kind`: the type of all choices; `known`: the defaults of those that no search has.
+    """Show the names and defaults of its keywords in the function's signature, for `help()`. `kind`: the type
+    of all keywords; `known`: the defaults of those that a search does not have.
     """
     defaults = {spec.keyword: getattr(Options(), spec.field) for spec in OPTIONS} | dict(known)
     signature = inspect.signature(function)

@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 POLL_S = 0.03
-"""Seconds between two looks of a board without work for some, or for its turn."""
+"""Seconds between two polls for work, or for the turn of a board."""
 
 LOST = (ProtocolError, PortError, FlashError, BoardNotFoundError)
 """Errors after which a board counts as gone; all others concern the work."""

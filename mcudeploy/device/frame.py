@@ -38,7 +38,7 @@ def cobs_encode(raw: bytes) -> bytes:
 
 
 def cobs_decode(wire: bytes) -> bytes | None:
-    """Return the bytes that `wire` encodes; None if it is no encoding."""
+    """Return the bytes that `wire` encodes; None if it is not a valid encoding."""
     out = bytearray()
     at, size = 0, len(wire)
     while at < size:

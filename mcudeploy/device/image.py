@@ -22,7 +22,7 @@ from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import compiler_facts
 
 _LOOK_S = 0.2
-"""Seconds between two looks for other runs that wait for a board."""
+"""Seconds between two checks whether other runs wait for a board."""
 
 
 def build_bench(target: Target) -> Firmware:

@@ -36,9 +36,7 @@ class Lease:
         self._held, self._next = FileLock(folder / f"{digest}.held"), FileLock(folder / f"{digest}.next")
 
     def take(self) -> bool:
-        """Whether the port is ours from now on, or was already; otherwise join the queue (of one) if it is
-        free.
-        """
+        """Take the port and return True; otherwise queue for it if nobody else does."""
         if self._held.ours:
             return True
         if not (self._next.take() and self._held.take()):
@@ -110,7 +108,7 @@ class FileLock:
         return True
 
     def give_back(self) -> None:
-        """Unlock first: a child between fork and exec has a copy of the descriptor."""
+        """Release the lock, then close: a child between fork and exec has a copy of the descriptor."""
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             os.close(self._file)

@@ -23,19 +23,19 @@ from mcudeploy.toolchain.ports import attached_by, find_port, list_serial_ports
 START_S = 10.0
 """Seconds that a board may take from reset to its first answer."""
 
-_HERE = ("", "localhost", "127.0.0.1", "::1")
+_THIS_COMPUTER = ("", "localhost", "127.0.0.1", "::1")
 _SCHEMES = ("rfc2217://", "socket://", "labgrid://")
-_RUNS_S = 1.0
+_RUNNING_ANSWER_S = 1.0
 """Seconds that a running board may take to answer."""
-_LOOKS_S = 0.1
-"""Seconds between two looks for a port that has gone."""
+_RETRY_S = 0.1
+"""Seconds between two attempts to open a port that has disappeared."""
 
 
 def require_kind(port: str) -> None:
     """Raise UsageError for a port of another kind than `--port` takes: pyserial has URLs that write files."""
     if ":" in port and not port.startswith(("/", *_SCHEMES)):
         raise UsageError(
-            f"{port!r} is no port: give a device such as /dev/ttyACM0, or {', '.join(_SCHEMES[:-1])} or "
+            f"{port!r} is not a port: give a device such as /dev/ttyACM0, or {', '.join(_SCHEMES[:-1])} or "
             f"{_SCHEMES[-1]} with an address"
         )
 
@@ -121,16 +121,15 @@ class Device:
 
 
 def require_port(target: Target) -> str | None:
-    """Return the port of a real board, which can be opened; None if no hardware is asked for.
-
-    It belongs before all long work. Raises BoardNotFoundError if no port is given and none is found,
-    PortError for a port that is missing or cannot be opened, FlashError if no flasher of the board is
-    installed, UsageError if none reaches it, ConfigError for a board that is not trusted.
+    """Return the port of a real board, which can be opened; None for the host and emulators. Call it before
+    all long work. Raises BoardNotFoundError if no port is given and none is found, PortError for a port that
+    is missing or cannot be opened, FlashError if no flasher of the board is installed, UsageError if none
+    reaches it, ConfigError for a board that is not trusted.
     """
     require_trusted(target.board)
     if not target.is_real:
         return None
-    port = target.port or _port_to_come(target.board) or find_port(target.board, target.probe)
+    port = target.port or _awaited_port(target.board) or find_port(target.board, target.probe)
     if not port.startswith(USB):
         _require_open(target, port)
     _require_reach(target, port)
@@ -138,7 +137,9 @@ def require_port(target: Target) -> str | None:
 
 
 def _require_open(target: Target, port: str) -> None:
-    """Raise an error for a port that cannot be opened, unless the flasher starts who listens there."""
+    """Raise an error for a port that cannot be opened, unless the flasher starts the emulator that listens
+    there.
+    """
     lease = Lease(port)
     try:
         if lease.take():  # else another run of ours uses it for now
@@ -150,7 +151,7 @@ def _require_open(target: Target, port: str) -> None:
         lease.give_back()
 
 
-def _port_to_come(board: Board) -> str | None:
+def _awaited_port(board: Board) -> str | None:
     """Return the name of a port that the program on the board will show; None if the board waits for none.
 
     A chip whose own USB is the line shows its boot loader until it has a program.
@@ -168,15 +169,15 @@ def _starts_emulator(target: Target, port: str) -> bool:
 
 def _require_reach(target: Target, port: str) -> None:
     """Raise an error if no installed flasher reaches the board."""
-    there = host_of(port) not in _HERE and target.probe is None
-    flasher = choose_flasher(target.board, target.flasher, needed=not there)
-    if there and not TOOLS[flasher.tool].by_port:
-        raise UsageError(_far(target, port, flasher.tool))
+    is_remote = host_of(port) not in _THIS_COMPUTER and target.probe is None
+    flasher = choose_flasher(target.board, target.flasher, needed=not is_remote)
+    if is_remote and not TOOLS[flasher.tool].by_port:
+        raise UsageError(_out_of_reach(target, port, flasher.tool))
     choose_flasher(target.board, target.flasher)
 
 
-def _far(target: Target, port: str, tool: str) -> str:
-    """Return advice if only the serial line of a board is here, and not its probe."""
+def _out_of_reach(target: Target, port: str, tool: str) -> str:
+    """Return the error text for a board on another computer, which the flasher does not reach."""
     emulated = "; or --emulate runs it in QEMU here, without a port" if target.board.emulator else ""
     return (
         f"{port} is the serial line of {target.board.name} on {host_of(port)}, and {tool} writes boards "
@@ -190,7 +191,7 @@ def _baud(board: Board) -> int:
     return board.uart.baud if board.uart else 115200
 
 
-def _connected(
+def _connect(
     board: Board,
     port: str,
     firmware: Firmware,
@@ -224,12 +225,12 @@ def open_device(
     board, port = target.board, require_port(target)  # errors come before flashing
     if board.is_host:
         name = f"process:{firmware.elf}"
-        with _connected(board, name, firmware, wires=wires) as session:
+        with _connect(board, name, firmware, wires=wires) as session:
             yield Device(session, name, firmware, patience_s)
     elif port is None:
         with Emulator(board, firmware.elf, emulator_arguments, wires) as emulator:
             try:
-                with _connected(board, emulator.url, firmware) as session:
+                with _connect(board, emulator.url, firmware) as session:
                     yield Device(session, emulator.url, firmware, patience_s, emulator.why_dead)
             except (PortError, ProtocolError) as error:  # a program that died at once refuses connections
                 reason = emulator.why_dead()
@@ -252,47 +253,47 @@ def open_board(
     firmware.
     """
     board = target.board
-    session = _running(board, port, firmware) if reuse else None
+    session = _session_if_running(board, port, firmware) if reuse else None
     if session is None:
         _flash(target, port, firmware)
-        session = _started(target, port, firmware)
+        session = _session_after_flashing(target, port, firmware)
     with session:
         yield Device(session, port, firmware, patience_s)
 
 
 def _flash(target: Target, port: str, firmware: Firmware) -> None:
-    """Write the firmware. A network port may have no probe on this computer; the error says so."""
+    """Write the firmware. If that fails for a network port, the error says where its probe may be."""
     try:
         flash(target.board, firmware.elf, attached_by(target.board, port, target.probe), target.flasher)
     except FlashError as error:
         tool = choose_flasher(target.board, target.flasher).tool
         if not host_of(port) or target.probe is not None or TOOLS[tool].by_port:
             raise
-        raise FlashError(f"{error}\n{_far(target, port, tool)}") from error
+        raise FlashError(f"{error}\n{_out_of_reach(target, port, tool)}") from error
 
 
-def _started(target: Target, port: str, firmware: Firmware) -> Session:
+def _session_after_flashing(target: Target, port: str, firmware: Firmware) -> Session:
     """Return a session with the board that was just written.
 
-    The port may be the board's USB device, which disappears while it is written and returns: always where the
-    board file says so, perhaps under a framework. An emulator takes time until it listens.
+    If the board's own USB is the port, it disappears during flashing and returns; under a framework it may.
+    An emulator takes time until it listens.
     """
     board = target.board
     over_usb = board.uart is not None and board.uart.usb_id is not None
-    comes = over_usb or board.framework is not None or _starts_emulator(target, port)
-    deadline = time.monotonic() + (START_S * board.patience if comes else 0.0)
+    may_reappear = over_usb or board.framework is not None or _starts_emulator(target, port)
+    deadline = time.monotonic() + (START_S * board.patience if may_reappear else 0.0)
     while True:
         try:
-            return _connected(board, port, firmware)
+            return _connect(board, port, firmware)
         except PortError:
             if time.monotonic() > deadline:
                 raise
-        time.sleep(_LOOKS_S)
+        time.sleep(_RETRY_S)
 
 
-def _running(board: Board, port: str, firmware: Firmware) -> Session | None:
+def _session_if_running(board: Board, port: str, firmware: Firmware) -> Session | None:
     """Return a session with the board if it runs this firmware."""
     try:
-        return _connected(board, port, firmware, _RUNS_S)
+        return _connect(board, port, firmware, _RUNNING_ANSWER_S)
     except (ProtocolError, RefusedError):
         return None

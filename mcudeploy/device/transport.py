@@ -24,9 +24,9 @@ from mcudeploy.toolchain.ports import list_serial_ports, port_with
 
 _UNIX = "unix://"
 USB = "usb:"
-"""Begins the name of a port by its USB id, for one that is not there yet."""
+"""Prefix of a port that is named by its USB id, because the system does not show it yet."""
 _CHUNK_BYTES = 65536
-_SERVED_WAIT_S = 0.02
+_RFC2217_READ_S = 0.02
 _HEAD_LINES, _TAIL_LINES = 12, 3
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 _KEEP_ALIVE = [
@@ -37,7 +37,7 @@ _KEEP_ALIVE = [
 
 
 class RefusedError(PortError):
-    """Nothing listens at a TCP port, not yet or no longer."""
+    """Nothing listens at a TCP port: its server has not started yet, or has ended."""
 
 
 class Transport(Protocol):
@@ -46,7 +46,7 @@ class Transport(Protocol):
     name: str
     """The user's name of the line: `/dev/ttyACM0`, `socket://127.0.0.1:4000`, the file of a process."""
     bytes_per_second: float
-    """The line's rate in bits/s, infinite if there is no limit."""
+    """The line's rate, infinite without a limit."""
 
     def write(self, data: bytes) -> None:
         """Send all of `data`. Raises ProtocolError if the other end is gone or accepts nothing for long."""
@@ -85,7 +85,7 @@ class _Descriptor:
                     ) from None
                 self._writable.poll(100)
             except OSError:
-                raise self._gone() from None
+                raise self._closed_error() from None
 
     def read(self, timeout_s: float) -> bytes:
         if not self._readable.poll(max(0.0, timeout_s) * 1000):
@@ -95,12 +95,12 @@ class _Descriptor:
         except BlockingIOError:
             return b""
         except OSError:
-            raise self._gone() from None
+            raise self._closed_error() from None
         if not data:
-            raise self._gone()
+            raise self._closed_error()
         return data
 
-    def _gone(self) -> ProtocolError:
+    def _closed_error(self) -> ProtocolError:
         return ProtocolError(
             f"{self.name} closed the connection. Is the emulator still running, or who serves the port?"
         )
@@ -115,10 +115,10 @@ def _address(url: str) -> tuple[str, int]:
         what = "no host" if not parts.hostname else "no port"
     except ValueError as error:
         what = str(error)
-    raise PortError(f"{url} is no address: {what}. Write {url.partition(':')[0]}://host:port.")
+    raise PortError(f"{url} is not an address: {what}. Write {url.partition(':')[0]}://host:port.")
 
 
-def _connected(url: str, timeout_s: float) -> socket.socket:
+def _connect(url: str, timeout_s: float) -> socket.socket:
     if not url.startswith(_UNIX):
         return socket.create_connection(_address(url), timeout_s)
     connection = socket.socket(socket.AF_UNIX)
@@ -140,7 +140,7 @@ class SocketTransport(_Descriptor):
 
     def __init__(self, url: str, connect_timeout_s: float = 5.0) -> None:
         try:
-            self._socket = _connected(url, connect_timeout_s)
+            self._socket = _connect(url, connect_timeout_s)
         except (OSError, UnicodeError) as error:  # a name may be invalid
             kind = RefusedError if isinstance(error, ConnectionRefusedError) else PortError
             raise kind(
@@ -213,7 +213,7 @@ class ProcessTransport(_Descriptor):
             lines = [*lines[:_HEAD_LINES], "...", *lines[-_TAIL_LINES:]]
         return "\n".join(lines)
 
-    def _gone(self) -> ProtocolError:
+    def _closed_error(self) -> ProtocolError:
         try:
             code = self._process.wait(5.0)
         except subprocess.TimeoutExpired:
@@ -252,7 +252,7 @@ class SerialTransport:
         if self._served:
             _address(port)
         # each change of the time-out would send all settings to a server again
-        waits = {"timeout": _SERVED_WAIT_S} if self._served else {"timeout": 0, "write_timeout": 10}
+        waits = {"timeout": _RFC2217_READ_S} if self._served else {"timeout": 0, "write_timeout": 10}
         try:
             self._port = serial.serial_for_url(port, baudrate=baud, exclusive=True, **waits)
             self._port.reset_input_buffer()
@@ -263,16 +263,16 @@ class SerialTransport:
         try:
             self._port.write(data)
         except (serial.SerialException, OSError) as error:
-            raise self._gone(error) from None
+            raise self._closed_error(error) from None
 
     def read(self, timeout_s: float) -> bytes:
         try:
-            first = self._first(max(0.0, timeout_s))
+            first = self._first_byte(max(0.0, timeout_s))
             return bytes(first + self._port.read(self._port.in_waiting)) if first else b""
         except (serial.SerialException, OSError, TypeError) as error:
-            raise self._gone(error) from None
+            raise self._closed_error(error) from None
 
-    def _first(self, timeout_s: float) -> bytes:
+    def _first_byte(self, timeout_s: float) -> bytes:
         if not self._served:
             self._port.timeout = timeout_s
             return bytes(self._port.read(1))
@@ -281,19 +281,19 @@ class SerialTransport:
             continue
         return bytes(byte)
 
-    def _gone(self, error: Exception) -> ProtocolError:
+    def _closed_error(self, error: Exception) -> ProtocolError:
         hint = "Is its server still running?" if is_url(self.name) else "Was the board unplugged?"
         return ProtocolError(f"lost {self.name}: {error}. {hint}")
 
     def close(self) -> None:
-        """Unlock the port first: a child between fork and exec has a copy of its descriptor."""
+        """Close the port; unlock it first: a child between fork and exec has a copy of its descriptor."""
         with suppress(OSError):  # closed already, or a URL without a descriptor
             fcntl.flock(self._port.fileno(), fcntl.LOCK_UN)
         self._port.close()
 
 
 def is_url(port: str) -> bool:
-    """Whether a port is no device of this machine, or not by its name."""
+    """Whether a port is named by a URL, not by a device of this machine."""
     return "://" in port
 
 
@@ -311,8 +311,8 @@ def _why_not_open(port: str, error: Exception) -> str:
     elif code in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text:
         hint = "another program holds it. Close serial monitors and other mcudeploy runs."
     elif code == errno.ENOENT or "No such file" in text:
-        there = ", ".join(attached.name for attached in list_serial_ports())
-        hint = f"there is no such port; this machine has {there or 'no serial ports'}."
+        names = ", ".join(attached.name for attached in list_serial_ports())
+        hint = f"there is no such port; this machine has {names or 'no serial ports'}."
     else:
         hint = f"{text}."
     return f"cannot open {port}: {hint}"
@@ -327,9 +327,11 @@ def open_transport(url_or_port: str, baud: int = 115200, wires: Sequence[int | N
     if url_or_port.startswith(("socket://", _UNIX)):
         return SocketTransport(url_or_port)
     if url_or_port.startswith("process:"):
-        there = {f"MCUD_PORT{number}": wire for number, wire in enumerate(wires) if wire is not None}
-        environment = {name: str(wire) for name, wire in there.items()}
-        return ProcessTransport([url_or_port.removeprefix("process:")], environment, list(there.values()))
+        by_variable = {f"MCUD_PORT{number}": wire for number, wire in enumerate(wires) if wire is not None}
+        environment = {name: str(wire) for name, wire in by_variable.items()}
+        return ProcessTransport(
+            [url_or_port.removeprefix("process:")], environment, list(by_variable.values())
+        )
     if url_or_port.startswith(USB):
         return SerialTransport(port_with(url_or_port.removeprefix(USB)), baud)
     return SerialTransport(url_or_port, baud)

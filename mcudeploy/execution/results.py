@@ -107,8 +107,8 @@ class Initialised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flashed:
-    """A program on a board, or for a dry run the commands that would write it there. `firmware`: ours, if it
-    is.
+    """A program on a board, or for a dry run the commands that would write it there. `firmware`: None for a
+    program of the user.
     """
 
     board: Board

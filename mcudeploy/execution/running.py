@@ -290,7 +290,7 @@ def observe(
 def run_further(
     device: Device, target: Target, device_run: DeviceRun, samples: Sequence[Sample], first: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Run samples on a device that runs the firmware of `ran`; return the stored outputs of each.
+    """Run samples on a device with the firmware of `device_run`; return the stored outputs of each.
 
     The first one starts from these states, in stored form by tensor name. Raises DeployError if the stack
     exceeded its bound, or a guard was overwritten.

@@ -35,7 +35,7 @@ from mcudeploy.report.support import removed_channels
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import StackBound, stack_bound
-from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_stands, output_share
+from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_passes, output_share
 from mcudeploy.verify.litert import LiteRtVerdict
 from mcudeploy.verify.verdict import Verdict
 
@@ -350,7 +350,7 @@ def verdict(deployment: Deployment, judged: Verdict) -> JsonObject:
             "max_abs_error": diff.worst,
             "range": diff.range,
             "error_unit": "absolute" if dtypes[name] is DType.FLOAT32 else "LSB",
-            "within_tolerance": operator_stands(diff, dtypes[name]),
+            "within_tolerance": operator_passes(diff, dtypes[name]),
         }
         for name, diff in judged.operators.items()
     }

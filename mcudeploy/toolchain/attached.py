@@ -12,7 +12,7 @@ from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.boards.usb import boards_reached_by, kind_of
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.common.programs import find_program
-from mcudeploy.toolchain.ports import SERIAL, list_serial_ports
+from mcudeploy.toolchain.ports import SAFE_SERIAL, list_serial_ports
 from mcudeploy.toolchain.tools import run_tool
 
 _USB_FOLDER = Path("/sys/bus/usb/devices")
@@ -141,7 +141,7 @@ def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
 
 def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
     """Yield the content of each candidate's id register if it equals the candidate's id."""
-    serial = ["-c", f"adapter serial {device.serial}"] if SERIAL.fullmatch(device.serial) else []
+    serial = ["-c", f"adapter serial {device.serial}"] if SAFE_SERIAL.fullmatch(device.serial) else []
     for board in candidates:
         flasher = next((it for it in board.flashers if isinstance(it, OpenOcd)), None)
         if flasher is None or board.chip_id is None:

@@ -17,7 +17,7 @@ from mcudeploy.toolchain.ports import list_serial_ports, touch
 _LOG = logging.getLogger(__name__)
 _APPEARS_S = 20.0
 """Seconds from the touch to a drive that the system has mounted."""
-_LOOKS_S = 0.1
+_POLL_S = 0.1
 _LABELS = Path("/dev/disk/by-label")
 _HOLD = "Hold the button of the boot loader (BOOTSEL) while you plug the board in."
 
@@ -37,7 +37,7 @@ def enter_boot_loader(board: Board, flasher: Flasher, port: str | None) -> None:
         while not there():
             if time.monotonic() > deadline:
                 raise FlashError(f"{board.name} was not flashed: {_why_absent(flasher)} {_HOLD}")
-            time.sleep(_LOOKS_S)
+            time.sleep(_POLL_S)
     elif isinstance(flasher, Uf2):
         raise FlashError(f"{board.name} was not flashed: {_why_absent(flasher)} {_HOLD}")
 

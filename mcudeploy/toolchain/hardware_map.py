@@ -14,7 +14,7 @@ from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited, write_file
 from mcudeploy.common.text import first_repeated
 from mcudeploy.toolchain.attached import AttachedDevice
-from mcudeploy.toolchain.ports import SERIAL
+from mcudeploy.toolchain.ports import SAFE_SERIAL
 
 _MOST_BYTES = 2**20
 _MOST_ALIASES = 32
@@ -100,7 +100,7 @@ def _entry(row: Mapping[str, Any], board: Board) -> MappedBoard:
     return MappedBoard(
         _text(row, "platform"),
         _text(row, "serial"),
-        probe if SERIAL.fullmatch(probe) and probe != _UNKNOWN else None,
+        probe if SAFE_SERIAL.fullmatch(probe) and probe != _UNKNOWN else None,
         tool if any(it.tool == tool for it in board.flashers) else None,
     )
 

@@ -18,13 +18,13 @@ from mcudeploy.common.errors import BoardNotFoundError, PortError
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.toolchain.flash_tools import Attached
 
-SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
+SAFE_SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
 """A serial number that is safe in a command line; some cloned probes report other bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SerialPort:
-    """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty if it is no USB port.
+    """A serial port. `usb_id` is `vendor:product` in lower-case hex, "" for other ports.
 
     `allowed`: whether this user may open it; `serial`: serial number of the USB device; `location`: its USB
     socket.
@@ -84,7 +84,9 @@ def find_port(board: Board, probe: str | None = None) -> str:
 
 
 def touch(port: str, baud: int) -> None:
-    """Open a port at this rate and close it with DTR off; the device may be gone before that returns."""
+    """Open a port at this rate and close it with DTR off: many boards then enter their boot loader. The
+    device may disappear before the port is closed.
+    """
     with suppress(serial.SerialException, OSError), serial.Serial(port, baud) as line:
         line.dtr = False
 
@@ -99,15 +101,15 @@ def port_with(usb_id: str) -> str:
 
 
 def attached_by(board: Board, port: str | None, probe: str | None = None) -> Attached:
-    """Return how flashers reach a board: the probe of that serial number, else the probe that offers the
-    port.
+    """Return how flashers reach a board: by the probe with this serial number, else by the probe to which the
+    port belongs.
     """
     ports = list_serial_ports((board,))
     if probe is not None:
         usb_id = next((it.usb_id for it in ports if it.serial == probe), None)
         return Attached(port, probe, usb_id)
     probe_port = next(
-        (it for it in ports if it.name == port and it.boards and SERIAL.fullmatch(it.serial)), None
+        (it for it in ports if it.name == port and it.boards and SAFE_SERIAL.fullmatch(it.serial)), None
     )
     return Attached(port, probe_port.serial, probe_port.usb_id) if probe_port else Attached(port)
 

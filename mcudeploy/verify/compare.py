@@ -27,7 +27,7 @@ from mcudeploy.ir.plan import Entry, Plan, Run, Step
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.locations import BlockTable, Locations
-from mcudeploy.verify.difference import Difference, difference, least_tolerance, operator_stands
+from mcudeploy.verify.difference import Difference, difference, least_tolerance, operator_passes
 
 Array = NDArray[Any]
 
@@ -274,7 +274,7 @@ def check_by_reference(
         operator.name
         for operator in graph.operators
         if operator.name in checks
-        and not operator_stands(checks[operator.name], graph.tensors[operator.output].dtype)
+        and not operator_passes(checks[operator.name], graph.tensors[operator.output].dtype)
         and not known.issuperset(roots[name] for name in operator.inputs)
     ]
     if mixed:
@@ -335,7 +335,7 @@ def diverging(graph: Graph, differences: Mapping[str, Difference]) -> Sequence[s
     lines = []
     for operator in graph.operators:
         diff, dtype = differences.get(operator.name), graph.tensors[operator.output].dtype
-        if diff is None or operator_stands(diff, dtype):
+        if diff is None or operator_passes(diff, dtype):
             continue
         allowed = f"; allowed: {diff.tolerance}" if dtype is DType.FLOAT32 else ""
         lines.append(

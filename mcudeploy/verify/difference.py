@@ -27,13 +27,15 @@ OUTPUT_LSB = 4
 EXACT = (DType.INT16, DType.INT32)
 """Element types whose values must equal the reference's."""
 FLOAT_SHARE_OF_RANGE = 1e-4
-GRID_SHARE_OF_RANGE = 2.0**-9
+ROUNDED_SHARE_OF_RANGE = 2.0**-9
 FLOAT_FLOOR = 2.0**-22
-"""Two units in the last place of 1: functions that add to 1 in between, as a sigmoid, are no more exact
-at 0.
+"""Two units in the last place of 1. A sigmoid, for example, adds to 1 in between: near 0 it is not more exact
+than that.
 """
-GRID_STEP = 1.0
-"""The step of values that float32 rounds to int16: noise in the last bit decides a value in the middle."""
+ROUNDED_STEP = 1.0
+"""Tolerance, in steps, of float32 values that are rounded to int16: near a tie, noise in the last bit
+decides.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,8 @@ def extremes_of(values: Iterable[Array]) -> tuple[float, float]:
     return min(ends), max(ends)
 
 
-def operator_stands(diff: Difference, dtype: DType) -> bool:
-    """Whether an operator on the reference's own inputs is right."""
+def operator_passes(diff: Difference, dtype: DType) -> bool:
+    """Whether the output of an operator that read the reference's inputs is within the tolerance."""
     if dtype is DType.FLOAT32:
         return diff.worst <= diff.tolerance.allowed
     if dtype in EXACT:
@@ -148,14 +150,14 @@ def output_share(graph: Graph) -> float:
     """Tolerance of float32 outputs of the whole model, as a share of the reference's range."""
     ios = (*graph.references.values(), *graph.inputs, *graph.outputs)
     rounded = any(_is_rounded(it, graph.tensors[it.tensor].dtype) for it in ios)
-    return GRID_SHARE_OF_RANGE if rounded else FLOAT_SHARE_OF_RANGE
+    return ROUNDED_SHARE_OF_RANGE if rounded else FLOAT_SHARE_OF_RANGE
 
 
 def least_tolerance(io: GraphIO | None, dtype: DType) -> float:
     """The least tolerance of a float32 tensor, or of integers that the reference rounds, in stored units;
     `io`: its tensor of the model, if any.
     """
-    return GRID_STEP if io is not None and _is_rounded(io, dtype) else FLOAT_FLOOR
+    return ROUNDED_STEP if io is not None and _is_rounded(io, dtype) else FLOAT_FLOOR
 
 
 def _is_rounded(io: GraphIO, dtype: DType) -> bool:
@@ -163,8 +165,8 @@ def _is_rounded(io: GraphIO, dtype: DType) -> bool:
     return io.near or (dtype is DType.FLOAT32 and io.dtype in ("int16", "uint16"))
 
 
-def output_stands(computed: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:
-    """Whether an output of the whole model is right; some have a `tolerance`."""
+def output_passes(computed: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:
+    """Whether an output of the whole model is right: within `tolerance` if it has one."""
     diff = difference(computed, expected)
     if tolerance is not None:
         return diff.worst <= tolerance.allowed

@@ -36,8 +36,8 @@ from mcudeploy.verify.difference import (
     difference,
     extremes_of,
     least_tolerance,
+    output_passes,
     output_share,
-    output_stands,
 )
 from mcudeploy.verify.litert import LiteRtVerdict
 from mcudeploy.verify.reference import Reference
@@ -360,7 +360,7 @@ def _output_reasons(
     for io in plan.graph.outputs:
         name, dtype = io.tensor, plan.graph.tensors[io.tensor].dtype
         tolerance = tolerances.get(name)
-        if not output_stands(computed[name], expected[name], dtype, tolerance):
+        if not output_passes(computed[name], expected[name], dtype, tolerance):
             diff = difference(computed[name], expected[name])
             reasons.append(
                 f"sample {sample}: output {printable(io.name)!r} is {diff.found:g} at element "

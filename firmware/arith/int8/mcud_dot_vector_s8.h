@@ -22,7 +22,7 @@
 
 /* The output channels that pixels are multiplied to. */
 typedef struct {
-    const int32_t *records; /* [fours of channels] */
+    const int32_t *records; /* [groups of 4 channels] */
     int32_t channels;
     int32_t pitch; /* from a pixel's results to the next one's */
     int32_t depth;

@@ -9,7 +9,7 @@
  *
  *   input    int16_t [positions][rows][depth / 2][2 tiles][2]; positions are R + 2 (1 for R = 1) by 6, rows are 3 for
  *            R = 1, else 1; a pair has channels 4k and 4k + 2, the next one 4k + 1 and 4k + 3
- *   weights  int16_t [fours of channels][positions][rows][depth / 2][4 channels][2]
+ *   weights  int16_t [groups of 4 channels][positions][rows][depth / 2][4 channels][2]
  *   sums     int32_t [positions][4 channels][2 tiles], before them the work of a transform
  *
  * Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016; points 0, +-1, +-2, infinity.

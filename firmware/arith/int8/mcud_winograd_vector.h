@@ -3,8 +3,9 @@
  * Layouts:
  *
  *   input    int16_t [36 positions][depth / 8][2 tiles][8]
- *   weights  int16_t [fours of channels][36 positions][depth / 8][4 channels][8]
- *   factors  [fours of channels][4 channels][2], see mcud_winograd_s8.h; rounded twice, [fours of channels][3][4 channels]
+ *   weights  int16_t [groups of 4 channels][36 positions][depth / 8][4 channels][8]
+ *   factors  [groups of 4 channels][4 channels][2], see mcud_winograd_s8.h; rounded twice,
+ *            [groups of 4 channels][3][4 channels]
  *   sums     int32_t [36 positions][2 tiles][4 channels]
  *
  *   mcud_transform_columns  six rows of some columns of a tile's input, along the columns

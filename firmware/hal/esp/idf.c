@@ -24,7 +24,7 @@ void app_main(void);
 
 static StackType_t stack[MCUD_STACK_BYTES / sizeof(StackType_t)];
 static StaticTask_t task;
-static int32_t waiting = -1; /* a byte that ended hal_wait() */
+static int32_t waiting = -1; /* the byte that ended hal_wait(), not yet read; -1 for none */
 
 static void run(void *unused)
 {
@@ -61,7 +61,7 @@ uint32_t hal_clock_hz(void)
     return CONFIG_ESP_DEFAULT_CPU_FREQ_MHZ * 1000000u;
 }
 
-/* At the end of a frame, waits for the last byte: none is sent, and interrupts nothing, while a kernel is timed. */
+/* Waits for the last byte at the end of a frame, so that sending does not interrupt a kernel that is timed. */
 void hal_uart_write(const uint8_t *bytes, uint32_t count)
 {
     if (count == 0u) {

@@ -14,8 +14,8 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const float *weights; /* [groups][fours of channels][kernel_rows][kernel_cols][group_inputs][4] */
-    const float *bias;    /* [groups][fours of channels][4] */
+    const float *weights; /* [groups][groups of 4 channels][kernel_rows][kernel_cols][group_inputs][4] */
+    const float *bias;    /* [groups][groups of 4 channels][4] */
     mcud_conv_dims dims;
     mcud_window window;
     int32_t groups;

@@ -13,8 +13,8 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const float *weights; /* [fours of channels][input_channels][4] */
-    const float *bias;    /* [fours of channels][4] */
+    const float *weights; /* [groups of 4 channels][input_channels][4] */
+    const float *bias;    /* [groups of 4 channels][4] */
     mcud_pixel_dims dims;
     int32_t stride_rows;
     int32_t pixel_step; /* values from one output column's pixel to the next one's */

@@ -1,5 +1,5 @@
 /* Pointwise convolution and fully connected layer, float32, with int8 weights: kernel 1x1, no padding, one group,
- * any stride. The bits are those of conv2d_f32_1x1.
+ * any stride. The results equal those of conv2d_f32_1x1 bit for bit.
  *
  * in[0]  float [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out    float [rows][output_cols][output_channels]
@@ -14,9 +14,9 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int8_t *weights; /* [fours of channels][input_channels][4] */
-    const float *scale;    /* [fours of channels][4], of the weights */
-    const float *bias;     /* [fours of channels][4] */
+    const int8_t *weights; /* [groups of 4 channels][input_channels][4] */
+    const float *scale;    /* [groups of 4 channels][4], of the weights */
+    const float *bias;     /* [groups of 4 channels][4] */
     mcud_pixel_dims dims;
     int32_t stride_rows;
     int32_t pixel_step; /* values from one output column's pixel to the next one's */

@@ -14,8 +14,8 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const float *weights; /* [fours of channels][input_rows][row_values][4] */
-    const float *bias;    /* [fours of channels][4] */
+    const float *weights; /* [groups of 4 channels][input_rows][row_values][4] */
+    const float *bias;    /* [groups of 4 channels][4] */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

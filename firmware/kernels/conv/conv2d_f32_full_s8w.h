@@ -1,5 +1,5 @@
 /* Convolution whose kernel is as large as the input, float32, with int8 weights: one output pixel, no padding, one
- * group. The bits are those of conv2d_f32_full.
+ * group. The results equal those of conv2d_f32_full bit for bit.
  *
  * in[0]    float [input_rows][row_values]
  * out      float [1][1][output_channels]
@@ -14,9 +14,9 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int8_t *weights; /* [fours of channels][input_rows][row_values][4] */
-    const float *scale;    /* [fours of channels][4], of the weights */
-    const float *bias;     /* [fours of channels][4] */
+    const int8_t *weights; /* [groups of 4 channels][input_rows][row_values][4] */
+    const float *scale;    /* [groups of 4 channels][4], of the weights */
+    const float *bias;     /* [groups of 4 channels][4] */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

@@ -5,7 +5,7 @@
  * scratch  uint32_t [kernel_rows]
  *
  * Reads the windows where they are, in blocks of 4 pixels of a row x 4 channels; padded taps are skipped, and
- * pixels that have some, or are left over, are taken alone. The bits are those of conv2d_f32.
+ * pixels that have some, or are left over, are taken alone. The results equal those of conv2d_f32 bit for bit.
  */
 #ifndef MCUD_CONV2D_F32_S8W_H
 #define MCUD_CONV2D_F32_S8W_H
@@ -14,9 +14,9 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int8_t *weights; /* [groups][fours of channels][kernel_rows][kernel_cols][group_inputs][4] */
-    const float *scale;    /* [groups][fours of channels][4], of the weights */
-    const float *bias;     /* [groups][fours of channels][4] */
+    const int8_t *weights; /* [groups][groups of 4 channels][kernel_rows][kernel_cols][group_inputs][4] */
+    const float *scale;    /* [groups][groups of 4 channels][4], of the weights */
+    const float *bias;     /* [groups][groups of 4 channels][4] */
     mcud_conv_dims dims;
     mcud_window window;
     int32_t groups;

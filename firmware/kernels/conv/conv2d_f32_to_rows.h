@@ -1,5 +1,5 @@
 /* Fully connected layer, float32, whose output channels are rows: row r holds channels [r * row_channels,
- * (r + 1) * row_channels). The bits are those of conv2d_f32_1x1.
+ * (r + 1) * row_channels). The results equal those of conv2d_f32_1x1 bit for bit.
  *
  * in[0]  float [1][1][input_channels]
  * out    float [op->rows][1][row_channels]
@@ -11,8 +11,8 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const float *weights; /* [op->rows][fours of channels][input_channels][4] */
-    const float *bias;    /* [op->rows][fours of channels][4] */
+    const float *weights; /* [op->rows][groups of 4 channels][input_channels][4] */
+    const float *bias;    /* [op->rows][groups of 4 channels][4] */
     int32_t input_channels;
     int32_t row_channels;
     mcud_act_f32 act;

@@ -13,7 +13,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [fours of output channels, then single ones], see mcud_dot_row_s8.h */
+    const int32_t *packed_weights; /* [groups of 4 output channels, then single ones], see mcud_dot_row_s8.h */
     mcud_pixel_dims dims;
     int32_t stride_rows;
     int32_t pixel_step;        /* bytes from an input pixel to the next one used */

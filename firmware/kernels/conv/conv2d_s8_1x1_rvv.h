@@ -1,5 +1,5 @@
-/* conv2d_s8_1x1 by RISC-V's vectors: the parameters are those of conv2d_s8_1x1_mve, but for the record; see
- * mcud_lanes_s8.h.
+/* conv2d_s8_1x1 with RISC-V vector instructions. The parameters are those of conv2d_s8_1x1_mve, except for the record:
+ * see mcud_lanes_s8.h.
  *
  * in[0]    int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out      int8 [rows][output_cols][output_channels]

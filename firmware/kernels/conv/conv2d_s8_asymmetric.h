@@ -15,7 +15,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [groups][fours of a group's outputs, then single ones], see mcud_dot_row_s8.h */
+    const int32_t *packed_weights; /* [groups][groups of 4 outputs, then single ones], see mcud_dot_row_s8.h */
     const int16_t *offsets;        /* [output_channels], of the weights */
     const int8_t *exponents;       /* [output_channels] if results are rounded twice, see mcud_scale_twice, or NULL */
     mcud_conv_dims dims;

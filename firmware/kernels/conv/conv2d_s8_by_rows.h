@@ -1,6 +1,6 @@
 /* Convolution whose kernel is as large as the input, int8, the input's rows coming in blocks. A call adds the
  * products of input rows [first_row, end_row), which lie in one block; the calls come in order of rows, and
- * the last one writes the output. The bits are those of conv2d_s8_full.
+ * the last one writes the output. The results equal those of conv2d_s8_full bit for bit.
  *
  * in[0]    int8 [op->rows][row_values]
  * out      int8 [1][1][output_channels]
@@ -14,7 +14,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [fours of output channels, then single ones], see mcud_dot_row_s8.h */
+    const int32_t *packed_weights; /* [groups of 4 output channels, then single ones], see mcud_dot_row_s8.h */
     const int16_t *offsets; /* [output_channels], to add to the packed weights of a channel; NULL without */
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

@@ -1,4 +1,4 @@
-/* conv2d_s8_by_rows by RISC-V's vectors; the bits are those of conv2d_s8_full.
+/* conv2d_s8_by_rows with RISC-V vector instructions; results equal those of conv2d_s8_full bit for bit.
  *
  * in[0]    int8 [op->rows][row_values]
  * out      int8 [1][1][output_channels]

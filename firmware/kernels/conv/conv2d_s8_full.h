@@ -14,7 +14,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [fours of output channels, then single ones], see mcud_dot_row_s8.h */
+    const int32_t *packed_weights; /* [groups of 4 output channels, then single ones], see mcud_dot_row_s8.h */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

@@ -1,4 +1,4 @@
-/* conv2d_s8_full by RISC-V's vectors.
+/* conv2d_s8_full with RISC-V vector instructions.
  *
  * in[0]    int8 [input_rows][row_values]
  * out      int8 [1][1][output_channels]

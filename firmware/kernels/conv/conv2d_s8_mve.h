@@ -11,7 +11,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [groups][fours of a group's outputs], see mcud_dot_vector_s8.h */
+    const int32_t *packed_weights; /* [groups][groups of 4 outputs], see mcud_dot_vector_s8.h */
     mcud_conv_dims dims;
     mcud_window window;
     int32_t groups;

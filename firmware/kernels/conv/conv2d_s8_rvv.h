@@ -1,4 +1,5 @@
-/* conv2d_s8 by RISC-V's vectors: the parameters are those of conv2d_s8_mve, but for the records; see mcud_lanes_s8.h.
+/* conv2d_s8 with RISC-V vector instructions. The parameters are those of conv2d_s8_mve, except for the records: see
+ * mcud_lanes_s8.h.
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]

@@ -12,7 +12,7 @@ void mcud_conv2d_s8_to_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
     const int32_t *record = params->packed_weights + first_row * params->row_words;
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
-    /* records of whole fours of channels are contiguous, and so are the rows of a block */
+    /* records of whole groups of 4 channels are contiguous, and so are the rows of a block */
     const int32_t together = channels % 4 == 0 ? end_row - first_row : 1;
     for (int32_t row = first_row; row < end_row; row += together) {
         record = mcud_pixel_s8(&finish, record, together * channels, x, params->input_channels, y);

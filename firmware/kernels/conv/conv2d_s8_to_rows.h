@@ -1,5 +1,5 @@
 /* Fully connected layer, int8, whose output channels are rows: row r holds channels [r * row_channels,
- * (r + 1) * row_channels). The bits are those of conv2d_s8_full.
+ * (r + 1) * row_channels). The results equal those of conv2d_s8_full bit for bit.
  *
  * in[0]  int8 [1][1][input_channels]
  * out    int8 [op->rows][1][row_channels]
@@ -11,7 +11,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [op->rows][fours of row_channels, then single ones], see mcud_dot_row_s8.h */
+    const int32_t *packed_weights; /* [op->rows][groups of 4 row_channels, then single ones], see mcud_dot_row_s8.h */
     int32_t input_channels;
     int32_t row_channels;
     int32_t row_words;         /* of a row's records */

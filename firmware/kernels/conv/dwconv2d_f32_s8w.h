@@ -4,7 +4,7 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows]
  *
- * Sums one channel at a time; padded taps are skipped. The bits are those of dwconv2d_f32.
+ * Sums one channel at a time; padded taps are skipped. The results equal those of dwconv2d_f32 bit for bit.
  */
 #ifndef MCUD_DWCONV2D_F32_S8W_H
 #define MCUD_DWCONV2D_F32_S8W_H

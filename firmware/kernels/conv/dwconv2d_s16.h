@@ -11,7 +11,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [fours of channels], see mcud_dot_s16.h */
+    const int32_t *packed_weights; /* [groups of 4 channels], see mcud_dot_s16.h */
     const int16_t *padding;        /* [channels], zeros */
     mcud_plane_dims dims;
     mcud_window window;

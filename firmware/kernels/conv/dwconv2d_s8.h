@@ -14,7 +14,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [fours of channels], see mcud_simd.h */
+    const int32_t *packed_weights; /* [groups of 4 channels], see mcud_simd.h */
     const int8_t *padding;  /* [channels], all the input's zero point */
     mcud_plane_dims dims;
     mcud_window window;

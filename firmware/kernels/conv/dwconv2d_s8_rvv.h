@@ -1,4 +1,4 @@
-/* dwconv2d_s8 by RISC-V's vectors: the parameters are those of dwconv2d_s8_mve, but for the record.
+/* dwconv2d_s8 with RISC-V vector instructions: the parameters are those of dwconv2d_s8_mve, except for the record.
  *
  * in[0]    int8 [input_rows][input_cols][channels]
  * out      int8 [rows][output_cols][channels]

@@ -3,7 +3,7 @@
 static int16_t quantized(float value, float scale)
 {
     const float steps = value / scale;
-    if (!(steps > -32768.0f)) {
+    if (!(steps > -32768.0f)) { /* also NaN, which becomes 0 */
         return steps <= -32768.0f ? INT16_MIN : 0;
     }
     if (steps >= 32767.0f) {

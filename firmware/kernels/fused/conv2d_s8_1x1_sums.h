@@ -1,5 +1,6 @@
 /* Pointwise convolution, int8, whose input channels come in groups: a call adds the products of one group of all
- * pixels to their sums, and that of the last group writes the output. The bits are those of conv2d_s8_1x1.
+ * pixels to their sums, and that of the last group writes the output. The results equal those of conv2d_s8_1x1 bit
+ * for bit.
  *
  * Groups are [first_row, end_row) = [group, group + 1); op->rows has the number of pixels.
  *
@@ -14,7 +15,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [fours of output channels, then single ones], see mcud_dot_row_s8.h */
+    const int32_t *packed_weights; /* [groups of 4 output channels, then single ones], see mcud_dot_row_s8.h */
     int32_t group_values;          /* a multiple of 4 */
     int32_t input_channels;        /* a multiple of 4 */
     int32_t output_channels;

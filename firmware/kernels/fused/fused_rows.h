@@ -1,5 +1,5 @@
-/* Several operators in a chain: of the tensors between them only some rows exist, in scratch. The bits are those of
- * the operators in turn.
+/* Several operators in a chain: of the tensors between them only some rows exist, in scratch. The results
+ * equal those of the operators in turn, bit for bit.
  *
  * A pass computes `batch_rows` rows of the output. Stage by stage, it computes the rows that later stages need and
  * that earlier passes of the call have not left. With several groups of channels, a pass runs all stages for each

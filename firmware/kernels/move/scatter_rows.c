@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { NONE, ADD, MUL, MAX };
-enum { BYTES, INTEGERS, FLOATS };
+enum { NONE, ADD, MUL, MAX }; /* reductions; the last one, without a name, is the minimum */
+enum { BYTES, INTEGERS, FLOATS }; /* element types */
 
 static int32_t reduced_s32(int32_t reduction, int32_t old, int32_t update)
 {
@@ -14,7 +14,7 @@ static int32_t reduced_s32(int32_t reduction, int32_t old, int32_t update)
     if (reduction == MUL) {
         return (int32_t)((uint32_t)old * (uint32_t)update);
     }
-    return (reduction == MAX) == (update > old) ? update : old;
+    return (reduction == MAX) == (update > old) ? update : old; /* maximum or minimum */
 }
 
 static float reduced_f32(int32_t reduction, float old, float update)
@@ -25,7 +25,7 @@ static float reduced_f32(int32_t reduction, float old, float update)
     if (reduction == MUL) {
         return old * update;
     }
-    return (reduction == MAX) == (update > old) ? update : old;
+    return (reduction == MAX) == (update > old) ? update : old; /* maximum or minimum */
 }
 
 static void reduce_row(const mcud_scatter_rows_params *params, void *out, const void *update)

@@ -2,8 +2,8 @@
  * number of counted columns, and is part of a multiplier made offline for each such pair.
  *
  * One rounding, half to even before the zero point is added: with equal scales, means halfway between two
- * integers are common (1 of 4 for a window of 2 x 2). Multipliers that are too large by less than 1 send such
- * means away from zero instead, and zero points that are both -128 send them up.
+ * integers are common (1 of 4 for a window of 2 x 2). Multipliers that are rounded up round such
+ * means away from zero instead; if both zero points are -128, they round up.
  *
  * in[0]    int8 [input_rows][input_cols][channels]
  * out      int8 [rows][output_cols][channels]

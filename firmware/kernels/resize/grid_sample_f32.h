@@ -1,4 +1,4 @@
-/* An image at places that another tensor names, float.
+/* Samples an image at positions that another tensor states, float.
  *
  * in[0]    float [rows][cols][channels], the image
  * in[1]    float [...][output_cols][2], for each pixel the place as x, y: -1 is the first, 1 the last of the image

@@ -14,7 +14,7 @@ void mcud_resize_linear_s8(const mcud_op *op, int32_t first_row, int32_t end_row
         for (int32_t col = 0; col < params->out_cols; col++) {
             const int32_t left = params->cols[col] * channels;
             const int32_t right = left + (params->col_fractions[col] != 0 ? channels : 0);
-            const int32_t col_weight = (int32_t)(params->col_fractions[col] >> 10);
+            const int32_t col_weight = (int32_t)(params->col_fractions[col] >> 10); /* see mcud_linear_s8.h */
             for (int32_t c = 0; c < channels; c++) {
                 const mcud_square_s8 at = {
                     top[left + c] - zero_point,

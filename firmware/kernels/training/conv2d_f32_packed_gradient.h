@@ -13,7 +13,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const float *weights; /* [fours of output channels][kernel_rows][kernel_cols][input_channels][4] */
+    const float *weights; /* [groups of 4 output channels][kernel_rows][kernel_cols][input_channels][4] */
     mcud_conv_dims dims;
     mcud_window window;
     int32_t output_rows;

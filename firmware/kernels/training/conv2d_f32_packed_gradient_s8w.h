@@ -4,8 +4,8 @@
  * out      float [rows][input_cols][input_channels]
  * scratch  float [min(input_channels, 64)][4]
  *
- * Weights of four output channels are widened at a time, for all pixels of a row. The bits are those of
- * conv2d_f32_packed_gradient. `dims` and `window` are those of the convolution.
+ * Weights of four output channels are widened at a time, for all pixels of a row. The results equal those of
+ * conv2d_f32_packed_gradient bit for bit. `dims` and `window` are those of the convolution.
  */
 #ifndef MCUD_CONV2D_F32_PACKED_GRADIENT_S8W_H
 #define MCUD_CONV2D_F32_PACKED_GRADIENT_S8W_H
@@ -14,8 +14,8 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int8_t *weights; /* [fours of output channels][kernel_rows][kernel_cols][input_channels][4] */
-    const float *scale;    /* [fours of output channels][4], of the weights */
+    const int8_t *weights; /* [groups of 4 output channels][kernel_rows][kernel_cols][input_channels][4] */
+    const float *scale;    /* [groups of 4 output channels][4], of the weights */
     mcud_conv_dims dims;
     mcud_window window;
     int32_t output_rows;

@@ -15,9 +15,8 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *packed_weights; /* [groups][fours of a group's outputs, then single ones], see mcud_dot_row_s8.h; in
-                                      place of a multiplier the bits of a float: the real value of 1 in the channel's
-                                      sum */
+    const int32_t *packed_weights; /* [groups][groups of 4 outputs, then single ones], see mcud_dot_row_s8.h. In place
+                                      of its multiplier a channel has a float: the real value of 1 in its sum */
     mcud_conv_dims dims;
     mcud_window window;
     int32_t groups;

@@ -21,7 +21,7 @@ _LARGEST_MATRIX = 2**22
 
 @dataclass(frozen=True, slots=True)
 class _Transform:
-    """A Fourier transform along an axis, from `shape` to `made`; real numbers have a last size of 1."""
+    """A Fourier transform along an axis, from `shape` to `out_shape`; real numbers have a last size of 1."""
 
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]

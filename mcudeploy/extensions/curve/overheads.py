@@ -19,7 +19,7 @@ LIMITS = (0.0, 2.0, 5.0, 10.0, 25.0, 60.0, 100.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurvePoint:
-    """The smallest plan within a limit in percent; `made` is None if no plan fits the board."""
+    """The smallest plan within a limit in percent; `deployment` is None if no plan fits the board."""
 
     max_overhead: float
     deployment: Deployment | None

@@ -28,7 +28,7 @@ _CHECK_S = 600
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dossier:
-    """Figures of the papers of a library; each comes from a check that ran.
+    """The files of a dossier, and the results of the checks that ran for it.
 
     `files`: all files by path, without the page itself. `checked`: the last line of the second checker.
     `compiler`: the version of the board's compiler, "" if it is not on this computer.

@@ -1,4 +1,4 @@
-"""The facts that `check_plan.py` holds a plan and its C tables against: the network, and the board."""
+"""The network and the board, as `check_plan.py` reads them to check a plan and its C tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ JsonObject = dict[str, Any]
 
 
 def network_text(plan: Plan, model: Model, program: Program) -> str:
-    """Return network.json: tensors, operators with the rows that each of their rows reads, states."""
+    """Return network.json: tensors, states, and for each row of an operator the rows of its inputs that it
+    reads.
+    """
     graph = plan.graph
     hop = None if graph.hop is None else {"rows": graph.hop.new_rows, "keeping": dict(graph.hop.keeping)}
     ios = [*program.outputs, *(it.io for it in program.states)]

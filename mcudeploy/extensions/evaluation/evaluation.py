@@ -1,4 +1,4 @@
-"""The page of `evaluate --report`: figures, confusion matrix, worst samples; it fetches nothing."""
+"""The page of `evaluate --report`: figures, confusion matrix, worst samples. It loads no other file."""
 
 from __future__ import annotations
 
@@ -64,11 +64,15 @@ def _agreement(one: Report) -> tuple[str, ...]:
     return (pair, *counts, f"{one['equal_outputs']:,}", f"{one['largest_difference']:.4g}")
 
 
-def _cells(row: Sequence[int], right: int) -> list[dict[str, Any]]:
+def _cells(row: Sequence[int], right_class: int) -> list[dict[str, Any]]:
     """The cells of a row of the confusion matrix; the shade is the share of the row."""
     total = max(sum(row), 1)
     return [
-        {"count": f"{count:,}" if count else "", "shade": f"{100 * count / total:.0f}", "right": at == right}
+        {
+            "count": f"{count:,}" if count else "",
+            "shade": f"{100 * count / total:.0f}",
+            "right": at == right_class,
+        }
         for at, count in enumerate(row)
     ]
 
@@ -90,7 +94,7 @@ def _worst(result: Evaluated, report: Report, one: Report) -> dict[str, Any]:
 
 
 def _picture(result: Evaluated, number: int) -> str | None:
-    """The input of a sample as the address of a picture; None if it is no image."""
+    """The input of a sample as a PNG in a data URL; None if it is not an image."""
     graph = result.run.measured.device_run.deployment.plan.graph
     io = graph.own_inputs()[0]
     shape = image_shape(io.shape)

@@ -41,7 +41,7 @@ from mcudeploy.ops.requantize import mean_multiplier
 _BINARY: dict[str, Int16Function] = {"ADD": "add", "SUB": "sub", "MUL": "mul"}
 _TABLES: dict[str, TableFunction] = {"EXP": "exp", "LOG": "log", "RSQRT": "rsqrt"}
 _LEAST_INTEGER_BITS = 3
-"""Bits of the integers of the argument of a function that a table has."""
+"""Integer bits of the table's argument, which TFLite's table of the logistic function has."""
 _TABLE_UNIT = 3 * 4096.0
 _NEAR_POWER = 1e-3
 _SOFTMAX_UNIT = 10.0 / 65535.0
@@ -85,7 +85,7 @@ def _float_quotient(factors: Sequence[float], divisor: float) -> float:
 
 
 def _is_power(scale: float) -> bool:
-    """Whether TFLite takes a scale for a power of two."""
+    """Whether TFLite treats a scale as a power of two."""
     exponent = log2(scale)
     return abs(exponent - round(exponent)) < _NEAR_POWER
 
@@ -95,7 +95,7 @@ def clip(writer: Writer, operator: TfliteOperator) -> None:
     source, result = writer.input(operator, 0), writer.output(operator)
     scale = TwiceScale.of(_float_quotient([scale_of(source)], scale_of(result)))
     bounds = bounds_of(CLIPS[operator.op], result)
-    _rescaled(writer, source, result, Rescaling(scale, scale, bounds=bounds))
+    _emit_rescaling(writer, source, result, Rescaling(scale, scale, bounds=bounds))
 
 
 def absolute(writer: Writer, operator: TfliteOperator) -> None:
@@ -103,7 +103,7 @@ def absolute(writer: Writer, operator: TfliteOperator) -> None:
     source, result = writer.input(operator, 0), writer.output(operator)
     scales = scale_of(source), scale_of(result)
     scale = IDENTITY if scales[0] == scales[1] else TwiceScale.of(scales[0] / scales[1])
-    _rescaled(writer, source, result, Rescaling(scale, scale, negated=True))
+    _emit_rescaling(writer, source, result, Rescaling(scale, scale, negated=True))
 
 
 def lookup(writer: Writer, operator: TfliteOperator) -> None:
@@ -136,23 +136,26 @@ def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"alpha is {alpha}")
     above = TwiceScale.of(_float_quotient(scales[:1], scales[1]))
     below = TwiceScale.of(_float_quotient([scales[0], abs(alpha)], scales[1]))
-    _rescaled(writer, source, result, Rescaling(above, below, negated=alpha < 0))
+    _emit_rescaling(writer, source, result, Rescaling(above, below, negated=alpha < 0))
 
 
-def _rescaled(writer: Writer, source: TfliteTensor, result: TfliteTensor, what: Rescaling) -> None:
-    value = functions.rescaled(Formula(), what, result.dtype or "")
+def _emit_rescaling(writer: Writer, source: TfliteTensor, result: TfliteTensor, rescaling: Rescaling) -> None:
+    value = functions.rescaled(Formula(), rescaling, result.dtype or "")
     writer.keep(
-        result, formula_node(writer, "RescaleInt16", {"x": writer.raw(source)}, value, **_rescaling(what))
+        result,
+        formula_node(
+            writer, "RescaleInt16", {"x": writer.raw(source)}, value, **_rescaling_attributes(rescaling)
+        ),
     )
 
 
-def _rescaling(what: Rescaling) -> dict[str, Any]:
+def _rescaling_attributes(rescaling: Rescaling) -> dict[str, Any]:
     return {
-        "above": [what.above.multiplier, what.above.exponent],
-        "below": [what.below.multiplier, what.below.exponent],
-        "negated": int(what.negated),
-        "zero_points": list(what.zero_points),
-        "bounds": [what.bounds.low, what.bounds.high],
+        "above": [rescaling.above.multiplier, rescaling.above.exponent],
+        "below": [rescaling.below.multiplier, rescaling.below.exponent],
+        "negated": int(rescaling.negated),
+        "zero_points": list(rescaling.zero_points),
+        "bounds": [rescaling.bounds.low, rescaling.bounds.high],
     }
 
 
@@ -180,7 +183,7 @@ def convert(writer: Writer, operator: TfliteOperator) -> None:
     limits = np.iinfo(result.dtype or "")
     bounds = Bounds(int(limits.min), int(limits.max))
     zero_points = before.zero_point[0], after.zero_point[0]
-    _rescaled(writer, source, result, Rescaling(scale, scale, zero_points=zero_points, bounds=bounds))
+    _emit_rescaling(writer, source, result, Rescaling(scale, scale, zero_points=zero_points, bounds=bounds))
 
 
 def sigmoid(writer: Writer, operator: TfliteOperator) -> None:
@@ -244,7 +247,7 @@ def pool(writer: Writer, operator: TfliteOperator) -> None:
         writer.known(name, result.shape, "int16")
         what = Rescaling(IDENTITY, IDENTITY, bounds=bounds)
         value = functions.rescaled(Formula(), what, "int16")
-        name = formula_node(writer, "RescaleInt16", {"x": name}, value, **_rescaling(what))
+        name = formula_node(writer, "RescaleInt16", {"x": name}, value, **_rescaling_attributes(what))
     writer.keep(result, name)
 
 

@@ -1,4 +1,4 @@
-"""Rules for operators of ai.onnx.ml that prepare columns of a table: filled, coded, joined."""
+"""Rules for operators of ai.onnx.ml that prepare columns of a table: Imputer, encoders, FeatureVectorizer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_KEYS = 64
 
 
 def imputer(make: Maker) -> None:
-    """Replace Imputer: constants in the place of one number, or of NaN."""
+    """Replace Imputer: constants replace one number, or NaN."""
     make.require_float()
     x, values = make.inputs[0], make.constant(make.attributes.get("imputed_value_floats", ()))
     width = make.sizes(x)[-1]
@@ -43,7 +43,7 @@ def one_hot_encoder(make: Maker) -> None:
 
 
 def feature_vectorizer(make: Maker) -> None:
-    """Replace FeatureVectorizer: rows of all inputs beside each other, as float32."""
+    """Replace FeatureVectorizer: join the rows of all inputs, as float32."""
     widths = make.attributes.get("inputdimensions", ())
     if len(widths) != len(make.inputs):
         raise Unsupported(f"{len(widths)} widths do not fit {len(make.inputs)} inputs")
@@ -51,14 +51,16 @@ def feature_vectorizer(make: Maker) -> None:
     for name, width in zip(make.inputs, widths, strict=True):
         shape = make.sizes(name)
         if shape[-1] != width:
-            raise Unsupported(f"{width} of {shape[-1]} values of a row are not supported; all of them are")
+            raise Unsupported(
+                f"{width} of {shape[-1]} values of a row are selected: only whole rows are supported"
+            )
         real = name if make.dtype(name) == "float32" else make.add("Cast", name, to=TensorProto.FLOAT)
         parts.append(real if len(shape) == 2 else make.reshaped(real, (1, width)))
     make.add("Concat", *parts, out=make.outputs[0], axis=1)
 
 
 def label_encoder(make: Maker) -> None:
-    """Replace LabelEncoder from numbers to numbers: the value of the key that a number equals."""
+    """Replace LabelEncoder from numbers to numbers, by a comparison with each key."""
     keys, values = _numbers(make, "keys"), _numbers(make, "values")
     if keys.size != values.size or not 1 <= keys.size <= _MOST_KEYS:
         raise Unsupported(f"{keys.size} keys and {values.size} values; 1 to {_MOST_KEYS} pairs are supported")

@@ -17,7 +17,7 @@ Array = NDArray[np.float32]
 
 def svm_regressor(make: Maker) -> None:
     """Replace SVMRegressor: a sum of kernel values, or its sign for outliers (`one_class`)."""
-    _require_plain(make)
+    _require_one_float_row(make)
     if make.integer("n_supports") < 1:
         raise Unsupported("it has no support vectors: export a linear model (LinearSVR) in its stead")
     kernel = _kernel(make, make.integer("n_supports"))
@@ -34,8 +34,10 @@ def svm_regressor(make: Maker) -> None:
 
 
 def svm_classifier(make: Maker) -> None:
-    """Replace SVMClassifier: each pair of classes has a score and gives a vote; most votes are the label."""
-    _require_plain(make)
+    """Replace SVMClassifier: each pair of classes has a score and gives a vote; the class with most votes
+    wins.
+    """
+    _require_one_float_row(make)
     labels, sizes = class_labels(make, "classlabels_ints"), list(make.attributes.get("vectors_per_class", ()))
     count, vectors_in_all = len(labels), sum(sizes)
     if count < 2 or len(sizes) != count or vectors_in_all < 1 or min(sizes) < 0:
@@ -62,14 +64,16 @@ def svm_classifier(make: Maker) -> None:
     if not make.output(1):
         return
     if make.attributes.get("prob_a") and make.is_read(make.output(1)):
-        raise Unsupported("its probabilities are iterated: train with probability=False, and take the scores")
+        raise Unsupported(
+            "its probabilities need an iteration: train with probability=False, and take the scores"
+        )
     if len(pairs) == 1:
         make.add("Concat", make.add("Neg", scores), scores, out=make.output(1), axis=1)
     else:
         make.add("Identity", scores, out=make.output(1))
 
 
-def _require_plain(make: Maker) -> None:
+def _require_one_float_row(make: Maker) -> None:
     make.require_float()
     if transform_of(make) != "NONE":
         raise Unsupported(f"the transformation {transform_of(make)} is not supported; NONE is")
@@ -86,7 +90,7 @@ def _kernel(make: Maker, count: int) -> str:
     width = make.sizes(make.inputs[0])[-1]
     vectors = _floats(make, "support_vectors")
     if vectors.size != count * width:
-        raise Unsupported(f"{vectors.size} values are no {count} vectors of {width}")
+        raise Unsupported(f"{vectors.size} values do not fit {count} vectors of {width}")
     vectors = vectors.reshape(count, width)
     parameters = _floats(make, "kernel_params", (0, 0, 0))
     if len(parameters) != 3:
@@ -94,9 +98,9 @@ def _kernel(make: Maker, count: int) -> str:
     gamma, offset, degree = map(make.constant, parameters)
     x, kind = make.reshaped(make.inputs[0], [1, width]), text_of(make, "kernel_type", b"LINEAR")
     if kind == "RBF":
-        apart = make.add("Sub", make.constant(vectors), x)
-        far = make.reshaped(make.reduce("ReduceSum", make.add("Mul", apart, apart), [1]), [1, count])
-        return make.add("Exp", make.add("Mul", far, make.add("Neg", gamma)))
+        gap = make.add("Sub", make.constant(vectors), x)
+        distances = make.reshaped(make.reduce("ReduceSum", make.add("Mul", gap, gap), [1]), [1, count])
+        return make.add("Exp", make.add("Mul", distances, make.add("Neg", gamma)))
     product = make.add("MatMul", x, make.constant(vectors.T.copy()))
     if kind == "LINEAR":
         return product

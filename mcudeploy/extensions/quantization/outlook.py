@@ -32,17 +32,17 @@ def proposals(model: Model, board: Board, options: Options) -> Sequence[Proposal
     plan = None if small is None else WaysOut(small, board, options).plan()
     if small is None or plan is None:
         return ()
-    says = (
+    result = (
         f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights_bytes(small.calls):,} of "
         "weights"
     )
     command = f"mcudeploy quantize {shlex.quote(str(model.path))} --data SAMPLES -o int8.onnx"
-    return (Proposal(command, says),)
+    return (Proposal(command, result),)
 
 
 def as_int8(model: Model) -> Model | None:
-    """The model as `quantize` makes it, with the ranges of one random input; its sizes are right, its outputs
-    are not.
+    """The model as `quantize` makes it, with the ranges of one random input: right in its sizes, wrong in its
+    outputs.
 
     None if the model is already int8, too large to try, or cannot be quantised, as one with named states.
     """
@@ -63,9 +63,10 @@ def as_int8(model: Model) -> Model | None:
 def _quantise(model: Model, folder: Path, path: Path) -> None:
     float_model = read_float(model.path, model.choices)
     prepared = prepare(float_model.proto, folder)
-    drawn = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     sample: Sample = {
-        info.name: drawn.standard_normal(info.shape or ()).astype(np.float32) for info in float_model.inputs
+        info.name: generator.standard_normal(info.shape or ()).astype(np.float32)
+        for info in float_model.inputs
     }
     ranges = Calibration(prepared, folder).ranges("minmax", [sample])
     onnx.save(insert(prepared, ranges, ())[0], path)

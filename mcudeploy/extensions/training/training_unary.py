@@ -49,7 +49,7 @@ class Slope:
 
     @classmethod
     def of_numbers(cls, numbers: dict[str, float]) -> Slope:
-        """The reverse of `numbers`."""
+        """Return the slope with these numbers, as `numbers` names them."""
         return cls(
             numbers["low"],
             numbers["high"],

@@ -1,4 +1,4 @@
-"""The slopes of functions of one value, and what a gradient reads for them."""
+"""The slopes of scalar functions, and whether a gradient reads the function's argument or its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reads_argument(op: Unary) -> bool:
 
 
 def clip_bounds(op: Unary) -> tuple[float, float] | None:
-    """The bounds of a function that is a clip."""
+    """The bounds of a function that only clips its argument; None for others."""
     if op.function == "clip":
         return op.alpha, op.beta
     if op.function == "relu" or (op.function in ("leaky_relu", "elu") and op.alpha == 0):
@@ -27,37 +27,42 @@ def clip_bounds(op: Unary) -> tuple[float, float] | None:
     return None
 
 
-def _bent(op: Unary, lower: tuple[float, float], upper: float = 1.0) -> Slope:
-    """The slope of a function that rises on both sides of 0, by its result."""
+def _rising(op: Unary, lower: tuple[float, float], upper: float = 1.0) -> Slope:
+    """The slope, by its result, of a function that rises on both sides of 0 and passes through it.
+
+    `lower`: the slope below 0, as in `Slope`; `upper`: the slope above.
+    """
     if op.alpha < 0:
         raise NotTrainable(
-            f"{op.function} with an alpha of {op.alpha:g} does not rise: it has no gradient here"
+            f"{op.function} with an alpha of {op.alpha:g} does not rise everywhere: it has no gradient here"
         )
-    return Slope(0.0, 0.0, lower, upper=upper)
+    return Slope(low=0.0, high=0.0, lower=lower, upper=upper)
 
 
 SLOPES: dict[str, Callable[[Unary], Slope]] = {
-    "abs": lambda op: Slope(0.0, 0.0, (-1.0, 0.0), upper=1.0, of_result=False),
-    "celu": lambda op: _bent(op, (1.0, 1.0 / op.alpha)),
-    "elu": lambda op: _bent(op, (op.alpha, 1.0)),
+    "abs": lambda op: Slope(low=0.0, high=0.0, lower=(-1.0, 0.0), upper=1.0, of_result=False),
+    "celu": lambda op: _rising(op, (1.0, 1.0 / op.alpha)),
+    "elu": lambda op: _rising(op, (op.alpha, 1.0)),
     "exp": lambda op: Slope(middle=(0.0, 1.0, 0.0)),
-    "hard_sigmoid": lambda op: Slope(0.0, 1.0, middle=(op.alpha, 0.0, 0.0)),
+    "hard_sigmoid": lambda op: Slope(low=0.0, high=1.0, middle=(op.alpha, 0.0, 0.0)),
     "hard_swish": lambda op: Slope(
-        -op.beta / op.alpha,
-        (1.0 - op.beta) / op.alpha,
+        low=-op.beta / op.alpha,
+        high=(1.0 - op.beta) / op.alpha,
         middle=(op.beta, 2.0 * op.alpha, 0.0),
         upper=1.0,
         of_result=False,
     ),
-    "leaky_relu": lambda op: _bent(op, (op.alpha, 0.0)),
-    "selu": lambda op: _bent(op, (op.alpha * op.beta, 1.0), op.beta),
+    "leaky_relu": lambda op: _rising(op, (op.alpha, 0.0)),
+    "selu": lambda op: _rising(op, (op.alpha * op.beta, 1.0), op.beta),
     "sigmoid": lambda op: Slope(middle=(0.0, 1.0, -1.0)),
     "square": lambda op: Slope(middle=(0.0, 2.0, 0.0), of_result=False),
     "tanh": lambda op: Slope(middle=(1.0, 0.0, -1.0)),
 }
+"""Functions whose slope is piecewise a polynomial of the argument or the result, by name."""
 SMOOTH = {
     "erf": functions.ERF_GRADIENT,
     "gelu": functions.GELU_GRADIENT,
     "softplus": functions.SOFTPLUS_GRADIENT,
     "swish": functions.SWISH_GRADIENT,
 }
+"""The ONNX function of the gradient, for functions with no such slope. It reads the argument."""

@@ -1,4 +1,4 @@
-"""States that a file names: read as they are, replaced, moved on by the newest rows, and filtered by SVDF."""
+"""Nodes that read or replace named states: Load, Queue (appends the newest rows) and SVDF."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcudeploy.ops.matrix.svdf import Svdf
 from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.move.queue import Queue
 
-_LOST = "its state is not kept between runs"
+_NOT_A_STATE = "its state is not kept between runs"
 
 
 def load(builder: Builder, node: Node) -> None:
@@ -29,7 +29,7 @@ def load(builder: Builder, node: Node) -> None:
     stored = (1, shape[0], prod(shape[1:]))
     state = state_input(builder, name, stored, meaning(builder, node.output))
     if state is None:
-        raise Unsupported(_LOST)
+        raise Unsupported(_NOT_A_STATE)
     source = builder.tensors[state]
     op = Slice((0, 0, 0), (1, 1, 1), stored)
     copy = builder.emit(op, (state,), stored, source.dtype, source.quantization, nodes=(node,))
@@ -38,7 +38,7 @@ def load(builder: Builder, node: Node) -> None:
 
 
 def queue(builder: Builder, node: Node) -> None:
-    """Queue: the newest rows, and a state that they enter along an axis, which is stored as rows."""
+    """Queue: append the newest rows to a state, along an axis that is stored as rows."""
     name = node.inputs[1]
     value = builder.settled(node.inputs[0])
     newest = by_time(builder, node, value.index)
@@ -51,7 +51,7 @@ def queue(builder: Builder, node: Node) -> None:
     known = builder.tensors[x].quantization
     state = builder.contents.get(name) or state_input(builder, name, stored, known, index)
     if state is None:
-        raise Unsupported(_LOST)
+        raise Unsupported(_NOT_A_STATE)
     stored_state = builder.tensors[state]
     if stored_state.quantization is not None:
         x = builder.reinterpreted(x, stored_state.quantization)
@@ -79,15 +79,15 @@ def _shape(builder: Builder, name: str) -> tuple[int, ...]:
     """The shape of a state."""
     info = builder.model.infos.get(name)
     if info is None or info.shape is None:
-        raise Unsupported(_LOST)
+        raise Unsupported(_NOT_A_STATE)
     return info.shape
 
 
 def svdf(builder: Builder, node: Node) -> None:
-    """Operands of the float form: the newest values, the state, weights and bias."""
+    """Lower the float form. Its operands are the newest values, the state, weights and bias."""
     weights, bias = (builder.constant(node.inputs[at], "its weights").value for at in (2, 3))
     constants = {"weights": weights.astype(np.float32), "bias": bias.astype(np.float32)}
-    _filtered(builder, node, builder.real(node.inputs[0]), constants, None)
+    _emit_svdf(builder, node, builder.real(node.inputs[0]), constants, None)
 
 
 def quantized_svdf(builder: Builder, node: Node) -> None:
@@ -104,24 +104,24 @@ def quantized_svdf(builder: Builder, node: Node) -> None:
         activation_parameters(builder.constants, replace(node, inputs=node.inputs[at : at + 3]), "int8")
         for at in (1, 8)
     )
-    _filtered(builder, node, builder.integers(node.inputs[0]), constants, (of_state, of_result))
+    _emit_svdf(builder, node, builder.integers(node.inputs[0]), constants, (of_state, of_result))
 
 
-def _filtered(
+def _emit_svdf(
     builder: Builder,
     node: Node,
     newest: OnnxValue,
     constants: Mapping[str, ConstantArray],
     quantizations: tuple[Quantization, Quantization] | None,
 ) -> None:
-    """`quantizations` of the state and of the result, None for floats."""
+    """Emit SVDF. `quantizations`: those of the state and of the result, None for floats."""
     filters, memory = constants["weights"].shape
     units = constants["bias"].size
     of_state, of_result = quantizations or (None, None)
     x = builder.arranged(newest.tensor, newest.index.reshape(1, 1, filters))
     state = state_input(builder, node.inputs[1], (1, filters, memory), of_state)
     if state is None:
-        raise Unsupported(_LOST)
+        raise Unsupported(_NOT_A_STATE)
     dtype = DType.FLOAT32 if of_result is None else DType.INT8
     op = Svdf(units)
     tensor = builder.emit(op, (x, state), (1, 1, units), dtype, of_result, constants=constants, nodes=(node,))

@@ -16,7 +16,7 @@ from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.pool.pool import Ties
 
 DOMAIN = "tflite"
-"""Domain of nodes that ONNX lacks or rounds otherwise."""
+"""Domain of nodes that ONNX does not have, or rounds in another way."""
 TRANSLATOR = "mcudeploy, of a .tflite file"
 """Producer of models that were .tflite files."""
 _OPSET = 17
@@ -39,8 +39,8 @@ def round_exactly(proto: ModelProto, roundings: Mapping[str, ExactRounding]) -> 
         if rounding is None:
             continue
         node.domain = DOMAIN
-        meaning = rounding.quantization
-        for name, value in (("scale", meaning.scale), ("zero_point", float(meaning.zero_point))):
+        stored = rounding.quantization
+        for name, value in (("scale", stored.scale), ("zero_point", float(stored.zero_point))):
             node.attribute.append(helper.make_attribute(name, value))
     if roundings:
         proto.functions.append(_average_pool())

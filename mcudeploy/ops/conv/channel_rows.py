@@ -31,14 +31,14 @@ class Conv2dToRows(PlainOperator):
     def rounding_error(
         self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
     ) -> RoundingErrors:
-        """That of the bias."""
+        """The rounding error of the bias."""
         return bias_error(operator, inputs[0], output)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (1, 1, C), which every row reads whole. Raises ValueError for an input of more pixels."""
         ((rows, cols, channels),) = inputs
         if (rows, cols) != (1, 1) or min(self.rows, self.channels) < 1:
-            raise ValueError(f"({rows}, {cols}, {channels}) is no vector to make {self.rows} rows of")
+            raise ValueError(f"({rows}, {cols}, {channels}) is not a vector; {self.rows} rows need one")
         axes = Axis("row", self.rows), Axis("k", self.channels), reduced_axis("c", channels)
         read = Index.of(), Index.of(), Index.of(c=1)
         write = Index.of(row=1), Index.of(), Index.of(k=1)

@@ -21,8 +21,8 @@ class Sharing:
     """Comparison of a plan with separate arenas; `copies` operators copy between memories.
 
     A border tensor is one that several units access. `separate_bytes`: each unit has its own arena for all
-    that it accesses. A border tensor then exists on both sides during its life, and a buffer exists for each
-    border tensor to get across. `saved_bytes`: those less the plan's arenas.
+    that it accesses. A border tensor then exists on both sides during its life, and needs a buffer for the
+    copy between them. `saved_bytes`: those less the plan's arenas.
     """
 
     border_tensors: int
@@ -34,10 +34,10 @@ class Sharing:
 
 def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
     """Return the saving of a plan with functions; `work`: scratch and state of every operator."""
-    apart = _Apart(plan, board, work)
-    borders = [name for name, units in apart.users.items() if len(units) > 1]
+    separate_arenas = _SeparateArenas(plan, board, work)
+    borders = [name for name, units in separate_arenas.users.items() if len(units) > 1]
     border_bytes = sum(plan.graph.tensors[name].size_bytes for name in borders)
-    separate = border_bytes + sum(apart.arena_bytes(unit) for unit in board.units)
+    separate = border_bytes + sum(separate_arenas.arena_bytes(unit) for unit in board.units)
     return Sharing(
         border_tensors=len(borders),
         border_bytes=border_bytes,
@@ -47,7 +47,7 @@ def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
     )
 
 
-class _Apart:
+class _SeparateArenas:
     """The buffers of a plan, to be packed for each unit separately in the order of the plan.
 
     `users`: the units that access each tensor that owns memory.

@@ -1,4 +1,4 @@
-"""`--report`: one page on a model and the boards it was planned for; it fetches nothing."""
+"""`--report`: one page on a model and the boards it was planned for. It loads no other file."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ MCUD_NAKED static void mcud_shallow_fours_3(MCUD_UNUSED const mcud_shallow_fours
         "pop {r4-r10, pc}\n\t");
 }
 
-/* `count` pixels, 1 to 3, by fours of channels; see mcud_dot_vector_s8.h. */
+/* `count` pixels, 1 to 3, by groups of 4 channels; see mcud_dot_vector_s8.h. */
 static inline void mcud_vector_fours(const int8_t *const x[3], int32_t count, int32_t depth, const int32_t *records,
                                      int32_t zero_point, int8_t *y, int32_t channels, int32_t pitch)
 {

@@ -1,4 +1,4 @@
-/* Sums of two operands by RISC-V's vectors of integers. */
+/* Sums of two operands with RISC-V vector instructions. */
 #ifndef MCUD_ADD_RVV_H
 #define MCUD_ADD_RVV_H
 

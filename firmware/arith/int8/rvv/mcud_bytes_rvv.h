@@ -1,4 +1,4 @@
-/* mcud_bytes.h by RISC-V's vectors of integers. */
+/* mcud_bytes.h with RISC-V vector instructions. */
 #ifndef MCUD_BYTES_RVV_H
 #define MCUD_BYTES_RVV_H
 

@@ -1,4 +1,4 @@
-/* mcud_lanes_s8.h by RISC-V's vectors of integers.
+/* mcud_lanes_s8.h with RISC-V vector instructions.
  *
  * Sums of one to three pixels are in v8, v16 and v24, eight registers each; v0-v7 hold values, weights and multipliers
  * in turn. Products are of 16 bits by 16 bits: int8 values are widened once, then multiplied by an int8 value in a

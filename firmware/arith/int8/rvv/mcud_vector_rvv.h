@@ -1,4 +1,4 @@
-/* mcud_vector.h by RISC-V's vectors of integers: copies of bytes. */
+/* mcud_vector.h with RISC-V vector instructions: copies of bytes. */
 #ifndef MCUD_VECTOR_RVV_H
 #define MCUD_VECTOR_RVV_H
 
@@ -20,7 +20,7 @@ static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
     }
 }
 
-/* to[windows][rows][bytes] from memory + offsets[rows], windows being `step` bytes apart; none of them is 0. */
+/* to[windows][rows][bytes] from memory + offsets[rows]; windows are `step` bytes apart. All counts are at least 1. */
 static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t step, int32_t windows,
                                       const uint32_t *offsets, int32_t rows, int32_t bytes)
 {
