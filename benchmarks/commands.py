@@ -50,7 +50,7 @@ def text() -> str:
         lines += ["[Also](#options-of-several-commands): " + ", ".join(f"`{name}`" for name in common) + "."]
     lines += ["", "## Options of several commands", ""]
     lines += [f"- {first}: {rest}" for first, rest in sorted(shared)]
-    lines += ["", "## Options that are no settings", "", *unset(), ""]
+    lines += ["", "## Options that are not settings", "", *unset(), ""]
     return "\n".join(lines)
 
 

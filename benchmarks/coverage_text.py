@@ -24,7 +24,7 @@ To run your model in the same way, use `onnx_backend.prepare(onnx.load("model.on
 **The subset** contains the tests of one node, without the `_expanded` ones, whose first input is float32,
 int8 or uint8, and whose other inputs and outputs are of these types or int32, int64 and bool. Tests outside
 it have *several nodes* (functions that ONNX writes out), *other types* (float16, float64, int16, strings,
-...), *integers or truth values first*, *no input*, or *values that are no tensors*.
+...), *integers or truth values first*, *no input*, or *values that are not tensors*.
 
 A test feeds every input when the model runs, including shapes, axes and weights. In a model for a
 microcontroller these are initializers. A refused test of the subset is therefore tried again in two other

@@ -60,7 +60,7 @@ def group(case: TestCase) -> str:
     graph = case.model.graph
     values = [*graph.input, *graph.output]
     if any(not value.type.HasField("tensor_type") for value in values):
-        return "values that are no tensors"
+        return "values that are not tensors"
     if len(graph.node) > 1 or "_expanded" in case.name:
         return "several nodes"
     types = [value.type.tensor_type.elem_type for value in values]

@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[str, Callable[..., object]]] = {
     "minimum cuts": ("least_needs", lambda problem, needs, effort, most: needs),
     "best-first search": ("best_first", lambda problem, floor, beat, effort: OrderOutcome(None, floor)),
 }
-"""Parts that are no methods: a name in `portfolio`, and its replacement."""
+"""Parts that are not methods: a name in `portfolio`, and its replacement."""
 
 
 def case(path: Path, rows: int | None) -> Case:

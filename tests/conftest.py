@@ -36,7 +36,7 @@ Options.__init__.__defaults__ = tuple(
     for name, value in zip(_fields, Options.__init__.__defaults__, strict=True)
 )  # a search of a minute finds what one of half a second finds in the small networks of tests
 
-settings.register_profile("mcudeploy", deadline=None)  # a busy machine is no failure
+settings.register_profile("mcudeploy", deadline=None)  # a busy machine is not a failure
 settings.register_profile(PROFILE, deadline=None)
 settings.load_profile("mcudeploy")
 

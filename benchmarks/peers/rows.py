@@ -62,7 +62,7 @@ class Row:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether an output differs too much, or is no number."""
+        """Whether an output differs too much, or is not a number."""
         if self.difference is None or self.output_range is None:
             return False
         return not self.difference <= WRONG_SHARE * self.output_range

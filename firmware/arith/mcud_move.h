@@ -19,7 +19,7 @@ static inline void mcud_move(uint8_t *target, const uint8_t *source, int32_t byt
 }
 
 /* An input's table out of tables[count][256], or NULL if the input is copied: its number is `count`, or there
- * are no tables. */
+ * are not tables. */
 static inline const int8_t *mcud_table(const int8_t *tables, const uint32_t *table_of_input, int32_t count,
                                        int32_t input)
 {

@@ -89,7 +89,7 @@ def explain(name: str) -> Explained:
 
 
 def _text(path: Path) -> str:
-    read_board(path)  # raises if the file is no board file
+    read_board(path)  # raises if the file is not a board file
     return path.read_text("utf-8")
 
 

@@ -274,7 +274,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise ConfigError(f"{path} is no manifest of PlatformIO")
+        raise ConfigError(f"{path} is not a manifest of PlatformIO")
     return found
 
 
@@ -283,4 +283,4 @@ def _checked(manifest: object, source: str) -> _Manifest:
         return _Manifest.model_validate(manifest)
     except ValidationError as error:
         lines = (f"  {'.'.join(map(str, it['loc']))}: {it['msg']}" for it in error.errors())
-        raise ConfigError(f"{source} is no board manifest of PlatformIO:\n" + "\n".join(lines)) from error
+        raise ConfigError(f"{source} is not a board manifest of PlatformIO:\n" + "\n".join(lines)) from error

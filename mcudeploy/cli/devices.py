@@ -224,7 +224,7 @@ def reached(board: Board, emulate: bool, port: str | None, probe: str | None, fl
 
     target = Target(board, _port(port), emulate, flasher=flasher, probe=probe)
     if probe is not None and not SAFE_SERIAL.fullmatch(probe):
-        raise UsageError(f"--probe {probe!r} is no serial number of a probe")
+        raise UsageError(f"--probe {probe!r} is not a serial number of a probe")
     if flasher is not None:
         choose_flasher(board, flasher, needed=False)
     return target

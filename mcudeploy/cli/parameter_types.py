@@ -69,7 +69,7 @@ class InputData(InputFile):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the path; fail with a usage error for a device, a socket, a pipe, or a missing path."""
         path = Path(os.fsdecode(click.Path.convert(self, value, param, ctx)))
-        return path if path.is_dir() or path.is_file() else self.fail(f"{path} is no file.", param, ctx)
+        return path if path.is_dir() or path.is_file() else self.fail(f"{path} is not a file.", param, ctx)
 
 
 class NewFile(click.Path):
@@ -94,7 +94,7 @@ class NewFile(click.Path):
             return path
         folder = Path(os.path.realpath(path)).parent
         if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-            self.fail(f"{folder} is no folder that files can be written to.", param, ctx)
+            self.fail(f"{folder} is not a folder that files can be written to.", param, ctx)
         return path
 
 
@@ -113,7 +113,7 @@ class NewFolder(click.Path):
             self.fail(f"{path} is a link to {str(path.readlink())!r}, which does not exist.", param, ctx)
         there = next(it for it in (path, *path.absolute().parents) if it.exists())
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-            self.fail(f"{there} is no folder that files can be written to.", param, ctx)
+            self.fail(f"{there} is not a folder that files can be written to.", param, ctx)
         return path
 
 

@@ -63,7 +63,7 @@ def write_folder(
             if same_file(directory / name, source):
                 raise UsageError(f"{directory / name} is an input of this command: choose another folder")
         if (directory / name).exists() and not (directory / name).is_file():
-            raise UsageError(f"{directory / name} is no regular file: choose another folder")
+            raise UsageError(f"{directory / name} is not a regular file: choose another folder")
     if not force:
         require_ours(directory, files)
     stale = [directory / name for name in _unchanged(directory) if name not in files]

@@ -348,7 +348,7 @@ class _OffsetTable:
     def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
         """Add the offsets of a record."""
         if any(offset % self._alignment for offset in stored.offsets):
-            raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
+            raise ValueError(f"an offset of {name} is not a multiple of {self._alignment}")
         units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
         self.lines.append((name, c_elements(units)))
         self.largest = max(self.largest, int(units.max()))

@@ -24,7 +24,7 @@ JsonObject = dict[str, Any]
 
 
 def bill_of_materials(members: Sequence[LibraryModel], name: str, files: Mapping[str, Content]) -> str:
-    """Return the bill of library `name` with these files. UsageError if SOURCE_DATE_EPOCH is no time."""
+    """Return the bill of library `name` with these files. UsageError if SOURCE_DATE_EPOCH is not a time."""
     digests = digests_of(files)
     runtime = _component("library", "runtime", "mcudeploy-runtime", CODE_LICENCE)
     models = [

@@ -235,7 +235,7 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
 def flash_program(elf: Path, target: Target, dry_run: bool) -> Flashed:
     """Write a program that the user has built, an ELF file; `dry_run` only names the commands.
 
-    Raises UsageError for a board that is not hardware, and FlashError for a file that is no program for it.
+    Raises UsageError for a board that is not hardware, and FlashError for a file with no program for it.
     """
     board = target.board
     if not target.is_real:
@@ -348,7 +348,7 @@ def run_model(
     request: RunRequest = ONE_DRAWN_RUN,
     progress: Progress = SILENT,
 ) -> VerifiedRun:
-    """Build, flash, run and verify. A failed verification is no exception.
+    """Build, flash, run and verify. A failed verification is not an exception.
 
     Raises ConfigError if the target does not support the timing or an analysis of the request.
     """

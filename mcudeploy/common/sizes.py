@@ -55,7 +55,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, sizes = text.rpartition("=")
     parts = [part.strip() for part in sizes.split(",")]
     if not (name and all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts)):
-        raise ValueError(f"{text!r} is no shape: NAME=SIZE,SIZE,..., such as input=1,3,96,96")
+        raise ValueError(f"{text!r} is not a shape: NAME=SIZE,SIZE,..., such as input=1,3,96,96")
     return name, tuple(map(int, parts))
 
 
@@ -67,7 +67,7 @@ def parse_constant(text: str) -> tuple[str, float]:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{text!r} is no constant: INPUT=NUMBER, such as sr=16000")
+        raise ValueError(f"{text!r} is not a constant: INPUT=NUMBER, such as sr=16000")
     return name, value
 
 
@@ -75,7 +75,7 @@ def parse_state(text: str) -> tuple[str, str]:
     """Return the input and the output of a state such as `stateN=state`. Raises ValueError."""
     output, _, name = text.partition("=")
     if not (output and name):
-        raise ValueError(f"{text!r} is no state: OUTPUT=INPUT, such as stateN=state")
+        raise ValueError(f"{text!r} is not a state: OUTPUT=INPUT, such as stateN=state")
     return name, output
 
 
@@ -87,7 +87,7 @@ def parse_range(text: str) -> tuple[float, float]:
     except ValueError:
         ends = ()
     if len(ends) != 2 or ends[0] == ends[1]:
-        raise ValueError(f"{text!r} is no range: LOW..HIGH, such as 0..1 or -1..1")
+        raise ValueError(f"{text!r} is not a range: LOW..HIGH, such as 0..1 or -1..1")
     return ends[0], ends[1]
 
 
@@ -98,7 +98,7 @@ def parse_numbers(text: str) -> tuple[float, ...]:
     except ValueError:
         numbers = ()
     if not numbers or not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{text!r} is no list of numbers, such as 0.485,0.456,0.406")
+        raise ValueError(f"{text!r} is not a list of numbers, such as 0.485,0.456,0.406")
     return numbers
 
 

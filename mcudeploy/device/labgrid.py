@@ -40,7 +40,7 @@ def acquired(place: str) -> Iterator[str]:
     acquired it. Raises PortError if labgrid-client is not installed, or refuses.
     """
     if not _NAME.fullmatch(place):
-        raise PortError(f"{PREFIX}{place}: that is no name of a place. Write {PREFIX}PLACE.")
+        raise PortError(f"{PREFIX}{place}: that is not a name of a place. Write {PREFIX}PLACE.")
     digest = hashlib.sha256(place.encode()).hexdigest()[:20]
     users = FileLock(cache_dir() / "leases" / f"{digest}.users")
     changes = f"place {place}"

@@ -358,7 +358,7 @@ class Session:
                 f"the program hangs or needs a longer time limit."
             )
         if garbage:
-            noise = f"{count_text(garbage, 'byte')} that {agree(garbage, 'is no frame', 'are no frames')}"
+            noise = f"{count_text(garbage, 'byte')} that {agree(garbage, 'is not a frame', 'are not frames')}"
             return ProtocolError(
                 f"no answer from {self._line.name} for {waited}, only {noise}: "
                 f"another firmware or another baud rate. {flash_hint(self._board)}"

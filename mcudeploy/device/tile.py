@@ -156,7 +156,7 @@ def pack(
 
 def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
     if any(offset % info.align for offset in tensor.offsets):
-        raise ValueError(f"offsets {tensor.offsets} are no multiples of {info.align}")
+        raise ValueError(f"offsets {tensor.offsets} are not multiples of {info.align}")
     units = np.asarray(tensor.offsets, np.int64) // info.align
     if units.size and int(units.max()) >= 1 << 8 * info.offset_bytes:
         raise ValueError(f"offset {max(tensor.offsets)} does not fit the {info.offset_bytes}-byte tables")
@@ -292,7 +292,7 @@ def timing_tile(
     The tensors are contiguous from offset 0; see `TileTimer.time`. Raises ValueError if there are no rows.
     """
     if len(rows) == 0:
-        raise ValueError(f"rows {rows} of {operator.name} are no block of any cut")
+        raise ValueError(f"rows {rows} of {operator.name} are not a block of any cut")
     inputs = graph.input_tensors(operator)
     output = graph.tensors[operator.output]
     loops = graph.loops(operator)

@@ -72,7 +72,7 @@ def run_within_limit(
 ) -> DeviceRun:
     """Run plans, the least arena first, until one keeps the limit; each miss causes a warning.
 
-    The baseline always keeps it. If the baseline is no choice, the last candidate is taken.
+    The baseline always keeps it. If the baseline is not a choice, the last candidate is taken.
     """
     unsplit = _unsplit(deployment, target, samples, progress)
     planned = deployment.planned

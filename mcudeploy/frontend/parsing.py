@@ -32,7 +32,7 @@ _TFLITE_IDENTIFIER = b"TFL3"
 def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
     """Parse a file; `choices`: those of the user for the inputs.
 
-    Raises ModelError if it is no file, too large, or neither ONNX nor TFLite.
+    Raises ModelError if it is not a file, too large, or neither ONNX nor TFLite.
     """
     content = _content(path)
     if is_tflite(path):

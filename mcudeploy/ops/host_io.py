@@ -33,7 +33,7 @@ def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
 def stored_axes(shape: tuple[int, ...], order: NDArray[np.int32]) -> tuple[int, ...] | None:
     """Return the axes of a tensor from the outermost to the innermost as `order` (see GraphIO) stores them.
 
-    None if it is no order of axes.
+    None if it is not an order of axes.
     """
     there = order.reshape(shape)
     steps = [int(np.diff(there, axis=axis).flat[0]) if size > 1 else 0 for axis, size in enumerate(shape)]

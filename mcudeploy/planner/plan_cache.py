@@ -72,7 +72,7 @@ class StoredSearch:
 
 @dataclass(frozen=True, slots=True)
 class PlanCache:
-    """The entry of a search. A cache that cannot be read or written is no error: the search runs."""
+    """The entry of a search. A cache that cannot be read or written is not an error: the search runs."""
 
     folder: Path
 

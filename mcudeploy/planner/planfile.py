@@ -173,7 +173,7 @@ def load_form(
 ) -> tuple[Rewrites, tuple[Function, ...], Mapping[str, str], int]:
     """Return the form of a plan's graph, its functions, the kernel variant of every operator, and its cores.
 
-    Raises ConfigError for a file that is no plan, or is one of another model or board.
+    Raises ConfigError for a file that is not a plan, or is one of another model or board.
     """
     content = _read(path, model_sha256, board)
     return _form(content), _functions(content), content.kernels, max(1, len(content.lanes))
@@ -203,9 +203,9 @@ def no_plan(path: Path, fault: object) -> ConfigError:
     """Return the error of a faulty plan file, with the way out."""
     text = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
-        f"{path} is no plan of this model: {text}. It was changed, or made by another version of mcudeploy, "
-        "or with another choice of --float-io, --keep-constant-channels, --stateful, --rounding, --hop or "
-        "--replaceable. "
+        f"{path} is not a plan of this model: {text}. It was changed, or made by another version of "
+        "mcudeploy, or with another choice of --float-io, --keep-constant-channels, --stateful, --rounding, "
+        "--hop or --replaceable. "
         f"Make a new one: mcudeploy plan MODEL -o {path}"
     )
 
@@ -213,7 +213,7 @@ def no_plan(path: Path, fault: object) -> ConfigError:
 def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: WorkBytes) -> Plan:
     """Read a plan and join it with the graph of the same model and form. The checker must still accept it.
 
-    `work`: scratch and state of every operator. Raises ConfigError for a file that is no plan, is one of
+    `work`: scratch and state of every operator. Raises ConfigError for a file that is not a plan, is one of
     another model or board, or is inconsistent.
     """
     content = _read(path, model_sha256, board)
@@ -378,7 +378,7 @@ def _transfer_faults(content: _PlanFile) -> Iterator[str]:
     """Yield transfers that refer to missing residences. The checker decides whether they are possible."""
     for _, name, block, source, to, _ in content.transfers:
         if name not in content.blocks:
-            yield f"{name!r} is moved, but is no tensor that owns memory"
+            yield f"{name!r} is moved, but is not a tensor that owns memory"
         elif block >= len(content.blocks[name]):
             yield f"{name} has no block {block} to move"
         elif max(source, to) >= (count := len(content.blocks[name][block])):

@@ -59,11 +59,11 @@ def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     except ModelError as error:
         raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
     except ValueError as error:
-        raise ConfigError(f"{path} is no plan of this model for {board.name}: {error}") from error
+        raise ConfigError(f"{path} is not a plan of this model for {board.name}: {error}") from error
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
     plan = replace(plan, parameters=made.parameters)
     if plan.functions != made.functions:
-        raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
+        raise ConfigError(f"{path} is not a plan of this model: its functions do not fit their operators")
     _require_columns(plan, made, path)
     for name in plan.layout.arenas:
         board.memory(name)  # raises an error if the board has no such memory

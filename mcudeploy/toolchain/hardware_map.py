@@ -40,7 +40,7 @@ class MappedBoard:
 def entries_for(board: Board, path: Path) -> list[MappedBoard]:
     """Return the connected boards of a map of this kind: by `platform`, or by `product` if that is unknown.
 
-    Raises ConfigError for a file that is no map, BoardNotFoundError if no board matches.
+    Raises ConfigError for a file that is not a map, BoardNotFoundError if no board matches.
     """
     rows = [row for row in _read(path) if row.get("connected") and row.get("available", True)]
     entries = [_entry(row, board) for row in rows if _fits(row, board) and _text(row, "serial")]
@@ -149,14 +149,14 @@ def _read(path: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     except AttributeError as error:  # PyYAML's fault for a timestamp that is none
-        raise ConfigError(f"{path} is no YAML: a value does not fit its tag (!!name)") from error
+        raise ConfigError(f"{path} is not YAML: a value does not fit its tag (!!name)") from error
     if content is None:
         return []
     if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise ConfigError(
-            f"{path} is no hardware map: it must be a list of entries with `platform`, `serial`"
+            f"{path} is not a hardware map: it must be a list of entries with `platform`, `serial`"
         )
     return content
 

@@ -83,7 +83,7 @@ def _loaded(elf: Path) -> list[tuple[int, bytes]]:
         try:
             file = ELFFile(stream)
         except ELFError as error:
-            raise FlashError(f"{elf.name} is no ELF file: {error}") from error
+            raise FlashError(f"{elf.name} is not an ELF file: {error}") from error
         segments = [it for it in file.iter_segments() if it["p_type"] == "PT_LOAD"]
         loaded = []
         for section in file.iter_sections():

@@ -160,7 +160,7 @@ def stored_ties(
             maker = makers[io.tensor]
             error = maker.op.rounding_error(maker, graph.input_tensors(maker), tensor)
             window += np.resize(error, tensor.elements)
-        with np.errstate(invalid="ignore"):  # infinity is no tie
+        with np.errstate(invalid="ignore"):  # infinity is not a tie
             gap = np.abs(steps - np.floor(steps) - 0.5)
             ties[name] = (io.stored(gap) < window).reshape(tensor.shape)
     return ties

@@ -216,7 +216,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             frames = file.readframes(file.getnframes())
     except (wave.Error, EOFError, ValueError, RuntimeError) as error:
-        raise UsageError(f"{path} is no WAV file of plain samples (PCM): {error}") from error
+        raise UsageError(f"{path} is not a WAV file of plain samples (PCM): {error}") from error
     if channels != 1 or width not in (1, 2, 3, 4):
         size_text = f"{count_text(channels, 'channel')} of {8 * width} bits"
         raise UsageError(f"{path} has {size_text}: give one channel of 8 to 32 bits")
@@ -264,7 +264,7 @@ def _text(path: Path, content: bytes, io: GraphIO, reading: Preprocessing) -> Ar
     try:
         rows = [line for line in content.decode("utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text: write numbers in the order of the model") from error
+        raise UsageError(f"{path} is not text: write numbers in the order of the model") from error
     values: list[float] = []
     for number, row in enumerate(rows):
         cells = [cell for cell in re.split(r"[,;\s]+", row.strip()) if cell]
@@ -286,7 +286,7 @@ def _number(cell: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise ValueError(f"{printable(cell)[:40]!r} is no number") from None
+        raise ValueError(f"{printable(cell)[:40]!r} is not a number") from None
 
 
 def _is_number(cell: str) -> bool:

@@ -19,7 +19,7 @@ from mcudeploy.verify.preprocessing import AS_USUAL, OnReal, Preprocessing, Want
 
 Array = NDArray[Any]
 _MOST_INTEGERS = 128
-"""Upper end of the range of drawn integers that are no indices."""
+"""Upper end of the range of drawn integers that are not indices."""
 _MOVES = frozenset({"Concat", "DepthToSpace", "Gather", "Reshape", "Slice", "Take", "Transpose"})
 _CALLS = 4
 """Number of runs in turn of a model with states, if no inputs are given."""

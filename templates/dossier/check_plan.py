@@ -386,7 +386,7 @@ def check_transfers(plan: Plan) -> None:
         old, new = blocks[block][source], blocks[block][target]
         require(latest <= new.begin <= end < len(plan.steps), f"{what} is out of order")
         require(old.begin <= new.begin and end <= min(old.end, new.end), f"{what}: its source ends before it")
-        require(old[2:] != new[2:] and (engine != CPU or end == new.begin), f"{what} is no transfer")
+        require(old[2:] != new[2:] and (engine != CPU or end == new.begin), f"{what} is not a transfer")
         require({old.memory, new.memory} <= {*engines.get(engine, ())}, f"{what}: {engine} does not reach it")
         latest = new.begin
 

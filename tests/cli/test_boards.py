@@ -85,8 +85,8 @@ def test_a_family_is_its_attached_board_or_its_default(
     ("options", "message"),
     [
         ("--flasher magic", "tiny is not flashed by magic; its board file names openocd, st-flash"),
-        ("--probe --x", "is no serial number"),
-        ("--probe 0;exit", "is no serial number"),
+        ("--probe --x", "is not a serial number"),
+        ("--probe 0;exit", "is not a serial number"),
         ("--emulate --probe 1", "--probe names a real board's probe; tiny runs in the emulator"),
         ("--emulate --flasher openocd", "--flasher names a real board's flasher"),
     ],

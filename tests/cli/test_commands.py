@@ -150,9 +150,9 @@ def test_run_names_the_classes_of_the_largest_outputs(mcudeploy_command: Invoke,
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--pixels 1..1", "is no range"),
-        ("--pixels 0-1", "is no range"),
-        ("--mean 1,inf", "is no list of numbers"),
+        ("--pixels 1..1", "is not a range"),
+        ("--pixels 0-1", "is not a range"),
+        ("--mean 1,inf", "is not a list of numbers"),
         ("--std 1,0,1", "cannot be divided by 0"),
     ],
 )

@@ -127,7 +127,7 @@ def test_of_several_boards_one_that_fits_is_enough(
         ("run m.onnx --board tiny --emulate --port /dev/ttyACM0", "tiny runs in the emulator"),
         ("plan m.onnx --board tiny --memory sram=1k --memory sram=2k", "--memory sram is given twice"),
         ("plan m.onnx --board tiny --placement tags", "add --no-split"),
-        ("build m.onnx --board tiny -o m.onnx/sub", "is no folder that files can be written to"),
+        ("build m.onnx --board tiny -o m.onnx/sub", "is not a folder that files can be written to"),
         ("build m.onnx --board tiny -o m.onnx", "m.onnx"),
         ("frobnicate", "frobnicate"),
     ],

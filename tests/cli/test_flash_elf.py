@@ -31,7 +31,7 @@ def test_a_program_becomes_blocks_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text", "code"),
     [
-        (["--board", "rp2040", "--dry-run"], "is no ELF file", FlashError.exit_code),
+        (["--board", "rp2040", "--dry-run"], "is not an ELF file", FlashError.exit_code),
         (["--board", "mps2-an386"], "is emulated here", UsageError.exit_code),
         (["--board", "rp2040", "m.onnx"], "leave out MODEL", UsageError.exit_code),
     ],

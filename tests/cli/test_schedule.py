@@ -57,7 +57,7 @@ def test_a_malformed_graph_is_a_model_error(mcudeploy_command: Invoke, folder: P
     result = mcudeploy_command("graph order bad.json --json")
     assert result.exit_code == 4
     assert json.loads(result.stdout)["error"]["message"].startswith(
-        "bad.json is no dependency graph: nodes: "
+        "bad.json is not a dependency graph: nodes: "
     )
 
 

@@ -166,7 +166,7 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     for residence in (each for blocks in content["blocks"].values() for block in blocks for each in block):
         residence[3] = residence[3] or 8
     stored.write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match=r"is no plan of this model: .*(overlap|overwritten|leaves)"):
+    with pytest.raises(ConfigError, match=r"is not a plan of this model: .*(overlap|overwritten|leaves)"):
         api.plan_model(model, HOST.board, Options(plan_file=stored))
     stored.write_text("[]")
     with pytest.raises(ConfigError, match="not a plan"):

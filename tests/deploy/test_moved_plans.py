@@ -125,7 +125,7 @@ def departure(content: File) -> list[Any]:
 
 CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
     "no transfers": (lambda p: p.pop("transfers"), "transfers: Field required"),
-    "a tensor that is not": (lambda p: first(p).__setitem__(1, "other"), "no tensor that owns memory"),
+    "a tensor that is not": (lambda p: first(p).__setitem__(1, "other"), "not a tensor that owns memory"),
     "no such block": (lambda p: first(p).__setitem__(2, 99), "no block 99 to move"),
     "no such residence": (lambda p: first(p).__setitem__(4, 999), "to its residence 999, of"),
     "from no such residence": (lambda p: first(p).__setitem__(3, 999), "to its residence 999, of"),

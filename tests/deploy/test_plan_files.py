@@ -174,7 +174,7 @@ def test_every_offset_counts(stored: tuple[Path, File], tmp_path: Path) -> None:
 def test_many_repeated_steps_are_refused_at_once(stored: tuple[Path, File], tmp_path: Path) -> None:
     content = {**stored[1], "steps": stored[1]["steps"] * 3000}
     start = time.process_time()
-    with pytest.raises(ConfigError, match="no plan of this model"):
+    with pytest.raises(ConfigError, match="not a plan of this model"):
         _load(stored, json.dumps(content), tmp_path)
     assert time.process_time() - start < 20
 

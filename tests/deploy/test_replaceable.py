@@ -388,11 +388,11 @@ def test_blobs_of_files_are_checked(model: Path, tmp_path: Path) -> None:
     content = bytearray(blob.read_bytes())
     for size in (0, 31, 32, len(content) - 1):
         blob.write_bytes(content[:size])
-        with pytest.raises(ConfigError, match="is no blob of parameters"):
+        with pytest.raises(ConfigError, match="is not a blob of parameters"):
             api.read_blob(blob)
     for at in range(len(content)):
         blob.write_bytes(content[:at] + bytes([content[at] ^ 0x20]) + content[at + 1 :])
-        with pytest.raises(ConfigError, match="is no blob of parameters"):
+        with pytest.raises(ConfigError, match="is not a blob of parameters"):
             api.read_blob(blob)
 
 
@@ -424,7 +424,7 @@ def test_the_commands_exchange_blobs_with_a_running_program(
     damaged = (tmp_path / "now.bin").read_bytes()[:-1]
     (tmp_path / "now.bin").write_bytes(damaged)
     assert "its header states" in run("parameters push now.bin --port /dev/null", 3)["error"]["message"]
-    assert "is no port" in run("parameters push new.bin --port spy://x", 2)["error"]["message"]
+    assert "is not a port" in run("parameters push new.bin --port spy://x", 2)["error"]["message"]
 
 
 @pytest.mark.parametrize("kind", ["rust", "cmake"])

@@ -108,7 +108,7 @@ class Expected:
 def one_run(program: Path, seed: int) -> str:
     """A session of up to twelve commands. "survived", or the first words of the error that ended it.
 
-    Raises WrongError for a wrong result, an error that is no ProtocolError, or a command that was executed
+    Raises WrongError for a wrong result, an error that is not a ProtocolError, or a command that was executed
     another number of times than it should have been.
     """
     source = random.Random(seed)

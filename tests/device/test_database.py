@@ -66,7 +66,7 @@ def test_many_processes_at_once(tmp_path: Path) -> None:
         assert len(database.tiles("b", "f00d")) == 6 * 30 + 1
 
 
-@pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\0" + b"\x07" * 5000])
+@pytest.mark.parametrize("content", [b"this is not a database" * 100, b"SQLite format 3\0" + b"\x07" * 5000])
 def test_a_damaged_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "measurements.sqlite"
     path.write_bytes(content)

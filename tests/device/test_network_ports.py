@@ -45,7 +45,7 @@ def test_a_served_port(scheme: str, program: Path) -> None:
 
 @pytest.mark.parametrize("port", ["process:./evil.sh", "spy:///dev/null?file=log", "unix:///tmp/s", "a:b"])
 def test_a_port_starts_no_program_and_writes_no_file(port: str) -> None:
-    with pytest.raises(UsageError, match=r"is no port: give a device"):
+    with pytest.raises(UsageError, match=r"is not a port: give a device"):
         Target(load_board("stm32f405"), port)
     assert Target(load_board("stm32f405"), "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0").is_real
 
@@ -274,5 +274,5 @@ def test_without_labgrid_the_error_says_how_to_get_it(lab: Lab, tmp_path: Path) 
     (tmp_path / "labgrid-client").unlink()
     with pytest.raises(PortError, match=r"does not start: .*pipx install labgrid"), acquired("bench"):
         pass
-    with pytest.raises(PortError, match="no name of a place"), acquired("--help"):
+    with pytest.raises(PortError, match="not a name of a place"), acquired("--help"):
         pass

@@ -150,7 +150,7 @@ def test_nobody_answers() -> None:
 
 def test_somebody_else_answers() -> None:
     with Session(Fake(lambda frame: b"Hello from Zephyr\r\n"), timing=QUICK) as session:  # noqa: SIM117
-        with pytest.raises(ProtocolError, match=r"bytes that are no frames: another firmware or .*baud rate"):
+        with pytest.raises(ProtocolError, match=r"bytes that are not frames: another firmware .*baud rate"):
             session.hello()
 
 
@@ -235,7 +235,7 @@ def test_fields_of_replies_have_bounds(
 
 @pytest.mark.parametrize("kind", [0xFE, 0x83])
 def test_busy_or_useless_frames_for_ever_end(kind: int) -> None:
-    """Frames that come faster than they are read are no answer."""
+    """Frames that come faster than they are read are not answer."""
 
     class Stream(Fake):
         def read(self, timeout_s: float) -> bytes:
@@ -333,7 +333,7 @@ def test_ports_that_do_not_open(tmp_path: Path) -> None:
         connect("/dev/ttyNOSUCH9")
     with pytest.raises(PortError, match="Is the emulator running"):
         connect("socket://127.0.0.1:1")
-    with pytest.raises(PortError, match="is no address"):
+    with pytest.raises(PortError, match="is not an address"):
         connect("socket://127.0.0.1:99999")
     with pytest.raises(PortError, match="cannot start"):
         connect(f"process:{tmp_path / 'nothing'}")

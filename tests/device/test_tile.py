@@ -83,7 +83,7 @@ def test_offsets_of_two_bytes_and_their_limit() -> None:
 def test_what_is_refused() -> None:
     device = info(8)
     odd = Tile(KernelCall("k"), (), one_row(2), None, 1, BlockRows(1))
-    with pytest.raises(ValueError, match="no multiples of 4"):
+    with pytest.raises(ValueError, match="not multiples of 4"):
         pack(odd, KernelTable({"k": 1}), device, at=0)
     fine = Tile(KernelCall("k", {"n": 1, "table": None}), (), one_row(0), None, 1, BlockRows(1))
     with pytest.raises(ValueError, match="table follows a scalar"):

@@ -1,4 +1,4 @@
-"""Outputs that are no scores of classes: one score, reconstructions, values, and class numbers."""
+"""Outputs that are not scores of classes: one score, reconstructions, values, and class numbers."""
 
 from __future__ import annotations
 

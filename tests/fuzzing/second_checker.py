@@ -36,7 +36,7 @@ def with_tables(made: Made, folder: Path) -> Program:
 
 
 def _checker() -> Any:
-    """The second checker, which is no module of mcudeploy."""
+    """The second checker, which is not a module of mcudeploy."""
     spec = importlib.util.spec_from_file_location("check_plan", CHECKER)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

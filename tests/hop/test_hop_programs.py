@@ -180,7 +180,7 @@ def test_a_stored_plan_keeps_its_rows(net: Path, tmp_path: Path) -> None:
     content = json.loads(stored.read_text())
     content["hop"]["keeping"]["conv_9"] = "all"
     stored.write_text(json.dumps(content))
-    with pytest.raises(ConfigError, match="no plan of this model: it keeps rows of conv_9"):
+    with pytest.raises(ConfigError, match="not a plan of this model: it keeps rows of conv_9"):
         api.plan_model(net, BOARD.board, replace(HOP, plan_file=stored))
 
 

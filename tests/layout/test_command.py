@@ -43,7 +43,7 @@ def test_offsets_that_cannot_be_written_are_one_clear_error(tmp_path: Path) -> N
     target = tmp_path / "nowhere" / "offsets.csv"
     result = run(tmp_path, EXAMPLE, "--capacity", "12", "-o", str(target))
     assert result.exit_code == 2
-    assert "nowhere is no folder" in " ".join(result.output.split())
+    assert "nowhere is not a folder" in " ".join(result.output.split())
 
 
 def test_what_does_not_fit_says_what_is_missing(tmp_path: Path) -> None:

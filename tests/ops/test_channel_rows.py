@@ -73,7 +73,7 @@ def test_every_row_reads_the_whole_input_and_none_is_lost() -> None:
 
 @pytest.mark.parametrize("shape", [(2, 1, 15), (1, 2, 15)])
 def test_an_image_is_refused(shape: Shape) -> None:
-    with pytest.raises(ValueError, match="no vector"):
+    with pytest.raises(ValueError, match="not a vector"):
         Conv2dToRows(6, 8).loops((shape,))
 
 

@@ -277,7 +277,7 @@ def forward_pairs(counts: Mapping[str, float]) -> float:
 
 
 def gradient_pairs(counts: Mapping[str, float]) -> float:
-    """The products of an input gradient by weights that are no constants."""
+    """The products of an input gradient by weights that are not constants."""
     pairs = 8 * counts["pair_fours"] + 4 * counts["fours"] + counts["single_products"]
     return pairs + sum(8 * n * (4 * counts[f"turns_{n}"] + counts[f"rest_{n}"]) for n in (1, 2))
 

@@ -68,7 +68,7 @@ def test_a_table_for_people(mode: str, command: Invoke) -> None:
         ("--topology no.toml", 2, "no.toml"),
         ("--topology t.toml --chart c.html", 2, "it is written as .svg, not as c.html"),
         ("--topology t.toml -o t.toml", 2, "is also --topology"),
-        ("--topology bad.toml", 3, "bad.toml is no topology: width: Field required"),
+        ("--topology bad.toml", 3, "bad.toml is not a topology: width: Field required"),
         ("--topology small.toml", 5, "too many"),
     ],
 )

@@ -212,7 +212,7 @@ def test_open_dimensions(folder: Path) -> None:
     refused("m.onnx --data d -o q.onnx --shape image=1,3,8", "has 4 dimensions: [N, 3, H, W]")
     refused("m.onnx --data d -o q.onnx --shape image=1,4,8,8", "needs [4, 8, 8]")
     refused("m.onnx --data d -o q.onnx --shape picture=1,3,8,8", "no input 'picture'; its inputs are image")
-    refused("m.onnx --data d -o q.onnx --shape image=1,3,8,x", "is no shape")
+    refused("m.onnx --data d -o q.onnx --shape image=1,3,8,x", "is not a shape")
     refused("m.onnx --data d -o q.onnx --shape image=1,3,8,8 --shape image=1,3,8,8", "given twice")
     report = report_of("m.onnx --data d -o q.onnx --method minmax --shape image=1,3,8,8")
     assert report["notes"] == [] and load(folder / "q.onnx").inputs[0].shape == (1, 3, 8, 8)

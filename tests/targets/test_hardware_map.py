@@ -50,7 +50,7 @@ def test_the_entries_of_a_board(board: str, ports: list[str], path: Path) -> Non
 def test_what_an_entry_says(path: Path) -> None:
     first, second, third, last = entries_for(load_board("stm32f405"), path)
     assert first == MappedBoard("stm32f405", "/dev/ttyACM0", "066DFF48", "openocd")
-    assert second.flasher is None  # jlink is no flasher of ours
+    assert second.flasher is None  # jlink is not a flasher of ours
     assert (third.probe, third.flasher) == ("P1", "pyocd")
     assert last.probe is None
 
@@ -63,13 +63,13 @@ def test_none_of_a_kind(path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("- [", "is no YAML"),
-        ("a: 1", "is no hardware map"),
-        ("- 1", "is no hardware map"),
+        ("- [", "is not YAML"),
+        ("a: 1", "is not a hardware map"),
+        ("- 1", "is not a hardware map"),
         ("[" * 5000 + "]" * 5000, "nests values more than 32 levels deep"),
         ("{a: " * 3000, "nests values more than 32 levels deep"),
         ("a: !!timestamp x", "a value does not fit its tag"),
-        ("!!python/object:os.system x", "is no YAML"),
+        ("!!python/object:os.system x", "is not YAML"),
         (b"\xff\xfe\xff".decode("latin1"), "is no"),
         ("- &a 1\n" + "- *a\n" * 33, r"33 aliases \(\*name\), the limit is 32"),
         ("- &a {connected: true, platform: stm32f405, serial: X}\n- *a", "names X twice"),

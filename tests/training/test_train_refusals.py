@@ -28,11 +28,11 @@ def test_bad_samples_are_refused_before_the_search(folder: Path, monkeypatch: py
     [
         (
             'weights = ["Conf_0"]',
-            "weights names 'Conf_0', which is no layer with weights; did you mean 'Conv_0' or ",
+            "weights names 'Conf_0', which is not a layer with weights; did you mean 'Conv_0' or ",
         ),
         (
             'biases = ["\\u001b[1m"]',
-            r"biases names '\\x1b[1m', which is no layer with weights; layers are 'Conv_0', ",
+            r"biases names '\\x1b[1m', which is not a layer with weights; layers are 'Conv_0', ",
         ),
         ("biases = []", "--update sparse:some.toml names no layer: there is nothing to train"),
         ('biases = {"Conv_0" = 0.5}', 'some.toml: biases is "all", or a list of names of nodes'),
@@ -42,7 +42,7 @@ def test_bad_samples_are_refused_before_the_search(folder: Path, monkeypatch: py
         ),
         (
             'weights = {"Conf_0" = 0.5}',
-            "weights names 'Conf_0', which is no layer with weights; did you mean",
+            "weights names 'Conf_0', which is not a layer with weights; did you mean",
         ),
         ("weight = []", "some.toml has neither weights nor biases"),
         ("weights = []\nbias = []", "some.toml has the key 'bias': it has weights and biases"),

@@ -13,7 +13,7 @@ from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.cores.functions import Assignment
 
-bounded = settings(deadline=None)  # other work on the machine is no failure
+bounded = settings(deadline=None)  # other work on the machine is not a failure
 
 SHAPE, TURNED = (4, 2, 3), (4, 3, 2)
 

@@ -28,7 +28,7 @@ static inline void all_pixels(const mcud_wide_s8 *by, const int16_t *x, int32_t 
     }
 }
 
-/* The same as mcud_wide_multiply of one pixel, or if the last channels are no whole records. */
+/* The same as mcud_wide_multiply of one pixel, or if the last channels are not whole records. */
 NOT_INLINED void multiply_rest(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
 {
     const int32_t together = pixels == 1 ? 4 : 2; /* channels */

@@ -3,7 +3,7 @@
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded, then
- *          where row_runs is 1 and input_channels are no multiple of 4 int8 [run_values]
+ *          where row_runs is 1 and input_channels are not a multiple of 4 int8 [run_values]
  *
  * A row of a window is `row_runs` runs of values that lie side by side in the input: one, or one for each tap
  * where taps are apart. Runs are expanded one by one, each filled up to groups of four, and padding as the

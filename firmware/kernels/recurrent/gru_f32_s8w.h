@@ -1,7 +1,7 @@
 /* Gated recurrent unit, float, with int8 weights: gates z, r and the candidate, in this order.
  *
  * in[0]    float [1][steps][inputs]
- * in[1]    float [1][1][hidden], h, if it is no constant
+ * in[1]    float [1][1][hidden], h, if it is not a constant
  * scratch  see mcud_recurrent_f32.h
  * out      float [1][steps][hidden], or [1][1][hidden]
  */

@@ -10,7 +10,7 @@ typedef struct {
     float weights[MOST_TAPS];
 } neighbours;
 
-/* Within the bounds; the lower one for what is no number. */
+/* Within the bounds; the lower one for what is not a number. */
 static float bounded(float value, float low, float high)
 {
     if (!(value > low)) {

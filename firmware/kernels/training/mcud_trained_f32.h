@@ -42,7 +42,7 @@ static inline void mcud_add_windows_f32(const mcud_window_pixels_f32 *from, cons
     }
 }
 
-/* Computes the output channels of one pixel or two, but for the last ones if their number is no multiple of four. */
+/* Computes the output channels of one pixel or two, but for the last ones if their number is not a multiple of four. */
 static inline void mcud_four_channels_each_f32(const mcud_window_pixels_f32 *from, int32_t pixels, float *out)
 {
     const float *w = from->weights;

@@ -45,7 +45,7 @@ class FilterBankRoot(PlainOperator):
         """Every channel may read all points."""
         x, bits = inputs
         if x[:2] != (1, 1) or bits != (1, 1, 1):
-            raise ValueError(f"{x} and {bits} are no spectrum and no number")
+            raise ValueError(f"expected a spectrum and a scalar, found {x} and {bits}")
         axes = (*vector_axes(self.channels), reduced_axis("at", x[2]))
         return LoopNest(axes, (WHOLE_ROW, (ROW, Index(), Index())), VECTOR)
 
@@ -219,5 +219,5 @@ def log_corrections() -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
 def _of_channels(inputs: tuple[Shape, ...]) -> LoopNest:
     x, other = inputs
     if x != other or x[:2] != (1, 1):
-        raise ValueError(f"{x} and {other} are no channels of one run")
+        raise ValueError(f"{x} and {other} are not channels of one run")
     return LoopNest(vector_axes(x[2]), (VECTOR, VECTOR), VECTOR)

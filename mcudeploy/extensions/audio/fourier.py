@@ -49,7 +49,7 @@ class RealFft(PlainOperator):
         ((rows, cols, count),) = inputs
         radices(self.length)
         if cols != 1 or (count != self.length + 2 if self.inverse else count > self.length):
-            raise ValueError(f"{inputs[0]} is no input of a transform of {self.length}")
+            raise ValueError(f"{inputs[0]} is not an input of a transform of {self.length}")
         results = self.length if self.inverse else self.length + 2
         axes = (Axis("row", rows), Axis("ch", results), reduced_axis("at", count))
         row = Index.of(row=1)

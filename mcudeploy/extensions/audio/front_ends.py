@@ -41,7 +41,7 @@ class FrontEnd:
             raise UsageError(f"a hop of {self.hop} samples does not fit a window of {self.window}")
         if not 0 <= self.low < self.high <= self.rate / 2:
             raise UsageError(
-                f"{self.low:g} to {self.high:g} Hz is no range below half of {self.rate:,} samples a second"
+                f"{self.low:g} to {self.high:g} Hz is not a range below {self.rate / 2:,g} Hz (half the rate)"
             )
 
     @property

@@ -113,8 +113,8 @@ def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
     layouts = ([rows, *channels], [rows * row.elements], channels if rows == 1 else [])
     if rest or not rows or sizes not in layouts:
         raise UsageError(
-            f"the model's input {list(window.shape)} is no window of rows {list(row.shape)}, oldest first: "
-            "one row after another, channels last"
+            f"the model's input {list(window.shape)} is not a window of rows {list(row.shape)}, oldest "
+            "first: one row after another, channels last"
         )
     return rows
 

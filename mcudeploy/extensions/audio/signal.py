@@ -71,7 +71,7 @@ class SignalHeadroom(PlainOperator):
         """The result reads all samples."""
         ((rows, cols, count),) = inputs
         if (rows, cols) != (1, 1):
-            raise ValueError(f"{inputs[0]} is no vector")
+            raise ValueError(f"{inputs[0]} is not a vector")
         return LoopNest((*vector_axes(1), reduced_axis("at", count)), (WHOLE_ROW,), VECTOR)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -93,7 +93,7 @@ class SignalShift(PlainOperator):
         """Every element reads its sample and the bits."""
         x, bits = inputs
         if x[:2] != (1, 1) or bits != (1, 1, 1):
-            raise ValueError(f"{x} and {bits} are no vector and no number")
+            raise ValueError(f"expected a vector and a scalar, found {x} and {bits}")
         return LoopNest(vector_axes(x[2]), (VECTOR, (ROW, Index(), Index())), VECTOR)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -188,7 +188,7 @@ class RunCount(PlainOperator):
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Both flags read the state."""
         if inputs != ((1, 1, 1),) or self.first < 0 or self.period < 1:
-            raise ValueError(f"{inputs} is no state that counts {self.first} runs, and every {self.period}")
+            raise ValueError(f"{inputs} is not a count of runs: {self.first} first, then every {self.period}")
         return LoopNest(vector_axes(2), ((ROW, Index(), Index()),), VECTOR)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -214,7 +214,7 @@ class SignalStack(PlainOperator):
         """A frame comes from the state, one frame further, or from x."""
         x, state, flags = inputs
         if x != (1, 1, state[2]) or state[0] != 1 or flags != (1, 1, 2):
-            raise ValueError(f"{x} and {flags} are no end of frames {state}")
+            raise ValueError(f"a row {x} and flags {flags} do not fit frames {state}")
         axes = *spatial_axes(state), reduced_axis("flag", 2)
         reads = (
             (ROW, Index(), CHANNEL),

@@ -94,12 +94,12 @@ class WakeWord(LibraryPart):
         return with_own_names(finished(files), name)
 
     def rows_of(self, program: Program) -> int:
-        """Return the rows that a run of the program makes. Raises UsageError if samples are no whole rows."""
+        """Return the rows that a run of the program makes. Raises UsageError for samples of part of a row."""
         (samples,) = program.inputs
         rows, rest = divmod(samples.count, self.hop)
         if rest or not 1 <= rows <= _MOST_ROWS:
             raise UsageError(
-                f"the program takes {samples.count} samples in a run, which are no rows of {self.hop}"
+                f"the program takes {samples.count} samples in a run, which are not rows of {self.hop}"
             )
         return rows
 

@@ -51,7 +51,7 @@ class _WakeWordManifest(BaseModel):
 def read_manifest(path: Path) -> WakeWord:
     """Return the wake word of a manifest of version 1 or 2.
 
-    Raises ConfigError for a file that cannot be read or is no such manifest.
+    Raises ConfigError for a file that cannot be read or is not such a manifest.
     """
     try:
         content: Any = json.loads(read_regular(path, _MOST_BYTES))
@@ -60,9 +60,9 @@ def read_manifest(path: Path) -> WakeWord:
             f"{path} cannot be read: {error.strerror}. --manifest names ESPHome's manifest of the model"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no JSON: {error}") from error
+        raise ConfigError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("type") != "micro":
-        raise ConfigError(f'{path} is no manifest of a wake word of ESPHome: its "type" is not "micro"')
+        raise ConfigError(f'{path} is not a manifest of a wake word of ESPHome: its "type" is not "micro"')
     version = content.get("version")
     if version not in (1, 2) or isinstance(version, bool):
         raise ConfigError(f'{path}: its "version" is {version!r}; 1 and 2 are supported')
@@ -82,7 +82,7 @@ def read_manifest(path: Path) -> WakeWord:
 def with_front_end(model: Path, word: WakeWord, folder: Path) -> Path:
     """Write ESPHome's front end and the model as one file of the model's name into a folder.
 
-    Raises UsageError for a model that is no wake word of ESPHome, ModelError for an unreadable file.
+    Raises UsageError for a model that is not a wake word of ESPHome, ModelError for an unreadable file.
     """
     _require_wake_word(model)
     front, path = folder / "front_end.tflite", folder / f"{model.stem}.tflite"
@@ -103,6 +103,7 @@ def _require_wake_word(model: Path) -> None:
         return
     shown = [", ".join(f"{it.kind} {list(it.shape)}" for it in part) for part in (rows, results)]
     raise UsageError(
-        f"{model} is no wake word of ESPHome: it makes {shown[1]} from {shown[0]}, not one 8-bit probability "
-        f"from INT8 [1, N, {_CHANNELS}]. The front end is part of --for esphome: leave out --before"
+        f"{model} is not a wake word of ESPHome: it makes {shown[1]} from {shown[0]}, not one 8-bit "
+        f"probability from INT8 [1, N, {_CHANNELS}]. "
+        "The front end is part of --for esphome: leave out --before"
     )

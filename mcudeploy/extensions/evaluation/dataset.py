@@ -252,7 +252,7 @@ def _rows(path: Path) -> tuple[list[list[str]], list[str]]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{path} is no table of text with commas, semicolons or tabs") from error
+        raise UsageError(f"{path} is not a table of text with commas, semicolons or tabs") from error
     heading = rows.pop(0) if rows and not any(map(_is_number, rows[0])) else []
     if not rows:
         raise UsageError(f"{path} has no rows of numbers")

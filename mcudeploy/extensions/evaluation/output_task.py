@@ -96,7 +96,7 @@ class Task:
 def choose_task(graph: Graph, data: Dataset, choice: TaskChoice) -> Task:
     """Choose the output and its meaning by its shape and the labels.
 
-    Raises UsageError if no output fits the labels, or a label is no class of the model.
+    Raises UsageError if no output fits the labels, or a label is not a class of the model.
     """
     ios = graph.own_outputs()
     named = [io for io in ios if io.name == choice.output]

@@ -63,7 +63,7 @@ def order_limited(
 ) -> LimitedOrder:
     """Order a graph as without a limit, then find the cheapest residency within the limit.
 
-    Raises ModelError for a file that is no such graph, FitError if no residency fits.
+    Raises ModelError for a file that is not such a graph, FitError if no residency fits.
     """
     effort = Effort.of(seconds)
     ordered = order_graph(path, effort.part(0.5), method, progress)

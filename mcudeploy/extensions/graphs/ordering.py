@@ -29,7 +29,7 @@ class GraphOrder:
 def order_graph(path: Path, effort: Effort, method: str = AUTO, progress: Progress = SILENT) -> GraphOrder:
     """Order a dependency graph by one of `METHODS` or the default ones.
 
-    Raises ModelError for a file that is no such graph.
+    Raises ModelError for a file that is not such a graph.
     """
     progress.stage(f"reading {path.name}")
     graph = load_plain_graph(path)

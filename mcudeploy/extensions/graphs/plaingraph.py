@@ -123,7 +123,7 @@ def load_plain_graph(path: Path) -> PlainGraph:
     try:
         return graph_of(content, path.name.removesuffix(".gz").removesuffix(".json"))
     except ModelError as fault:
-        raise ModelError(f"{path} is no dependency graph: {fault}") from fault
+        raise ModelError(f"{path} is not a dependency graph: {fault}") from fault
 
 
 def graph_of(content: object, default_name: str = "graph") -> PlainGraph:

@@ -16,7 +16,7 @@ from mcudeploy.ir.rectangles import Rectangle
 _COLUMNS = ("id", "lower", "upper", "size")
 _MOST_BYTES = 16 * 2**20
 _LARGEST = 1 << 40
-"""Larger numbers are no valid bytes or steps, and the search uses 64-bit integers."""
+"""Larger numbers are not valid bytes or steps, and the search uses 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)

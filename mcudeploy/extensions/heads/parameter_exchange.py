@@ -78,7 +78,7 @@ def read_blob(path: Path) -> ParameterBlob:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"{path} is no blob of parameters: {error}") from error
+        raise ConfigError(f"{path} is not a blob of parameters: {error}") from error
 
 
 @contextmanager

@@ -158,7 +158,7 @@ class Forward:
 
 
 def axes_of(io: GraphIO) -> tuple[int, ...]:
-    """The axes of an input or output in stored order. Raises ModelError if it is no order of axes."""
+    """The axes of an input or output in stored order. Raises ModelError if it is not an order of axes."""
     axes = stored_axes(io.shape, io.order)
     if axes is None:
         raise ModelError(f"{io.name!r} is stored in an order that no training step supports")

@@ -66,8 +66,8 @@ class SparseLayers:
         for label in sorted(wanted or ()):
             if label not in labels:
                 raise UsageError(
-                    f"--update sparse:{plain(self.origin)}: {kind} names {plain(label)!r}, which is no layer "
-                    f"with weights; {_proposal(label, layers)}"
+                    f"--update sparse:{plain(self.origin)}: {kind} names {plain(label)!r}, which is not a "
+                    f"layer with weights; {_proposal(label, layers)}"
                 )
         return frozenset(
             layer.name for layer in layers if wanted is None or not wanted.isdisjoint(labels_of(layer))
@@ -112,7 +112,7 @@ def _labels(origin: str, table: Mapping[str, Any], key: str) -> frozenset[str] |
 
 
 def _shares(origin: str, value: object) -> dict[str, float]:
-    """The shares of a table of weights by label; none if it is no table."""
+    """The shares of a table of weights by label; none if it is not a table."""
     if not isinstance(value, dict):
         return {}
     for label, share in value.items():

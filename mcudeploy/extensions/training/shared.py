@@ -50,7 +50,7 @@ def _trained_constants(
 
 def _constants_of_nodes(model: OnnxModel) -> dict[str, set[str]]:
     """The names of the float constants that each node reads, by label, directly or through nodes without
-    other inputs. Scalars, as bounds of clips, and values of a BatchNormalization are no parameters.
+    other inputs. Scalars, as bounds of clips, and values of a BatchNormalization are not parameters.
     """
     reached = {name: _own_source(model, name) for name in model.constants}
     by_label: dict[str, set[str]] = {}

@@ -115,7 +115,7 @@ def resize_gradient(builder: Builder, node: Node) -> None:
     """ResizeGradient, by constant shares."""
     rows, cols = (builder.constants.get(name) for name in node.inputs[1:])
     if rows is None or cols is None:
-        raise Unsupported("its shares are no constants")
+        raise Unsupported("its shares are not constants")
     gradient, shape = image_tensor(builder, node.inputs[0]), stated_shape(builder, node.output)
     op = ResizeGradient(_samples(rows.reals().T), _samples(cols.reals()), shape)
     define_image(builder, node, op, (gradient,))
@@ -176,7 +176,7 @@ def sloped_gradient(builder: Builder, node: Node) -> None:
     gradient, mask = image_tensor(builder, node.inputs[0]), mask_tensor(builder, node.inputs[1])
     shape, constant = builder.shape_of(gradient), builder.constants.get(node.inputs[2])
     if constant is None or constant.shape != (1, shape[2], 1, 1):
-        raise Unsupported("its slopes are no constants of the channels")
+        raise Unsupported("its slopes are not constants of the channels")
     slopes = {"slopes": np.ascontiguousarray(constant.reals().reshape(-1), np.float32)}
     define_image(builder, node, SlopedGradient(), (gradient, mask), slopes)
 

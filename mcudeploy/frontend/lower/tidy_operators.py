@@ -89,7 +89,7 @@ def _clips_fused(
 
 
 def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
-    """The producer with the table's clamp; None if the table is no clamp or the producer has no clip."""
+    """The producer with the table's clamp; None if the table is not a clamp or the producer has no clip."""
     op = producer.op
     quantization = tensors[table.output].quantization
     if not isinstance(op, Affine | Conv2d | Binary) or quantization is None:

@@ -79,7 +79,7 @@ def _unsqueeze(constants: Mapping[str, Constant], node: Node, index: IndexArray)
 def _transpose(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
     perm = node.integers("perm") or tuple(reversed(range(index.ndim)))
     if sorted(perm) != list(range(index.ndim)):
-        raise Unsupported(f"perm {list(perm)} is no permutation of {index.ndim} dimensions")
+        raise Unsupported(f"perm {list(perm)} is not a permutation of {index.ndim} dimensions")
     return index.transpose(perm)
 
 

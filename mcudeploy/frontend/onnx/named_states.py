@@ -103,7 +103,7 @@ def _dtype(value: ValueInfoProto, what: str) -> np.dtype[Any]:
     kind = value.type.tensor_type.elem_type if value.type.HasField("tensor_type") else 0
     if kind not in _NUMBERS:
         raise UsageError(
-            f"{what} {printable(value.name)!r} is no tensor of numbers that can be kept or bound"
+            f"{what} {printable(value.name)!r} is not a tensor of numbers that can be kept or bound"
         )
     return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
 

@@ -47,7 +47,7 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _of_integers(writer: Writer, operator: TfliteOperator, sources: Sequence[TfliteTensor], op: str) -> None:
-    """Compute with int32 values, which are no quantised numbers."""
+    """Compute with int32 values, which are not quantised numbers."""
     bounds = fused(operator)
     onnx_name = writer.node(op, [writer.raw(source) for source in sources])
     for function, bound in zip(("Max", "Min"), bounds or (), strict=False):

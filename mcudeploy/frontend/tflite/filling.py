@@ -105,7 +105,7 @@ def blocks(writer: Writer, operator: TfliteOperator) -> None:
         apart = (count, rows // size, size, cols // size, size, channels)
         fits = rows % size == 0 and cols % size == 0
     if not fits:
-        raise Unsupported(f"{rows} x {cols} x {channels} values are no blocks of {size} x {size}")
+        raise Unsupported(f"{rows} x {cols} x {channels} values are not blocks of {size} x {size}")
 
     def move(name: str) -> str:
         swapped = writer.node("Transpose", [writer.reshaped(name, apart)], perm=(0, 1, 3, 2, 4, 5))

@@ -170,7 +170,7 @@ class _TfliteFile:
         return numbers
 
     def _text(self, raw: bytes | None) -> str:
-        """Names are for messages, inputs and outputs: bytes that are no text are shown escaped."""
+        """Names are for messages, inputs and outputs: bytes that are not text are shown escaped."""
         if not raw:
             return ""
         self._spend(len(raw))

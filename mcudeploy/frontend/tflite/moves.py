@@ -66,7 +66,7 @@ def transpose(writer: Writer, operator: TfliteOperator) -> None:
     """TRANSPOSE by a constant permutation."""
     source, perm = writer.input(operator, 0), writer.integers(operator, 1, "the permutation")
     if sorted(perm) != list(range(len(source.shape))):
-        raise Unsupported(f"{perm} is no permutation of {len(source.shape)} dimensions")
+        raise Unsupported(f"{perm} is not a permutation of {len(source.shape)} dimensions")
     result = writer.output(operator)
     moved_one(writer, source, result, lambda name: writer.node("Transpose", [name], perm=perm))
 
@@ -85,7 +85,7 @@ def concatenation(writer: Writer, operator: TfliteOperator) -> None:
 def _concatenated_integers(
     writer: Writer, sources: Sequence[TfliteTensor], result: TfliteTensor, axis: int
 ) -> str:
-    """Concatenate integers that are no quantised numbers. Zeros at the ends become padding."""
+    """Concatenate integers that are not quantised numbers. Zeros at the ends become padding."""
     if any(source.kind != result.kind for source in sources):
         raise Unsupported(f"its operands are not all {result.kind}")
     rest, rank = list(sources), len(result.shape)
@@ -316,7 +316,7 @@ def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:
     spatial, rest = sizes[:count], sizes[count:]
     product = int(np.prod(block))
     if batch % product:
-        raise Unsupported(f"a batch of {batch} is no multiple of {product} pixels")
+        raise Unsupported(f"a batch of {batch} is not a multiple of {product} pixels")
     order = [count, *(part for at in range(count) for part in (count + 1 + at, at))]
     order += range(2 * count + 1, 2 * count + 1 + len(rest))
     whole = [size * each for size, each in zip(spatial, block, strict=True)]

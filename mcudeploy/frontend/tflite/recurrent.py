@@ -95,7 +95,7 @@ class _Matrix:
         """Read the gates' matrices from input `first` on; integers only if all are int8 around 0."""
         gates = [writer.input(operator, first + gate) for gate in _GATES]
         if any(len(gate.shape) != 2 for gate in gates):
-            raise Unsupported("weights of its gates are no matrices")
+            raise Unsupported("weights of its gates are not matrices")
         if not all(_is_symmetric(gate) for gate in gates):
             return cls(np.concatenate([reals(gate) for gate in gates]))
         scales = [np.full(gate.shape[0], scales_of(gate).scale[0], np.float32) for gate in gates]

@@ -1,7 +1,7 @@
 """TRANSPOSE_CONV as a convolution that computes all pixels of a block at once, then moves them into place.
 
 With a stride of s an output pixel reads only every s-th tap. So the taps of each of the s * s places in a
-block form a smaller filter, padded with zeros if the filter's size is no multiple of s.
+block form a smaller filter, padded with zeros if the filter's size is not a multiple of s.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Variables:
 def variables_of(contents: Contents) -> Variables:
     """The translations of the operators, by number, that read or write variables of the file.
 
-    Operators of variables that are no states of a graph have none.
+    Operators of variables that are not states of a graph have none.
     """
     translations: dict[int, Translation] = {}
     variables: dict[str, Variable] = {}

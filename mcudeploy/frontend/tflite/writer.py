@@ -229,7 +229,7 @@ class Writer:
         self.require_one_run()
         name = self.name(tensor)
         if not tensor.variable:
-            raise Unsupported(f"tensor {tensor.label}, its state, is no variable tensor")
+            raise Unsupported(f"tensor {tensor.label}, its state, is not a variable tensor")
         if any(value.name == name for value in self._state_inputs):
             raise Unsupported(f"tensor {tensor.label}, its state, is that of another operator too")
         self._state_inputs.append(_info(name, shape, dtype))
@@ -294,7 +294,7 @@ class Writer:
         return self.constant(np.array(values, np.float32))
 
     def reshaped(self, name: str, shape: Sequence[int]) -> str:
-        """Add a Reshape that is no operator of the file by itself; return the name of its result."""
+        """Add a Reshape that is not an operator of the file by itself; return the name of its result."""
         return self.part("Reshape", [name, self.int64(shape)])
 
     def node(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:

@@ -104,7 +104,7 @@ def resize_samples(
         raise ValueError(f"mode {mode!r} is not supported; nearest and linear are")
     axis = ResizedAxis(in_size, out_size, scale, coordinates)
     if axis.crops:
-        raise ValueError(f"{CROPPING} is no mode of {mode} samples")
+        raise ValueError(f"{CROPPING} is not a mode of {mode} samples")
     if nearest_mode not in NEAREST_MODES:
         raise ValueError(f"nearest_mode {nearest_mode!r} is not supported")
     if in_size == out_size and scale == 1:

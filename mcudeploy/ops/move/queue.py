@@ -28,7 +28,7 @@ class Queue(PlainOperator):
         """A column comes from the state, `new` columns further, or from x."""
         x, state, *others = inputs
         if x[0] != 1 or state[0] != 1 or x[2] != state[2] or not 0 < x[1] <= state[1]:
-            raise ValueError(f"{x} is no end of a queue {state}")
+            raise ValueError(f"rows {x} do not fit into a queue {state}")
         row, channel = Index.of(row=1), Index.of(ch=1)
         reads = (
             (row, Index.of(x[1] - state[1], col=1), channel),

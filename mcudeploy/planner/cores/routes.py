@@ -118,7 +118,7 @@ class _Rewrite:
         return made, Assignment(self._assignment.first, self._elsewhere)
 
     def _readers(self) -> dict[str, list[_TensorReader]]:
-        """Return, by tensor that owns memory, its readers, also through views; views are no readers."""
+        """Return, by tensor that owns memory, its readers, also through views; views are not readers."""
         roots = Dataflow.of(self._graph).roots
         found: dict[str, list[_TensorReader]] = {name: [] for name in self._graph.tensors}
         for position, operator in enumerate(self._graph.operators):

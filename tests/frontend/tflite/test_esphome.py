@@ -317,7 +317,7 @@ def test_malformed_manifests(changes: dict[str, Any], said: str, tmp_path: Path)
 def test_files_that_are_no_manifest(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "hey.json"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"no JSON|no manifest|cannot be read"):
+    with pytest.raises(ConfigError, match=r"not JSON|not a manifest|cannot be read"):
         read_manifest(path)
 
 
@@ -353,7 +353,7 @@ def test_a_manifest_elsewhere(tmp_path: Path) -> None:
 )
 def test_models_that_are_no_wake_words(shape: tuple[int, ...], kinds: dict[str, Any], tmp_path: Path) -> None:
     word = read_manifest(manifest(tmp_path))
-    with pytest.raises(UsageError, match="is no wake word of ESPHome: it makes"):
+    with pytest.raises(UsageError, match="is not a wake word of ESPHome: it makes"):
         with_front_end(wake_word(tmp_path, shape=shape, **kinds), word, tmp_path / "there")
 
 

@@ -121,7 +121,7 @@ def test_floats(tmp_path: Path) -> None:
     [
         ((1, ROWS, 8), "FLOAT32", "makes INT8, the model takes FLOAT32"),
         ((1, 8, ROWS), "INT8", "channels last"),
-        ((1, 9), "INT8", "no window of rows"),
+        ((1, 9), "INT8", "not a window of rows"),
     ],
 )
 def test_models_that_do_not_fit(shape: tuple[int, ...], kind: str, said: str, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_arrays_have_the_integers_that_the_file_declares(fed: str, made: str, tm
 
 @pytest.mark.parametrize(
     ("position", "shape", "words"),
-    [(4, (1, 60), "no variable tensor"), (4, (1, 59), "do not fit"), (0, (2, 12), "the batch must be 1")],
+    [(4, (1, 60), "not a variable tensor"), (4, (1, 59), "do not fit"), (0, (2, 12), "the batch must be 1")],
 )
 def test_what_does_not_fit(position: int, shape: tuple[int, int], words: str, tmp_path: Path) -> None:
     file = FlatFile()

@@ -38,7 +38,7 @@ static inline void mcud_lanes_finish(const mcud_vector_channels *to, const int32
     }
 }
 
-/* Depthwise: the first windows->channels channels of a record, each of its own input channel -> y[windows][channels] */
+/* Depthwise: the first windows->channels channels of a record, each by one input channel -> y[windows][channels] */
 static inline void mcud_lanes_taps(const mcud_windows_alike *windows, const mcud_lanes_depthwise *by, int8_t *y)
 {
     const int32_t *factors = by->record + by->lanes;

@@ -113,7 +113,7 @@ def load_topology(path: Path) -> Topology:
             f"{'.'.join(map(str, it['loc'])) or 'topology'}: {it['msg'].removeprefix('Value error, ')}"
             for it in error.errors()
         )
-        raise ConfigError(f"{path.name} is no topology: {faults}") from None
+        raise ConfigError(f"{path.name} is not a topology: {faults}") from None
     return _known(topology, path)
 
 
@@ -122,12 +122,12 @@ def _known(topology: Topology, path: Path) -> Topology:
     try:
         board = topology.unit_board
     except BoardNotFoundError as error:
-        raise ConfigError(f"{path.name} is no topology: board: {error}") from None
+        raise ConfigError(f"{path.name} is not a topology: board: {error}") from None
     core = board.core if board else topology.core
     if core is not None:
         try:
             load_costs(core)
         except ConfigError as error:
             key = "board" if board else "core"
-            raise ConfigError(f"{path.name} is no topology: {key}: {error}") from None
+            raise ConfigError(f"{path.name} is not a topology: {key}: {error}") from None
     return topology

@@ -46,7 +46,7 @@ class WorkGraph:
 def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
     """Return the graph of a model without its views, and the model's number of each operator.
 
-    A view is no operator: its readers read the viewed tensor.
+    A view is not an operator: its readers read the viewed tensor.
     """
     graph = flow.graph
     positions = tuple(at for at, operator in enumerate(graph.operators) if not operator.op.is_view)
