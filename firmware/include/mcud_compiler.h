@@ -1,10 +1,10 @@
-/* What compilers do differently: byte order, blocks of assembler, words that several cores share.
+/* Differences between compilers: byte order, blocks of assembler, words that several cores share.
  *
- * A block is inline assembler with an operand in every register that a compiler can give. GCC and Clang take those of
- * the DSP extension and of RISC-V's vectors; GCC alone those of Arm's vectors and of Cortex-M0, for which Clang gets
- * intrinsics, and portable C. With MCUD_BLOCKS 0 all blocks are C: so where Clang keeps r9 for itself (-frwpi), or if
- * you define it because a compiler says that assembler needs more registers than there are. Assembler of a few operands
- * is used nevertheless. Builds without optimisation, and compilers of other families, get portable C. */
+ * A block is inline assembler that uses every register a compiler can give. GCC and Clang compile blocks for the DSP
+ * extension and for RISC-V's vectors. Only GCC compiles those for Arm's vectors and for Cortex-M0: Clang gets
+ * intrinsics and portable C. If MCUD_BLOCKS is 0, C replaces all blocks. It is 0 where Clang reserves r9 (-frwpi); define it as 0
+ * if a compiler reports that assembler needs too many registers. Assembler with few operands stays. Builds without
+ * optimisation, and compilers of other families, get portable C. */
 #ifndef MCUD_COMPILER_H
 #define MCUD_COMPILER_H
 
@@ -51,8 +51,8 @@
 #define MCUD_FENCES 0
 #endif
 
-/* A function that is not inlined: apart from its caller, a loop keeps its sums in registers. Other compilers than GCC
- * and Clang may inline it. */
+/* A function that is not inlined, so that the sums of its loop stay in registers. Compilers other than GCC and Clang
+ * may inline it. */
 #if defined(__GNUC__)
 #define MCUD_APART __attribute__((noinline, unused)) static
 #else

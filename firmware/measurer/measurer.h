@@ -1,11 +1,11 @@
-/* The measurer: answers requests on the serial line for ever; on a board of a chain, computes payloads meanwhile. */
+/* The measurer: answers requests on the serial line. On a board of a chain it computes payloads between them. */
 #ifndef MCUD_MEASURER_LOOP_H
 #define MCUD_MEASURER_LOOP_H
 
 /* Called once, first. */
 void measurer_start(void);
 
-/* Answers what has arrived, then waits for more; called for ever. */
+/* Answers what has arrived, then waits for more; call it in an endless loop. */
 void measurer_turn(void);
 
 #endif

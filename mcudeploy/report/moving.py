@@ -58,7 +58,7 @@ def moves(plan: Plan) -> JsonObject:
 
 
 def _latency(plan: Plan, measured: Measurement | None) -> float:
-    """Return the latency in ticks that are clocks, or stand for them; 0 if neither is known."""
+    """Return the measured latency in ticks, or else the estimated one."""
     if measured is not None and measured.unit != "us":
         return measured.latency
     return plan.estimate.ticks

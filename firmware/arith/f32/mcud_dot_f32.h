@@ -9,7 +9,7 @@
 #include "mcud_params.h"
 #include "mcud_simd_f32.h"
 
-/* The output channels that pixels are multiplied to, in blocks of four. */
+/* The output channels of a product: weights and biases in blocks of four channels, and the clip. */
 typedef struct {
     const float *weights; /* [blocks][depth][4] */
     const float *bias;    /* [blocks][4] */

@@ -1,6 +1,6 @@
-/* Loops over int8 values that pay off by whole words or vectors: through a table, products, maxima and sums under a
- * window. One set for cores with vectors, Arm's and RISC-V's, one for those with the DSP extension, one in portable C; all
- * give the same bits. */
+/* Loops over int8 values that are faster by whole words or vectors: look-up in a table, products, maxima and sums under
+ * a window. There are versions for Arm's and RISC-V's vectors, for the DSP extension, and in portable C; all give the
+ * same bits. */
 #ifndef MCUD_BYTES_H
 #define MCUD_BYTES_H
 

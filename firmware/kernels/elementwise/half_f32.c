@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of float's 23 bits of fraction float16 has 10. */
+/* Rounds the fraction from 23 bits to the 10 of float16, half to even. */
 static float rounded(float magnitude)
 {
     uint32_t bits;
@@ -20,9 +20,9 @@ static float of(float x, float alpha, float beta)
     float result;
     (void)alpha;
     (void)beta;
-    if (!(magnitude < 65520.0f)) {
+    if (!(magnitude < 65520.0f)) { /* rounds beyond the largest float16, 65504; or NaN */
         result = magnitude == magnitude ? INFINITY : magnitude;
-    } else if (magnitude < 0.00006103515625f) {
+    } else if (magnitude < 0.00006103515625f) { /* 2^-14 */
         result = (magnitude + 0.5f) - 0.5f; /* subnormal in float16: multiples of 2^-24, the last bit of 0.5 */
     } else {
         result = rounded(magnitude);

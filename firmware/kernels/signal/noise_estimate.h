@@ -15,9 +15,9 @@ typedef struct {
     int32_t channels;
     int32_t scale_bits; /* 0..31 */
     int32_t bits;       /* 0..63 */
-    int32_t even_newest;
+    int32_t even_newest; /* the factors of channels 0, 2, ... */
     int32_t even_oldest;
-    int32_t odd_newest;
+    int32_t odd_newest; /* the factors of channels 1, 3, ... */
     int32_t odd_oldest;
     int32_t clamped; /* 1: the estimate is at most the signal */
 } mcud_noise_estimate_params;

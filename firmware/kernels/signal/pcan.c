@@ -1,6 +1,7 @@
 #include "pcan.h"
 
-/* The gain of a noise, 16 bits. */
+/* The gain of a noise, 16 bits: interpolated by a parabola between powers of two. gains[4 * bits - 6] begins the three
+ * coefficients of the noises with that number of bits. */
 static int32_t gain_of(const int16_t *gains, uint32_t noise)
 {
     if (noise <= 2) {
@@ -17,6 +18,7 @@ static int32_t gain_of(const int16_t *gains, uint32_t noise)
     return (int16_t)(uint16_t)(uint32_t)(rise + curve[0]);
 }
 
+/* x^2 / 2^20 below 2^13, then a straight line. */
 static uint32_t compressed(uint32_t x)
 {
     return x < (2u << 12) ? (x * x) >> 20 : (x >> 6) - (1u << 6);

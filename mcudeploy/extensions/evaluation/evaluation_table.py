@@ -10,7 +10,8 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.text import count_text
 from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts, verdict_text
 
-_CLASSES, _WORST = 20, 8
+_MOST_CLASSES, _MOST_SAMPLES = 20, 8
+"""Rows of the tables of classes and of the worst samples."""
 
 
 def evaluate(console: Console, report: Values) -> None:
@@ -82,9 +83,9 @@ def _classes(console: Console, report: Values) -> None:
     if not classes:
         return
     shown = classes
-    if len(classes) > _CLASSES:
+    if len(classes) > _MOST_CLASSES:
         present = [it for it in classes if it["recall"] is not None]
-        shown = sorted(present, key=lambda it: it["recall"])[:_CLASSES]
+        shown = sorted(present, key=lambda it: it["recall"])[:_MOST_CLASSES]
     table = table_of("class", "samples>", "precision>", "recall>", "F1>")
     for one in shown:
         shares = (percent(one[key]) for key in ("precision", "recall", "f1"))
@@ -95,7 +96,7 @@ def _classes(console: Console, report: Values) -> None:
 
 
 def _worst(console: Console, report: Values) -> None:
-    worst = report["worst"][:_WORST]
+    worst = report["worst"][:_MOST_SAMPLES]
     if not worst:
         return
     table = table_of("worst samples", "class>", "computed>", "by>")

@@ -23,7 +23,7 @@ _NOT_A_STATE = "its state is not kept between runs"
 
 
 def load(builder: Builder, node: Node) -> None:
-    """Load: a copy of the state, which the run may replace while the copy is read."""
+    """Load: read a copy of the state, because the run may replace the state meanwhile."""
     name = node.inputs[0]
     shape = _shape(builder, name)
     stored = (1, shape[0], prod(shape[1:]))

@@ -51,6 +51,8 @@ _SHAPE_LIKE_ELEMENTS = 1024
 
 
 class Folder:
+    """The constants of a model while its nodes are computed, and the work that this took."""
+
     def __init__(self, model: OnnxModel) -> None:
         self.model = model
         self.constants = dict(model.constants)
@@ -206,7 +208,7 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
 
 
 def _without_zeros(node: Node, folder: Folder) -> Node:
-    """The node; an Identity if it adds zeros that folding made, as from a convolution of a first state."""
+    """The node; an Identity if it adds zeros that folding computed, as from an initial state."""
     for zeros, other in (node.inputs, node.inputs[::-1]) if node.op == "Add" and not node.domain else ():
         constant = folder.constants.get(zeros)
         if constant is None or zeros in folder.model.constants or np.any(constant.value):
@@ -227,13 +229,13 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
     folded, _ = fold(model)
     result = copy_of(proto)
     del result.graph.node[:], result.graph.value_info[:]
-    ios = {value.name for value in (*proto.graph.input, *proto.graph.output)}
+    io_names = {value.name for value in (*proto.graph.input, *proto.graph.output)}
     infos = {value.name: value for value in proto.graph.value_info}
     for node in proto.graph.node:
         names = [name for name in node.output if name]
         constants = [folded.constants.get(name) for name in names]
         small = [it for it in constants if it is not None and it.value.size <= _SHAPE_LIKE_ELEMENTS]
-        if node.op_type != "Constant" and len(small) == len(names) and ios.isdisjoint(names):
+        if node.op_type != "Constant" and len(small) == len(names) and io_names.isdisjoint(names):
             result.graph.initializer.extend(
                 numpy_helper.from_array(np.asarray(it.value), name)
                 for name, it in zip(names, small, strict=True)
@@ -242,7 +244,7 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
         result.graph.node.append(node)
         for name in names:
             info = folded.infos.get(name)
-            if name not in ios and info is not None and info.shape is not None:
+            if name not in io_names and info is not None and info.shape is not None:
                 kind = element_type(info.dtype)
                 infos[name] = helper.make_tensor_value_info(name, kind, info.shape)
     result.graph.value_info.extend(infos.values())

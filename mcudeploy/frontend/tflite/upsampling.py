@@ -74,12 +74,12 @@ def _axis(size: int, taps: int, stride: int, out_size: int, *, same: bool) -> Up
     """Result r of block q is the sum over j of input q - j times tap stride * j + r, minus the padding."""
     total = max((-(-out_size // stride) - 1) * stride + taps - out_size, 0)
     before = total // 2 if same else 0
-    each, skipped = -(-taps // stride), before // stride
+    small_taps, skipped = -(-taps // stride), before // stride
     blocks = (out_size - 1 + before) // stride - skipped + 1
-    pads = each - 1 - skipped, blocks - 1 + skipped - size + 1
+    pads = small_taps - 1 - skipped, blocks - 1 + skipped - size + 1
     if out_size < 1 or taps < 1 or min(pads) < 0:
         raise Unsupported(f"a result of {out_size} from {size} by {taps} taps with a stride of {stride}")
-    return UpsamplingAxis(stride, each, pads, blocks, before % stride)
+    return UpsamplingAxis(stride, small_taps, pads, blocks, before % stride)
 
 
 def _filters(writer: Writer, kernel: TfliteTensor, rows: UpsamplingAxis, cols: UpsamplingAxis) -> str:

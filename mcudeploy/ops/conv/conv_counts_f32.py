@@ -57,8 +57,8 @@ def general(fields: Fields) -> CountsOf:
     } | _finished(channels, len(cols))
 
     def counts(rows: Interval) -> Counts:
-        reading = int(windows.rows(rows).sum())
-        products = merged(scaled(each_row, len(rows)), scaled(by_line, reading * records))
+        window_rows_read = int(windows.rows(rows).sum())
+        products = merged(scaled(each_row, len(rows)), scaled(by_line, window_rows_read * records))
         looked_up = window_rows(windows, rows)
         return (
             {"calls": 1, "groups": len(rows) * fields["groups"]}
@@ -94,13 +94,13 @@ def depthwise(fields: Fields, *, eights: bool) -> CountsOf:
     taps_in_row = int(windows.cols.sum())
 
     def counts(rows: Interval) -> Counts:
-        reading = int(windows.rows(rows).sum())
+        window_rows_read = int(windows.rows(rows).sum())
         loop_counts = window_rows(windows, rows) | {"calls": 1, "pixels": len(rows) * windows.outputs}
         for name, count in blocks.items():
             loop_counts |= {
                 name: len(rows) * windows.outputs * count,
-                f"lines_of_{name}": reading * windows.outputs * count,
-                f"taps_of_{name}": reading * taps_in_row * count,
+                f"lines_of_{name}": window_rows_read * windows.outputs * count,
+                f"taps_of_{name}": window_rows_read * taps_in_row * count,
             }
         return loop_counts
 

@@ -1,4 +1,4 @@
-"""A drawing as SVG: one file without script that fetches nothing; names of a model are escaped text."""
+"""A drawing as SVG: one file without scripts and links; names of a model are escaped text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _STRIP = 12
 _FONT, _CHARACTER = 11, 6.3
 """Size of labels, and the maximum width of a character, on average."""
 _LINE, _PLACES_TRIED = _FONT + 3, 8
-_ROOMY = 3.5
-"""Blocks smaller than this in a direction have no outline: it would cover them."""
+_OUTLINED = 3.5
+"""Pixels of the smallest block with an outline, which would cover smaller ones."""
 _GOLDEN_ANGLE = 0.381966
 
 _STYLE = """\
@@ -66,8 +66,8 @@ def safe(text: object) -> str:
 
 def svg_picture(drawing: Drawing) -> str:
     """Return the drawing as an SVG document: one panel for each memory, stacked."""
-    each = _HEAD + _PANEL + _FOOT
-    height = each * len(drawing.panels)
+    panel_height = _HEAD + _PANEL + _FOOT
+    height = panel_height * len(drawing.panels)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
         f'font-family="system-ui, Segoe UI, Helvetica, Arial, sans-serif" font-size="{_FONT}">',
@@ -76,7 +76,7 @@ def svg_picture(drawing: Drawing) -> str:
         f'<rect class="paper" width="{_WIDTH}" height="{height}"/>',
     ]
     for number, (panel, scale) in enumerate(zip(drawing.panels, scales(drawing), strict=True)):
-        parts += _panel(drawing, panel, scale, number * each)
+        parts += _panel(drawing, panel, scale, number * panel_height)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -174,13 +174,13 @@ def _step_axis(steps: int, scale: Scale) -> list[str]:
 def _blocks(group: ChartGroup, scale: Scale) -> str:
     """Return all blocks of a group as one shape: thousands of blocks stay a small file."""
     path = "".join(_rectangle(area, scale) for area in group.areas)
-    roomy = all(min(scale.width(area), scale.height(area)) >= _ROOMY for area in group.areas)
+    is_outlined = all(min(scale.width(area), scale.height(area)) >= _OUTLINED for area in group.areas)
     if group.colour < 0:
         style = 'class="scratch" stroke-width="0.3"'
     else:
         colour = _colour(group.colour)
         # An outline in the same colour closes the seams between thin blocks that touch.
-        edge = 'class="edge" stroke-width="0.8"' if roomy else f'stroke="{colour}" stroke-width="0.3"'
+        edge = 'class="edge" stroke-width="0.8"' if is_outlined else f'stroke="{colour}" stroke-width="0.3"'
         style = f'fill="{colour}" {edge}'
     return f'<path {style} d="{path}"><title>{safe(group.name)}: {safe(group.note)}</title></path>'
 
@@ -234,11 +234,11 @@ def _strip(runs: Iterable[ChartRun], scale: Scale) -> list[str]:
         spans.setdefault((run.operator, run.colour), []).append(run.steps)
     y = px(scale.bottom + 4)
     parts = []
-    for (name, colour), spans_of in spans.items():
+    for (name, colour), operator_spans in spans.items():
         path = "".join(
             f"M{px(scale.x(span.lo))} {y}h{px(len(span) * scale.per_step)}v{_STRIP}"
             f"h{px(-len(span) * scale.per_step)}z"
-            for span in spans_of
+            for span in operator_spans
         )
         parts.append(f'<path fill="{_colour(colour)}" d="{path}"><title>{safe(name)} runs</title></path>')
     return parts

@@ -48,7 +48,7 @@ static inline void mcud_expand_row(int32_t *to, mcud_pair_row row, int32_t colum
     }
 }
 
-/* Fewer than four channels; apart, because the others need fewer registers. */
+/* Fewer than four channels; a separate function, because the others need fewer registers. */
 __attribute__((noinline)) static void mcud_expand_some(int32_t *to, mcud_pair_row upper, mcud_pair_row lower,
                                                        int32_t columns, int32_t channels)
 {
@@ -100,7 +100,8 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
             "pop {r4-r11, pc}");
 }
 
-/* Of the frame: x, y, record, the end of the records, and what else *by holds; last a power of two. */
+/* Pushes the part of the frame that holds x, y, record, the end of the records and the other fields of *by. With
+ * MCUD_TWICE the records have a further word, a power of two. */
 #if MCUD_FACTORS == 2
 #define MCUD_PAIR_PUSH                                                                                       \
     "add r4, r4, r4, lsl #1\n\t"                                                                             \
@@ -113,8 +114,8 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
     "push {r0-r2, r4-r8}\n\t"
 #endif
 
-/* The frame: bias, multiplier, columns of the last output; x, y and record, as they proceed; the end of the records, and
- * what else *by holds. Ends at label 3 if the columns of all outputs have at most `few` bytes. */
+/* Begins a channel. The frame: bias, multiplier, columns of the last output; x, y and record, which advance; the end of
+ * the records, and the other fields of *by. Jumps to label 3 if the columns of all outputs have at most `few` bytes. */
 #define MCUD_PAIR_CHANNEL(few, last)                                                                            \
     "push {r4-r11, lr}\n\t"                                                                                  \
     "ldm r3, {r4-r8}\n\t"                                                                                    \
