@@ -8,10 +8,10 @@ from typing import Any
 from mcudeploy.boards.board import Board
 from mcudeploy.execution.results import Checked
 from mcudeploy.ir.clock import MODEL_UNIT, latency_object
-from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.tape.footprint import missing, tables_bytes, weights_bytes
-from mcudeploy.report.in_float import in_float
 
 JsonObject = dict[str, Any]
 
@@ -91,3 +91,40 @@ def _latency(board: Board, checked: Checked, plan: Plan) -> JsonObject:
         return {}
     unit = MODEL_UNIT if checked.unit == "cycles" else checked.unit
     return {"latency": latency_object(round(plan.estimate.latency_ticks), unit, board.clock_hz)}
+
+
+def in_float(model: Model) -> list[JsonObject]:
+    """Return, for each cause, the operators, their constants and their largest result.
+
+    `least_weights_bytes`: the constants by the kernels that need least. No result of a model that is not
+    quantised.
+    """
+    graph = model.graph
+    by_cause: dict[str, list[Operator]] = {}
+    for operator in graph.operators:
+        if operator.name in graph.float_causes:
+            by_cause.setdefault(graph.float_causes[operator.name], []).append(operator)
+    return [
+        {"cause": cause, "operators": [_named(it) for it in operators]}
+        | _weights(model, operators)
+        | {"largest_result_bytes": _largest(graph, operators)}
+        for cause, operators in by_cause.items()
+    ]
+
+
+def _named(operator: Operator) -> str:
+    """The operator by its first node in the file."""
+    return operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
+
+
+def _weights(model: Model, operators: list[Operator]) -> JsonObject:
+    names = [operator.name for operator in operators if operator.name in model.calls]
+    least = {name: min(model.variants[name], key=lambda call: weights_bytes({"": call})) for name in names}
+    return {
+        "weights_bytes": weights_bytes({name: model.calls[name] for name in names}),
+        "least_weights_bytes": weights_bytes(least),
+    }
+
+
+def _largest(graph: Graph, operators: list[Operator]) -> int:
+    return max(graph.tensors[operator.output].size_bytes for operator in operators)

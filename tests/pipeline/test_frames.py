@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from mcudeploy.extensions.several_boards.pipeline.placement import boustrophedon, place
+from mcudeploy.extensions.several_boards.pipeline.division import boustrophedon, place
 from mcudeploy.extensions.several_boards.pipeline.simulate import BUFFERS, simulate
 from mcudeploy.extensions.several_boards.pipeline.unit_regions import Region
 

@@ -12,10 +12,10 @@ from test_gradients import drawn, step_of
 from test_training_programs import CORTEX_M4, HOST, device_run
 from training_models import random_network, saved
 
-from mcudeploy.commands.continued import continue_run
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.extensions.training.step import TrainingStep
+from mcudeploy.extensions.training.training_run import continue_run
 from mcudeploy.report import as_json
 from mcudeploy.report.objects import verdict as verdict_of
 from mcudeploy.verify.samples import NamedArray, Sample, load_samples

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcudeploy.commands.commands import run_model, tell_notes
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import work_folder
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.target import Target, require_port
 from mcudeploy.execution.parts import RunRequest
 from mcudeploy.execution.results import VerifiedRun
-from mcudeploy.extensions.evaluation.dataset import DataRequest, Dataset, open_dataset
+from mcudeploy.extensions.evaluation.dataset import Array, DataRequest, Dataset, open_dataset
 from mcudeploy.extensions.evaluation.evaluated import (
     Evaluated,
     JudgedOutput,
@@ -29,9 +28,12 @@ from mcudeploy.extensions.evaluation.evaluated import (
     compare,
     worst_samples,
 )
-from mcudeploy.extensions.evaluation.layers import Layer, layers_by_loss
 from mcudeploy.extensions.evaluation.on_devices import outputs_on
 from mcudeploy.extensions.evaluation.output_task import Task, TaskChoice, choose_task
+from mcudeploy.extensions.quantization.agreement import Layer, layers
+from mcudeploy.extensions.quantization.float_model import read_float
+from mcudeploy.extensions.quantization.ort_quantizer import prepare
+from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.ops.requantize import quantize
@@ -48,8 +50,6 @@ from mcudeploy.verify.data_faults import (
 )
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import NamedArray
-
-Array = NDArray[Any]
 
 _WORST = 24
 """Number of wrong samples in a report."""
@@ -258,3 +258,32 @@ def _lossy_layers(
     if request.float_model is None or by_float is None or reached is None or reached >= by_float:
         return ()
     return layers_by_loss(request.float_model, model, data)
+
+
+__all__ = ["Layer", "layers_by_loss"]
+
+_SAMPLES = 32
+
+
+def layers_by_loss(float_model: Path, model: Model, data: Dataset) -> Sequence[Layer]:
+    """Return the layers of a quantised ONNX model, those first that add most noise.
+
+    Tensors are compared by name, as `mcudeploy quantize` and ONNX Runtime's quantiser keep them. There is
+    nothing to compare for .tflite files, and for inputs of other names or types.
+    """
+    if is_tflite(model.path) or is_tflite(float_model):
+        return ()
+    source = read_float(float_model, model.choices)
+    inputs = [(it.name, it.dtype) for it in model.graph.own_inputs()]
+    if inputs != [(it.name, it.dtype) for it in source.inputs]:
+        return ()
+
+    def samples() -> Iterator[Mapping[str, Array]]:
+        for number in range(min(data.count, _SAMPLES)):
+            sample = data.sample(number, model.graph)
+            yield {name: sample.inputs[name] for name, _ in inputs}
+
+    with work_folder("mcudeploy-evaluate-") as folder:
+        prepared = prepare(source.proto, folder)
+        compared = layers(prepared, parse(model.path).proto, model.path, samples())
+    return sorted(compared, key=lambda layer: -layer.lost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.commands import commands as api
-from mcudeploy.commands.continued import continue_run
+from mcudeploy.commands.commands import verdict_on_host
 from mcudeploy.common.errors import DivergedError, UsageError
 from mcudeploy.common.files import require_room, write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.device.target import Target, open_device
+from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.parts import RunRequest
 from mcudeploy.execution.results import VerifiedRun
+from mcudeploy.execution.running import run_further
 from mcudeploy.extensions.evaluation.dataset import ArrayData, DataRequest, Dataset, dataset_of, open_dataset
 from mcudeploy.extensions.quantization.data import class_numbers
 from mcudeploy.extensions.training.lora import merged
@@ -30,7 +31,8 @@ from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
-from mcudeploy.verify.samples import NamedArray, load_samples
+from mcudeploy.verify.samples import NamedArray, Sample, load_samples
+from mcudeploy.verify.verdict import without_states
 
 Array = NDArray[Any]
 
@@ -235,3 +237,19 @@ def _targets(data: Dataset, source: str, graph: Graph, recipe: Recipe) -> Array 
     if wrong.size:
         raise UsageError(f"{data.name(int(wrong[0]))} has labels that are not finite numbers of float32")
     return values
+
+
+def continue_run(result: VerifiedRun, target: Target, device: Device, samples: list[Sample]) -> VerifiedRun:
+    """Run further samples on a device that runs the firmware of `result`, and verify them.
+
+    Host and device continue from the states that each had after the last sample. The result is that of all
+    samples; of the states that earlier ones left, it has none. Raises DeployError as `observe` does.
+    """
+    device_run, verdict = result.measured.device_run, result.verdict
+    graph, earlier = device_run.deployment.plan.graph, device_run.observed.outputs
+    states = {it.tensor: earlier[-1][it.after.tensor] for it in graph.states}
+    outputs = run_further(device, target, device_run, samples, states)
+    later = verdict_on_host(device_run.deployment, samples, SILENT, after=verdict).with_device(outputs)
+    observed = replace(device_run.observed, outputs=[*map(dict, without_states(graph, earlier)), *outputs])
+    measured = replace(result.measured, device_run=replace(device_run, observed=observed))
+    return replace(result, measured=measured, verdict=verdict.joined(later))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from math import inf
 from pathlib import Path
 from typing import Literal
@@ -29,7 +30,6 @@ from mcudeploy.extensions.several_boards.pipeline.groups import (
     single_vertices,
 )
 from mcudeploy.extensions.several_boards.pipeline.misfit import misfit, no_partition
-from mcudeploy.extensions.several_boards.pipeline.placement import Place, place
 from mcudeploy.extensions.several_boards.pipeline.simulate import Simulation, simulate
 from mcudeploy.extensions.several_boards.pipeline.topology import Topology
 from mcudeploy.extensions.several_boards.pipeline.unit_regions import (
@@ -210,3 +210,28 @@ def _free_ratio(task: PipelineTask) -> float:
     lines = [task.line(groups, FREE) for groups in task.groups("best")]
     ticks = [worth(line, best(line, "throughput") or (), "throughput") for line in lines]
     return task.single_ticks / min(ticks)
+
+
+Place = tuple[int, int]
+"""Column and row of a unit."""
+
+
+def boustrophedon(width: int, height: int) -> tuple[Place, ...]:
+    """Return the units of a grid in the order in which regions fill it."""
+    return tuple(
+        (col, row)
+        for row in range(height)
+        for col in (range(width) if row % 2 == 0 else reversed(range(width)))
+    )
+
+
+def place(regions: Sequence[Region], width: int, height: int) -> tuple[tuple[Place, ...], ...]:
+    """Return the units of each region, in the order of the line; rows continue in the next one.
+
+    Raises ValueError if the regions need more units than there are.
+    """
+    path = boustrophedon(width, height)
+    ends = [0, *accumulate(region.units for region in regions)]
+    if ends[-1] > len(path):
+        raise ValueError(f"{ends[-1]} units wanted, {width} x {height} are {len(path)}")
+    return tuple(path[start:end] for start, end in pairwise(ends))
