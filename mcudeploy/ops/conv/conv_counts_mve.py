@@ -27,13 +27,22 @@ def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
     return blocks
 
 
+Multiplied = Callable[[dict[int, int], int, int], Counts]
+"""The counts of the products of blocks of pixels (by size), for some channels and a depth."""
+
+
 def pointwise(fields: Fields) -> CountsOf:
-    """conv2d_s8_1x1_mve: pixels of all rows, three or two at a time, in place."""
+    """conv2d_s8_1x1_mve."""
+    return in_place(fields, _multiplied)
+
+
+def in_place(fields: Fields, multiplied: Multiplied) -> CountsOf:
+    """The loops of pointwise kernels: pixels of all rows, three or two at a time, in place."""
     channels, depth = fields["dims.output_channels"], fields["dims.input_channels"]
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * fields["dims.output_cols"]
-        products = _multiplied(pixel_blocks(pixels, 3), channels, depth)
+        products = multiplied(pixel_blocks(pixels, 3), channels, depth)
         return {"calls": 1, "rows": len(rows), "pixels": pixels} | products
 
     return counts
@@ -44,10 +53,8 @@ def general(fields: Fields) -> CountsOf:
     return gathered(fields, _multiplied)
 
 
-def gathered(fields: Fields, multiplied: Callable[[dict[int, int], int, int], Counts]) -> CountsOf:
-    """The loops of conv2d_s8_gathered.h; `multiplied` counts those of blocks of pixels, by channels and
-    depth.
-    """
+def gathered(fields: Fields, multiplied: Multiplied) -> CountsOf:
+    """The loops of conv2d_s8_gathered.h."""
     windows = Windows(fields)
     kernel_rows, values = fields["window.kernel_rows"], fields["group_inputs"]
     inner = fields["end_inside"] - fields["first_inside"]
