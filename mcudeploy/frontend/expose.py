@@ -50,7 +50,7 @@ def quantizer_inputs(
 ) -> dict[str, Rounded]:
     """For each of the tensors `names` that a QuantizeLinear writes, the float tensors that are rounded.
 
-    Where it only repeats the rounding of the parts of a Concat, they are those of the parts.
+    If it only repeats the rounding of the operands of a Concat, the float tensors of the operands.
     """
     wanted = set(names)
     graph = _loaded(path, choices=choices).graph

@@ -47,8 +47,8 @@ class ReferencePieces:
     def of(cls, proto: ModelProto) -> ReferencePieces:
         """Return one piece of a model without foreign nodes.
 
-        Of others a node belongs to the piece after the last foreign node that it depends on.
-        Raises ModelError for a value between pieces whose type is unknown.
+        A node belongs to the piece after the last foreign node that it depends on. Raises ModelError for a
+        value between pieces whose type is unknown.
         """
         foreign = {node.output[0] for node in foreign_nodes(proto)}
         inputs = proto.graph.input
@@ -102,7 +102,7 @@ def _read(node: NodeProto) -> set[str]:
 def _model_of(
     proto: ModelProto, nodes: Sequence[NodeProto], names: Sequence[str], types: Mapping[str, TypeProto]
 ) -> ModelProto:
-    """The model of some nodes, whose inputs are what they read and do not make."""
+    """Return a model of these nodes; its inputs are the values that they read and do not compute."""
     written = {name for node in nodes for name in node.output}
     read = set().union(*map(_read, nodes)) - written
     initializers = [it for it in proto.graph.initializer if it.name in read]

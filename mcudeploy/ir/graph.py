@@ -94,7 +94,7 @@ class State:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """Names of the tensors that hold the content in turn during a run, which all use its memory."""
+        """The names of the tensors that contain the state in turn during a run. All use its memory."""
         names = (self.before.tensor, *self.through, self.after.tensor)
         return names if self.before.tensor != self.after.tensor else names[:1]
 

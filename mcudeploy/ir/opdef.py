@@ -175,7 +175,7 @@ class CallTable:
 
 
 TWICE = "_twice"
-"""The end of the name of a twin: a kernel whose source is that of another one, rounding results twice."""
+"""The suffix of a twin: a kernel from the source of another one that rounds results twice."""
 
 ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | CallTable | None
 """The value of a kernel parameter.
@@ -249,9 +249,8 @@ class KernelCall:
 
     @property
     def cost_name(self) -> str:
-        """Return the name of its costs: all forms of a kernel that calls others share its own ones.
-
-        A twin has those of the kernel that rounds once, and counts its results as the loop `twice`.
+        """Return the name in the cost tables. All forms of a kernel that calls others share one name. A twin
+        has the name of the kernel that rounds once, and counts its results as the loop `twice`.
         """
         return self.kernel if self.stages else replace(self, kernel=self.once).variant
 
@@ -274,9 +273,8 @@ class KernelCall:
         yield from arrays.values()
 
     def variants(self, isa: Isa) -> tuple[KernelCall, ...]:
-        """Return those of this call and `others` for a core with these instructions.
-
-        Its own calls come first, then those of all cores, except where its own have the same name.
+        """Return the variants, of this call and `others`, for a core with these instructions. Variants for
+        the core come first and replace portable ones of the same name.
         """
         every = (self, *self.others)
         own = tuple(call for call in every if call.isa is isa is not Isa.ANY)
@@ -335,7 +333,7 @@ class OperatorDef(Protocol):
         ...
 
     def label(self, inputs: tuple[Shape, ...]) -> str:
-        """Return what a comment calls it, for inputs of these shapes."""
+        """Return the operator's description for comments, for inputs of these shapes."""
         ...
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
@@ -438,7 +436,7 @@ class PlainOperator:
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.kind).lower()
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
-        """Its rows are computed apart."""
+        """Return None: the rows of a plain operator can be computed separately."""
         return None
 
     def on_rows(self, part: RowsPart) -> OperatorDef:

@@ -89,7 +89,7 @@ class MemoryLink:
 
 
 Direction = Literal["in", "out"]
-"""The direction: into the fast memory, or out of it."""
+"""The direction of a transfer: into the fast memory, or out of it."""
 
 
 @dataclass(frozen=True, slots=True)

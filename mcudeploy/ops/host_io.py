@@ -19,7 +19,7 @@ HELD = {
     DType.INT16: ("int16",),
     DType.INT8: ("int8", "uint8", "bool", "float16", "float32", "float64"),
 }
-"""By stored type, the element types of the ONNX model (numpy names) that it can hold."""
+"""The element types of the ONNX model (numpy names) that each stored type can represent."""
 
 
 def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:

@@ -94,7 +94,7 @@ def tflite_multipliers(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], 
 
 
 def mean_multiplier(scale: float, count: int) -> tuple[int, int]:
-    """Multiplier and exponent of a mean of `count` values, for which TFLite divides that of `scale`."""
+    """Multiplier and exponent of a mean of `count` values: TFLite divides the multiplier of `scale` by it."""
     multipliers, exponents = tflite_multipliers(np.array([scale]))
     multiplier, exponent = int(multipliers[0]), int(exponents[0])
     bits = min(count.bit_length() - 1, 32, _LEAST_EXPONENT + exponent)

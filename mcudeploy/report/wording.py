@@ -26,7 +26,7 @@ def percent(share: float | None) -> str:
 
 
 def quality_texts(report: Values, model: Values) -> dict[str, str]:
-    """Return the figures of one model of an evaluation by their names; "" for those it does not have."""
+    """Return the figures of one model of an evaluation by name; "" for missing ones."""
 
     def text(key: str, digits: str) -> str:
         return "" if model[key] is None else format(model[key], digits)

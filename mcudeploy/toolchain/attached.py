@@ -24,7 +24,9 @@ _ST_INFO = re.compile(r"serial:\s*(\S+).*?chipid:\s*(0x[0-9a-fA-F]+)", re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class AttachedDevice:
-    """A device on USB, or a serial port; unknown fields are empty. `boards`: those it may be or lead to."""
+    """A device on USB, or a serial port; unknown fields are empty. `boards`: the boards that it may be, or
+    belong to.
+    """
 
     name: str
     kind: str

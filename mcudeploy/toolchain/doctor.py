@@ -51,9 +51,8 @@ class Check:
 
 
 def lacking(results: Sequence[Check]) -> list[Check]:
-    """Return the failed checks that keep programs from a board.
-
-    These are the checks always needed. Those of hardware and emulator count only if neither is complete.
+    """Return the failed checks without which no program can run. The checks of hardware and of the emulator
+    count only if neither is complete.
     """
     failed = [check for check in results if not check.ok]
     always = [check for check in failed if check.use == "always"]

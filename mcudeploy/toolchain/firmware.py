@@ -52,7 +52,8 @@ class Firmware:
 
 
 _NO_RAM = (".stack", ".skipped", ".data_image")
-"""Sections without content that reserve no RAM: the rest of it, and addresses of flash (data_bus.ld)."""
+"""Sections without content that do not count as RAM: its unused rest, and addresses of flash (data_bus.ld).
+"""
 
 
 def measure(elf: Path) -> Sizes:

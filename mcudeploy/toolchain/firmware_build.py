@@ -104,7 +104,7 @@ def firmware_hash(board: Board, files: Mapping[str, str], kernels: Sequence[str]
 
 
 def compiler_facts(board: Board, sanitize: bool = False) -> str:
-    """Return what else decides a firmware: the compiler, its flags, and the framework."""
+    """Return what a firmware depends on beside its sources: the compiler, its flags, and the framework."""
     compiler = _version(_compiler(board.toolchain))
     flags = f"{' '.join(HOST_FLAGS)} {_HOST_DATA_BYTES}" if board.is_host else ""
     salt = f"{compiler} {sanitize} {flags}"

@@ -84,7 +84,9 @@ def make_image(flasher: Flasher, board: Board, elf: Path) -> None:
 
 
 def _image_form(flasher: Flasher) -> tuple[str, _Form | None]:
-    """Return the suffix of the file that a flasher takes, and what makes it of the flash's content."""
+    """Return the suffix of the file that a flasher takes, and the function that writes it from the flash's
+    content.
+    """
     if isinstance(flasher, facts.EspTool) and flasher.direct_boot:
         return ".bin", _plain
     tool = TOOLS[flasher.tool]

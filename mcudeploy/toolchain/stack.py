@@ -121,7 +121,7 @@ def _require_calls(compiled: Mapping[str, Compiled], name: str) -> None:
 
 
 def _library(compiled: Mapping[str, Compiled]) -> Iterator[str]:
-    """Yield the functions of a library that an application may call, with those below them."""
+    """Yield the functions of a library that an application may call, and the functions that these call."""
     for name, function in compiled.items():
         if function.source.parent.name == "generated" or _TAPE.fullmatch(name) or _CORES.fullmatch(name):
             yield name

@@ -99,7 +99,7 @@ class Storage:
         return machine.read(*place, span.stop - span.start)
 
     def blocks(self, tensor: str) -> list[BlockId]:
-        """All blocks of the memory that a tensor lies in."""
+        """All blocks of the tensor that owns a tensor's memory."""
         root = self.tiled.flow.roots[tensor]
         return [(root, block) for block in range(self.tiled.block_count(root))]
 

@@ -40,7 +40,7 @@ _FLOAT_SHARE = 0.1
 _QUANTIZED_SHARE = 0.5
 _CONVERSIONS = ("DEQUANTIZE", "QUANTIZE")
 _DETECTION = "TFLite_Detection_PostProcess"
-"""LiteRT does not write the boxes beyond the number of those it has, which is the last output."""
+"""The last output is the number of boxes; LiteRT leaves the boxes beyond it undefined."""
 
 
 @dataclass(frozen=True, slots=True)

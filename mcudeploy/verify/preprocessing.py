@@ -246,7 +246,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
 
 
 def _hops(count: int, runs: int, hop: int) -> str:
-    """Name the samples that a run takes, and those that are left at the end."""
+    """Describe, for an error, the samples of a run and the rest at the end."""
     if runs == 1:
         return ""
     rest = count - runs * hop

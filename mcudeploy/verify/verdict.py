@@ -136,7 +136,7 @@ class Verdict:
         )
 
     def _reasons_of_runs(self) -> tuple[str, ...]:
-        """The reasons beside those of operators, which come first."""
+        """The reasons that concern whole runs; those of operators come before them in `reasons`."""
         return self.reasons[len(diverging(self.plan.graph, self.operators)) :]
 
     def with_litert(self, litert: LiteRtVerdict) -> Verdict:

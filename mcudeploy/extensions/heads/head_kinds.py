@@ -15,7 +15,7 @@ from mcudeploy.ir.parameter_table import TABLE_GRAIN_BYTES
 
 MOST_FEATURES = 4096
 MOST_EXAMPLES = 65_535
-"""Of a head of `ridge`, whose labels and counts have 16 bits."""
+"""Limit of the examples of a `ridge` head: its labels and counts have 16 bits."""
 EXAMPLES_PER_CLASS = 5
 _PROTOTYPES_MOST = 127
 """MCUD_PROTOTYPES_MOST of mcud_prototypes.h."""

@@ -1,4 +1,4 @@
-"""Statistics of a head's features: those of training data, and the reference of those that a device sees."""
+"""Statistics of a head's features: over training data, and a reference for those that a device computes."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ _ONE_TO_ONE = (
 class HeadWanted(LibraryPart):
     """The head of a library by the name of its kind.
 
-    `examples`: those that it stores in total; None for 5 per class. `statistics`: those of training, to
-    which it moves the features of the device; None if it does not.
+    `examples`: the number that it stores in total; None for 5 per class. `statistics`: of training, to which
+    it maps the features of the device; None if it does not.
     """
 
     name: str

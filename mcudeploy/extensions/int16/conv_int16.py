@@ -37,7 +37,7 @@ _PAIR = 2
 _POINTER_BYTES = 8
 _VALUE_BYTES = 2
 _MOST_TAPS = 511
-"""Products of int16 by int8 whose sum certainly fits an int32."""
+"""The number of products of int16 by int8 that always fit an int32 when added."""
 _LEAST_SHIFT = 33
 _MULTIPLIER_BITS = 16
 _REACH = 2**15
@@ -238,7 +238,7 @@ def _depthwise(
 
 
 def _counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Windows that are copied have a line for each row of theirs and each group of channels."""
+    """Count loops. A copied window has a line for each of its rows and each group of channels."""
     fours = fields["groups"] * -(-fields["group_outputs"] // FOUR)
     pieces = -(-fields["patch_groups"] // fields["most_groups"])
     window_rows, cols = fields["window.kernel_rows"], fields["window.kernel_cols"]

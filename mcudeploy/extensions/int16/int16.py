@@ -23,7 +23,7 @@ from mcudeploy.ops.scalar.elementwise import BroadcastOperator, broadcast_stride
 
 INT16 = np.iinfo(np.int16)
 TABLE_SIZE = 513
-"""Entries of a table that is interpolated: one for every 2^7 values, and the one after the last."""
+"""Entries of an interpolated table: one for every 2^7 values, and one for the end of the last interval."""
 SUM_BITS = 15
 """Bits by which sums shift their operands left."""
 

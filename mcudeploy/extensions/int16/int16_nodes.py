@@ -222,7 +222,7 @@ def _softmax(builder: Builder, node: Node) -> None:
 
 
 def _mean(builder: Builder, node: Node) -> None:
-    """The mean over axes that are stored dimensions; axes of one element are none."""
+    """The mean over axes that are stored dimensions; axes of one element are ignored."""
     value, scale = builder.integers(node.inputs[0]), _scale(node, "scale")
     axes = [axis for axis in node.integers("axes") or () if value.shape[axis] > 1]
     if axes:
@@ -306,7 +306,7 @@ def _emitted(
     *,
     dtype: DType = DType.INT16,
 ) -> str:
-    """Emit the operator; an int8 result has a quantisation, whose scale its readers state."""
+    """Emit the operator. An int8 result is quantised; its readers state the scale."""
     shape = builder.output_shape(op, inputs)
     meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
     return builder.emit(op, inputs, shape, dtype, meaning, constants=constants, nodes=(node,))

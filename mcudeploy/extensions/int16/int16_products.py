@@ -154,7 +154,8 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _product_by_constant(writer: Writer, operator: TfliteOperator) -> None:
-    """One matrix for all batches, as dense layer; sums are scaled as those of two activations."""
+    """Multiply all batches by one constant matrix, as a dense layer; sums are scaled as for two activations.
+    """
     source, weights, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     rank = len(weights.shape)
     if rank < 2 or prod(weights.shape[:-2]) != 1:

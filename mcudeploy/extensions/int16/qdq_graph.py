@@ -1,4 +1,6 @@
-"""A QDQ graph whose int16 activations become operators on integers: what it has, and its new nodes."""
+"""A QDQ graph whose operators on int16 activations are replaced by operators on integers: its values and its
+new nodes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from mcudeploy.frontend.onnx.tensors import array_of
 
 _DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
 _CLOSE = 1e-4
-"""Relative distance of the scale of a bias from the product of those of input and weights."""
+"""Tolerance, relative, between the scale of a bias and the product of the scales of input and weights."""
 _MOST_BIAS = 2.0**62
 
 

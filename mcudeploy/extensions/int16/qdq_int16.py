@@ -122,7 +122,7 @@ def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
 
 
 def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
-    """The operator that makes what a QuantizeLinear reads, with an activation after it."""
+    """The operator, with its activation, whose result a QuantizeLinear reads."""
     maker, bounds = draft.maker(node.input[0]), UNBOUNDED
     if maker is None:
         raise UnfitError

@@ -187,7 +187,7 @@ def _mean(draft: QdqDraft, source: StoredInt16, axes: list[int], result: Int16Re
 
 
 def _move(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
-    """Integers of one scale are moved as they are; of another one, and clipped, after a change."""
+    """Move integers. If the result has another scale, or clips, they are rescaled before."""
     sources = [draft.integers(name) for name in node.input[: MOVED.get(node.op_type, len(node.input))]]
     same = result.bounds == UNBOUNDED
     names = []

@@ -30,7 +30,7 @@ _SUFFIX = "_QuantizeLinear_Input"
 """Suffix that ONNX Runtime adds to the name of a graph output before it is quantised."""
 
 _MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
-"""Operators that compute no new value: their results are as accurate as their inputs."""
+"""Operators that only move values: their results are as accurate as their inputs."""
 
 
 class NamedSamples(Protocol):

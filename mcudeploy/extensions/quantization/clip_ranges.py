@@ -41,9 +41,8 @@ class ClipRanges:
 
 
 def clip_ranges(model: ModelProto, ranges: Mapping[str, Range]) -> ClipRanges:
-    """The ranges of a model whose nodes are in order, by tensor, that differ from those of the samples.
-
-    The result of a dead node gets the part of its input's range, mirrored at 0, that the node lets through.
+    """The ranges that differ from those of the samples, by tensor; the nodes of the model are in order. The
+    result of a dead node gets the range of its input, mirrored at 0 and clipped by the node.
     """
     changed: dict[str, Range] = {}
     dead, remaining = [], []

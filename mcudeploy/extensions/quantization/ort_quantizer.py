@@ -223,8 +223,8 @@ def insert(
 
 
 def _ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:
-    """The ranges that clip as the Relu and Clip nodes of a prepared model do, where those of the samples do
-    not.
+    """The ranges that clip as the Relu and Clip nodes of a prepared model do, where the ranges of the samples
+    do not.
     """
     known = {
         name: (np.asarray(data.lowest).item(), np.asarray(data.highest).item())

@@ -322,7 +322,8 @@ class _Work:
 def _require_classes(
     model: FloatModel, name: str | None, labels: NDArray[np.int64], request: QuantizeRequest
 ) -> None:
-    """Raise UsageError if labels have no output to be compared with, or are none of its classes."""
+    """Raise UsageError if no output can be compared with the labels, or if a label is not one of its classes.
+    """
     if name is None:
         shapes = ", ".join(str(list(info.shape or ())) for info in model.outputs)
         raise UsageError(f"--labels needs an output that is a vector of classes; the model's have {shapes}")

@@ -87,5 +87,5 @@ def _decibels(value: float) -> str:
 
 
 def _short(name: str) -> str:
-    """Return the end of a long name: it tells nodes apart."""
+    """Return the end of a long name, in which names of nodes differ."""
     return name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"

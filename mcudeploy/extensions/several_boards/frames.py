@@ -169,7 +169,7 @@ class Chain:
         return state
 
     def _still(self, states: Sequence[BoardStatus], waited_s: float) -> ProtocolError:
-        """Return the error that explains why nothing moves."""
+        """Return the error for a chain in which no frame advances."""
         for node, following, state, after in zip(
             self.nodes, self.nodes[1:], states, states[1:], strict=False
         ):

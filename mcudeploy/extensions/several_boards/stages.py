@@ -21,7 +21,7 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Tensors in sequence, as they are stored."""
+    """The tensors that one board sends to the next, in sequence, in stored form."""
 
     tensors: tuple[Tensor, ...]
 

@@ -1,4 +1,4 @@
-"""The backward part of a training step: gradients from that of the output to those of the inputs."""
+"""The backward part of a training step: from the gradient of the output to those of the inputs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _reads_inputs(operator: Operator) -> bool:
 
 
 def depending(operators: tuple[Operator, ...], trained: frozenset[str]) -> frozenset[str]:
-    """The tensors that depend on what these operators train."""
+    """The tensors that depend on a parameter of these operators."""
     tensors: set[str] = set()
     for operator in operators:
         if operator.name in trained or not tensors.isdisjoint(operator.inputs):
@@ -124,4 +124,6 @@ GradientRule = Callable[[Backward, Operator, str], None]
 _KEEP_RANGE = frozenset(
     it.kind for it in (AveragePool, Concat, Dequantize, MaxPool, Reshape, Resize, Slice, Transpose)
 )
-"""Operators whose results lie between values of their inputs: they saturate only by a smaller range."""
+"""Operators whose results lie in the range of their inputs: they saturate only if the result's range is
+smaller.
+"""

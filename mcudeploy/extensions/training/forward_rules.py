@@ -51,10 +51,8 @@ def pool(to: Forward, operator: Operator) -> str:
 
 
 def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
-    """The attributes of the windows of a pool of this input, whose number follows from the pads.
-
-    Pads that do not count reach to the end of the last window. Raises NotTrainable if ONNX has no such
-    attributes.
+    """The attributes of the windows of a pool on this input. Pads that the mean does not count extend to the
+    end of the last window. Raises NotTrainable if ONNX has no such attributes.
     """
     pads = list(op.pads)
     for at in (0, 1):

@@ -59,7 +59,7 @@ def _of_input(to: Backward, operator: Operator, gradient: str) -> str:
 
 
 def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str, shape: Shape) -> str:
-    """The gradient of those channels of a convolution's input that these weights read, of this shape."""
+    """The gradient, of this shape, of the channels of a convolution's input that these weights read."""
     op = operator.op
     assert isinstance(op, Conv2d)
     left = [

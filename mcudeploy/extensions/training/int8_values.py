@@ -24,7 +24,7 @@ _ELEMENTS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 
 
 def is_stored(tensor: Tensor) -> bool:
-    """Return whether a tensor has int8 values of real ones."""
+    """Return whether a tensor stores real values as int8."""
     return tensor.dtype is DType.INT8 and tensor.quantization is not None
 
 
@@ -66,7 +66,7 @@ def _parameters(nodes: NodeList, quantization: Quantization, dtype: str = "int8"
 
 
 def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
-    """Return the values at which a tensor saturates, whose operator ends in this clip."""
+    """Return the values at which a tensor saturates; its operator ends in this clip."""
     if not is_stored(tensor):
         return clip
     quantization = _quantization(tensor)

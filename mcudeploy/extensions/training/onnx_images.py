@@ -6,7 +6,7 @@ from mcudeploy.extensions.training.node_list import OnnxShape
 from mcudeploy.ir.graph import Shape
 
 ONNX_AXES = (2, 3, 1)
-"""The axes of an image [1, C, H, W] by those of a tensor: rows, columns, channels."""
+"""The axes of an image [1, C, H, W] that correspond to a tensor's rows, columns and channels."""
 
 
 class NotTrainable(Exception):  # noqa: N818 -- not an error but a verdict about one operator

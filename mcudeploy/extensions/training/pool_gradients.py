@@ -68,7 +68,8 @@ def average_pool(to: Backward, operator: Operator, gradient: str) -> None:
 
 
 def reduction(to: Backward, operator: Operator, gradient: str) -> None:
-    """The gradient of a sum is that of each of its terms, that of a maximum over pixels that of its value."""
+    """A sum passes its gradient to each of its terms; a maximum over pixels passes it to the largest value.
+    """
     op, shapes = operator.op, to.forward.graph.tensors
     assert isinstance(op, Reduce)
     (source,) = operator.inputs

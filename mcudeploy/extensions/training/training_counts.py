@@ -244,9 +244,9 @@ def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
 
 @dataclass(frozen=True, slots=True)
 class _TapReach:
-    """By tap row, the rows of the output and of the input at which it is inside; and the number of output
-    columns at which a tap column is inside, over all tap columns, and of pairs of them. `joined_cols`: tap
-    columns whose rows are one run.
+    """For each tap row, the rows of the output and of the input for which it lies inside the image; over all
+    tap columns, the number of output columns for which they lie inside, and of pairs of these. `joined_cols`:
+    tap columns whose rows are one run.
     """
 
     output_rows: tuple[range, ...]
@@ -276,7 +276,9 @@ class _TapReach:
 def _places(
     fields: Mapping[str, Any], along: str, before: str, outputs: int
 ) -> tuple[tuple[range, range], ...]:
-    """For each tap, the positions of the output at which it is inside, and those that it has in the input."""
+    """For each tap, the positions of the output for which it lies inside the image, and its positions in the
+    input.
+    """
     size, count, far, stride = (
         fields[f"{name}_{along}"]
         for name in ("dims.input", "window.kernel", "window.dilation", "window.stride")

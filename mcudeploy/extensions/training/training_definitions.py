@@ -1,4 +1,6 @@
-"""The definitions of the operators of a training step, as ONNX functions: a file that uses them has them."""
+"""The definitions of the operators of a training step, as ONNX functions. A file with these operators
+includes them.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def gathered_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _pixel_groups(count: int) -> dict[int, int]:
-    """The numbers of pairs and of single ones that are `count` pixels."""
+    """The numbers of pairs and of single pixels among `count` pixels."""
     return {2: count // 2, 1: count % 2}
 
 

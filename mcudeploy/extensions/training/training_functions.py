@@ -67,7 +67,7 @@ else times middle_0 + middle_1 * v + middle_2 * v^2.
 SLOPED_GRADIENT = "SlopedGradient"
 """Gradient, mask, slopes -> the gradient where the mask is true, else the gradient times the slope."""
 SWISH, GELU = "Swish", "Gelu"
-"""The operators of later versions of ONNX; alpha is that of Swish."""
+"""Operators of later versions of ONNX; alpha is the parameter of Swish."""
 SWISH_GRADIENT = "SwishGradient"
 """Gradient, x -> the gradient times the slope of Swish at x."""
 GELU_GRADIENT, ERF_GRADIENT, SOFTPLUS_GRADIENT = "GeluGradient", "ErfGradient", "SoftplusGradient"
@@ -101,8 +101,8 @@ def parameters_of(proto: ModelProto) -> tuple[Kept, ...]:
 
 
 def hide_training(proto: ModelProto) -> tuple[Kept, ...]:
-    """Return the parameters of a training step, and hide from the reader, in place, what makes it one: the
-    definitions of its operators, and the outputs that are the parameters after a run.
+    """Return the parameters of a training step, and remove from the model, in place, what the reader does not
+    know: the definitions of its operators, and the outputs that are the parameters after a run.
     """
     parameters = parameters_of(proto)
     if not parameters:

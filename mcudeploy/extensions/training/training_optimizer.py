@@ -64,7 +64,7 @@ class SquareSum(PlainOperator):
     kind: ClassVar[str] = "SquareSum"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """All elements are read. Raises ValueError for another shape than that of a vector."""
+        """All elements are read. Raises ValueError for a shape that is not a vector."""
         ((rows, cols, elements),) = inputs
         if (rows, cols) != (1, 1):
             raise ValueError("squares are those of a vector")

@@ -85,7 +85,7 @@ def _ends(samples: ResizeSamples) -> list[int]:
 
 
 def _reading(samples: ResizeSamples, axis: str, size: int) -> TableIndex:
-    """The results that each position of the input is part of; one if there is none."""
+    """The results to which each position of the input contributes; one if there are none."""
     first, end = [], []
     ranges = list(zip(samples.first, _ends(samples), strict=True))
     for at in range(size):

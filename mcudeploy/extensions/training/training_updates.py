@@ -67,7 +67,7 @@ class Conv2dWeightUpdate(PlainOperator):
     def by_rows(self, inputs: tuple[Shape, ...]) -> Conv2dWeightUpdateByRows | None:
         """The operator with the same bits that reads its inputs in blocks of rows.
 
-        None if there are no rows to cut, or if the sums are larger than what need not be whole.
+        None if there are no rows to cut, or if the sums need more memory than the tensors that it avoids.
         """
         gradient, x, *_ = inputs
         sums = self.conv.out_channels * prod(self.conv.kernel_shape) * x[2] // self.conv.groups

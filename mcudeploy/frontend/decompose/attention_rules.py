@@ -116,7 +116,7 @@ def _by_heads(make: Maker, name: str, heads: int) -> str:
 
 
 def _with_past(make: Maker, place: int, heads: int) -> str:
-    """Append keys (place 1) or values (2) to those of earlier calls."""
+    """Append the keys (operand 1) or values (operand 2) to those of earlier calls."""
     now, past, present = _by_heads(make, make.inputs[place], heads), make.input(place + 3), make.output(place)
     if past:
         return make.add("Concat", past, now, out=present, axis=2)

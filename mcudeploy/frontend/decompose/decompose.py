@@ -157,7 +157,7 @@ MICROSOFT_RULES: dict[str, Rule] = {
 
 
 OWN_RULES: dict[str, Rule] = {SUPPRESSION: box_rules.non_max_suppression}
-"""Rules for nodes that stand for those of the file."""
+"""Rules for nodes that the front end puts in place of the file's."""
 
 
 _RULES_BY_DOMAIN = {"": RULES, "com.microsoft": MICROSOFT_RULES, DOMAIN: OWN_RULES}

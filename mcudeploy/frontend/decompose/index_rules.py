@@ -37,7 +37,7 @@ def _along_axis(make: Maker, indices: str, shape: Sequence[int]) -> str:
 
 
 def as_int64(make: Maker, indices: str) -> str:
-    """Convert numbers to whole ones of int64."""
+    """Convert numbers to int64."""
     return indices if make.dtype(indices) == "int64" else make.add("Cast", indices, to=TensorProto.INT64)
 
 

@@ -27,7 +27,7 @@ def center_crop_pad(make: Maker) -> None:
 
 
 def concat(make: Maker) -> None:
-    """Leave out operands without elements; nothing else reads a value of this kind."""
+    """Leave out operands without elements, which no other operator may read."""
     shapes = [make.shape(name) for name in make.inputs]
     operands = [
         name for name, shape in zip(make.inputs, shapes, strict=True) if shape is None or 0 not in shape

@@ -68,7 +68,7 @@ def _is_even(node: NodeProto) -> bool:
 
 
 def _is_dilated(node: NodeProto) -> bool:
-    """Whether it is a convolution with dilations whose pads follow from its input."""
+    """Whether a node is a dilated convolution whose pads depend on its input's size (auto_pad)."""
     plain = node.op_type in _WEIGHTS and node.domain in ONNX_DOMAINS
     by_input = plain and attribute_of(node, "auto_pad", b"").startswith(b"SAME")
     return by_input and any(step > 1 for step in attribute_of(node, "dilations", ()))
@@ -90,7 +90,7 @@ def _explicit_pads(make: Maker) -> None:
 
 
 def _without_equal_names(proto: ModelProto) -> None:
-    """Remove the names of nodes that another node of the graph has; nothing reads them."""
+    """Remove repeated names of nodes, which nothing reads."""
     for graph in graphs_of(proto.graph):
         seen = set[str]()
         for node in graph.node:

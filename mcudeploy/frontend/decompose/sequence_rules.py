@@ -61,7 +61,7 @@ def _lengths(make: Maker, steps: int, batch: int) -> list[int] | None:
 
 
 def _filled(make: Maker, steps: str, missing: int) -> str:
-    """The results of all steps, those after the end of the sequence 0."""
+    """The results of all steps; they are 0 after the end of the sequence."""
     return make.add("Pad", steps, make.int64([0] * 4 + [missing, 0, 0, 0])) if missing else steps
 
 

@@ -177,8 +177,8 @@ def computed_clip(make: Maker) -> None:
 
 
 def running(op: str) -> Callable[[Maker], None]:
-    """Replace CumSum and CumProd: `op` joins elements 1, 2, 4, ... places apart, so that rounding errors grow
-    with the logarithm of the length.
+    """Replace CumSum and CumProd: `op` combines elements at distances 1, 2, 4, ..., so that rounding errors
+    grow with the logarithm of the length.
     """
     neutral = 1.0 if op == "Mul" else 0.0
 

@@ -94,7 +94,7 @@ class Builder:
         return value
 
     def constant(self, name: str, what: str) -> Constant:
-        """The constant of this name. Raises Unsupported, naming `what`, if it is none."""
+        """The constant of this name. Raises Unsupported, naming `what`, if the value is computed."""
         constant = self.constants.get(name)
         if constant is None:
             raise Unsupported(f"{what} must be constant")

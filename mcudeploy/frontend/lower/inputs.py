@@ -128,7 +128,7 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
 def by_time(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
     """The index array that reads a tensor of a queue by time: rows, then its other axes.
 
-    The channels of images that a convolution or a pool reads come last.
+    Channels come last if a convolution or a pool reads the images.
     """
     axis = node.integer("axis", 0)
     rows = np.moveaxis(index, axis, 0)
@@ -204,7 +204,7 @@ def state_input(
     index: IndexArray | None = None,
 ) -> str | None:
     """The tensor of a graph input that is a state, its elements at the positions of `index`, or in order;
-    None if the input is none.
+    None if the input is not a state.
 
     Raises Unsupported if its initial value is not constant.
     """

@@ -192,7 +192,7 @@ def _scatter_reduction(node: Node) -> ScatterReduction:
 
 
 def _places(builder: Builder, node: Node, count: int) -> tuple[list[str], dict[str, ConstantArray]]:
-    """The input that holds the indices, or the constant."""
+    """The input tensor with the indices, or their constant."""
     constant = builder.constants.get(node.inputs[1])
     if constant is not None:
         return [], {"indices": constant.value.astype(np.int32).reshape(-1)}

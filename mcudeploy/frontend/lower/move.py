@@ -272,8 +272,8 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
 
 
 def _amounts_beside(builder: Builder, names: Sequence[str], axis: int, rank: int) -> list[tuple[int, ...]]:
-    """The padding of each activation that has room for the constants after it, and of the first one for those
-    before it.
+    """The padding of each activation that makes room for the constants after it; the first one also makes
+    room for those before it.
     """
     amounts: list[list[int]] = []
     waiting = 0
@@ -348,7 +348,9 @@ def _concat(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Images:
-    """Images of (rows, cols), and the place of each of their channels if they lie side by side."""
+    """Images of (rows, cols), and the position of each of their channels if they are joined along the
+    channels.
+    """
 
     shape: tuple[int, int]
     order: IndexArray

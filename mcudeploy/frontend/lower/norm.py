@@ -32,7 +32,7 @@ def softmax(builder: Builder, node: Node) -> None:
 
 
 def along(builder: Builder, value: OnnxValue, axis: int) -> tuple[OnnxValue, int]:
-    """The value in a stored shape in which the ONNX axis is one dimension, and that dimension.
+    """The value in a stored shape of which the ONNX axis is one dimension, and the number of this dimension.
 
     The shape is the stored one, a view of it, or a transposition that makes the axis the channels.
     """

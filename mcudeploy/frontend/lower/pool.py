@@ -34,7 +34,8 @@ from mcudeploy.ops.scalar.unary import Unary
 
 
 def movable(builder: Builder, name: str) -> OnnxValue:
-    """A value whose stored elements may be compared by size: its table, if any, keeps their order."""
+    """A value whose stored elements have the order of its real values: a table, if there is one, is monotone.
+    """
     value = builder.value(name)
     if value.table is None or is_monotone(value.table):
         return value
@@ -42,7 +43,7 @@ def movable(builder: Builder, name: str) -> OnnxValue:
 
 
 def ordered(builder: Builder, name: str) -> OnnxValue:
-    """A value whose stored elements are ordered as the value is, equal ones included."""
+    """A value whose stored elements have the order of its real values, and are equal only if these are."""
     value = builder.value(name)
     pure = builder.pure(name) if value.real and value.table is not None else None
     return pure or builder.settled(name)

@@ -21,7 +21,7 @@ from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Slice
 
 _MOST_GROWTH = 2
-"""Limit of the products of the whole convolution, in times of those of its parts."""
+"""The most products of the joined convolution, as a multiple of the products of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _filled(part: _Part, rows: int, step: int) -> ConstantArray:
 
 
 def _without_unread(graph: Graph, operators: list[Operator]) -> Graph:
-    """Return the graph of these operators, without those whose results nothing reads any more."""
+    """Return the graph with these operators, without operators whose results nothing reads now."""
     needed = alive(operators, {io.tensor for io in graph.outputs})
     names = {operator.output for operator in needed} | {io.tensor for io in graph.inputs}
     return replace(

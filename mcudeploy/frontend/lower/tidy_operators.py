@@ -1,4 +1,6 @@
-"""Final passes over the operators: clamps and last states in their producers, states replaced at the end."""
+"""Final passes over the operators: they fuse clamps and last states into producers, and order the replacement
+of states.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def tidy(
     references: Mapping[str, GraphIO],
     tensors: Mapping[str, Tensor],
 ) -> Tidied:
-    """The operators without dead ones and without tables that are a clip of the operator before them."""
+    """Remove dead operators, and tables that only clip: the operator before them clips instead."""
     wanted = {io.tensor for io in outputs}
     remaining, renamed = _clips_fused(alive(operators, wanted), wanted, tensors)
     results: dict[str, GraphIO] = {}
@@ -169,7 +171,7 @@ def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tup
 
 
 def _in_order(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """The operators, each after those whose results it takes, otherwise in the order given."""
+    """Sort the operators topologically; keep the present order otherwise."""
     makers = {operator.output: operator for operator in operators}
     ordered = dict[str, Operator]()
     for operator in operators:

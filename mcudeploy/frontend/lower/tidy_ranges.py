@@ -110,7 +110,8 @@ def requantized(constants: ConvConstants, numbers: dict[str, Any], sums: Array) 
 
 
 def _float_convolution(conv: Conv2d, operator: Operator, bounds: Range) -> Range:
-    """A channel whose products are all zero, whatever the input is, is its bias."""
+    """The bounds of a float convolution: a channel whose products are zero for every input equals its bias.
+    """
     weights = operator.constants["weights"]
     zero = (bounds.low == 0) & (bounds.high == 0)
     by_group = weights.reshape(conv.groups, -1, *weights.shape[1:])

@@ -19,7 +19,7 @@ _MOVES = frozenset((
     "DepthToSpace", "MaxPool", "OverlapAdd", "Pad", "Queue", "RealFft", "Reshape", "Slice",
     "StreamedInput", "Take", "Transpose",
 ))  # fmt: skip
-"""Kinds of operators that leave int8 values as they are, or take none."""
+"""Kinds of operators that do not change int8 values, or do not read any."""
 _TABLES = ("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "QUANTIZE", "RSQRT", "TANH")
 """Operators of .tflite files whose tables are those of TFLite."""
 
@@ -69,7 +69,7 @@ def _rounds(graph: Graph, operator: Operator) -> bool:
 
 
 def _twice(graph: Graph, operator: Operator) -> Operator | None:
-    """The operator that rounds as in TFLite; None if there is none."""
+    """The operator with TFLite's rounding; None if it has none."""
     output = graph.tensors[operator.output]
     if output.dtype is not DType.INT8:
         return None

@@ -31,7 +31,7 @@ from mcudeploy.ops.scalar.unary import Unary
 Mask = NDArray[np.bool_]
 _TOGETHER = 4
 _ATTEMPTS = 4
-"""At a bias: kernels round it by their multiplier."""
+"""Attempts to find a bias that a kernel, which rounds by its multiplier, maps to the wanted result."""
 
 
 def prune_channels(graph: Graph) -> Graph:
@@ -59,7 +59,7 @@ def prune_channels(graph: Graph) -> Graph:
 
 
 def _kept(graph: Graph, ranges: Mapping[str, Range], whole: set[str]) -> dict[str, Mask]:
-    """The channels that stay of every tensor; operators of `whole` stay as they are."""
+    """Return the masks of the channels that stay, by tensor; operators in `whole` keep all channels."""
     masks = {name: np.zeros(tensor.shape[2], np.bool_) for name, tensor in graph.tensors.items()}
     for io in (*graph.inputs, *graph.outputs):
         masks[io.tensor][:] = True

@@ -84,7 +84,7 @@ def _constant(graph: GraphProto, of: str, value: np.ndarray[tuple[int, ...], np.
 
 
 def _counting(graph: GraphProto, rows: str, count: str) -> list[NodeProto]:
-    """The number of rows whose box is none of -1: with 1 added, all of them are positive."""
+    """The number of rows that are not -1: with 1 added, their indices are positive."""
     last, one, sizes = (_constant(graph, rows, np.array(value)) for value in ([2], [1], [-1]))
     boxes, above, least, flags, total = (f"{count}/{at}" for at in range(5))
     return [

@@ -59,9 +59,8 @@ def computed(node: NodeProto, inputs: Sequence[Array | None]) -> tuple[Array, ..
 
 
 def with_foreign_shapes(proto: ModelProto) -> bool:
-    """State the shapes of the results of foreign nodes whose inputs have known ones; whether any is new.
-
-    The numpy function computes them from zeros, and from constants where inputs are.
+    """State the shapes of the results of foreign nodes whose inputs have known ones; return whether any is
+    new. The numpy function computes them from constant inputs, and from zeros for the others.
     """
     nodes = foreign_nodes(proto)
     if not nodes:

@@ -91,8 +91,8 @@ def _sizes(proto: ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def _without_late_windows(proto: ModelProto) -> ModelProto:
-    """Rewrite pools so that ONNX counts their windows right without ceil_mode; return the model itself if
-    none needs it.
+    """Rewrite pools without ceil_mode, so that ONNX counts their windows correctly; return the model itself
+    if none needs it.
 
     The sizes of a pool may depend on an earlier pool.
     """

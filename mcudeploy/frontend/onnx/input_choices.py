@@ -10,7 +10,7 @@ from mcudeploy.frontend.onnx.shapes import Shapes
 
 @dataclass(frozen=True, slots=True)
 class InputChoices:
-    """Choices for the inputs of a model; false if there are none.
+    """The user's choices for the inputs of a model; falsy without any.
 
     `shapes`: by input. `constants`: the value of every element, by input that is a constant. `states`: the
     output whose value the next run reads, by input.

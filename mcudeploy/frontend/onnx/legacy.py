@@ -32,10 +32,9 @@ _NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
 
 
 def put_right(proto: ModelProto) -> ModelProto:
-    """Order the nodes, state defaults that onnx needs, name ONNX's operator set, convert one that is too old,
-    and state the types of outputs.
-
-    What cannot be put right stays, and is refused when the file is checked.
+    """Repair an invalid model that ONNX Runtime accepts: order the nodes, state defaults that onnx needs,
+    name ONNX's operator set, convert one that is too old, and state the types of outputs. Other faults stay,
+    and the check refuses them.
     """
     for graph in graphs_of(proto.graph):
         ordered = _ordered(list(graph.node))
@@ -51,7 +50,7 @@ def put_right(proto: ModelProto) -> ModelProto:
 
 
 def _ordered(nodes: list[NodeProto]) -> list[NodeProto] | None:
-    """The nodes in their order in the file, as far as each follows the makers of what it reads.
+    """The nodes in topological order, otherwise in the order of the file.
 
     None if they are in order already, form a cycle, or write a value twice.
     """

@@ -1,6 +1,4 @@
-"""One form of a graph for the many that exporters write: constants are initializers alone, and nothing is
-only renamed.
-"""
+"""One form for the many that exporters write: all constants are initializers, and there are no Identities."""
 
 from __future__ import annotations
 
@@ -115,7 +113,7 @@ def _end(renamed: Mapping[str, str], name: str) -> str:
 
 
 def _tells_more(source: ValueInfoProto | None, result: ValueInfoProto) -> bool:
-    """Whether the shape of a value is stated, and that of its copy, an output, is open."""
+    """Whether the shape of a value is stated, while its copy, an output, has an open shape."""
     return source is not None and fixed_shape(result) is None
 
 

@@ -150,7 +150,7 @@ def unused_name(graph: GraphProto, wish: str) -> str:
 
 
 def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]:
-    """The nodes that these values depend on, in their present order, whatever it is."""
+    """The nodes that these values depend on, in their present order, which may be invalid."""
     makers: dict[str, list[NodeProto]] = {}
     for node in nodes:
         for name in node.output:
@@ -166,8 +166,8 @@ def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]
 
 
 def in_order(needed: Mapping[int, set[int]]) -> list[int] | None:
-    """The numbers in rising order, as far as each follows those that it needs, which are removed; None if
-    they form a cycle.
+    """Sort numbers topologically, otherwise in rising order; None if they form a cycle. The sets in `needed`
+    are emptied.
     """
     readers: dict[int, list[int]] = {}
     for number, others in needed.items():

@@ -17,7 +17,7 @@ from mcudeploy.frontend.onnx.rounding import DOMAIN
 QUEUE = "Queue"
 """Operator on the newest rows and a state: the state without its oldest rows, and the newest at its end."""
 LOAD = "Load"
-"""Operator on a state: a copy of it."""
+"""The operator that copies a state."""
 
 
 def queue_attributes(axis: int, rows: int) -> dict[str, Any]:

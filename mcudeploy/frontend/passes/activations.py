@@ -14,7 +14,7 @@ from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
 from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
 _Polynomial = NDArray[Any]
-"""Coefficients, that of the highest power first."""
+"""The coefficients, from the highest power down."""
 
 _PRECISION = 2e-5
 """Relative difference of constants that exporters have rounded."""
@@ -25,7 +25,7 @@ _CURVES = {"Erf": (sqrt(0.5), 0.0), "Tanh": (GELU_SLOPE * GELU_CUBIC, 0.0, GELU_
 
 
 def join_activations(model: OnnxModel) -> OnnxModel:
-    """Replace such products of float values. Nodes that nothing else reads are left for removal."""
+    """Replace such products of float values; the nodes that they leave unread are removed later."""
     gates = [node for node in model.nodes if not node.domain and node.op in ("Sigmoid", *_CURVES)]
     if not gates:
         return model
@@ -127,7 +127,7 @@ class _Products:
         return None
 
     def _is_table(self, name: str) -> bool:
-        """Whether a value is stored in 8 bits: a table has all functions of it."""
+        """Whether a value is stored in 8 bits, so that a table can compute any function of it."""
         return name in self._makers and self._makers[name].op == "DequantizeLinear"
 
     def _shape(self, name: str) -> tuple[int, ...] | None:

@@ -29,7 +29,7 @@ _OF_IMAGES = frozenset((
     "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool", "GlobalMaxPool",
     "MaxPool", "Resize",
 ))  # fmt: skip
-"""Operators whose kernels see one image."""
+"""Operators whose kernels compute one image."""
 
 _ELEMENTWISE = frozenset({*FUNCTIONS, *OPERATIONS, "Cast", "Identity", "Where"})
 _VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})

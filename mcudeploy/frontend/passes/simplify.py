@@ -47,7 +47,7 @@ def _does_nothing(model: OnnxModel, node: Node, read: set[str]) -> bool:
 
 
 def drop_dead(model: OnnxModel) -> OnnxModel:
-    """Remove nodes on whose results no output depends."""
+    """Remove nodes that no output depends on."""
     wanted = {info.name for info in model.outputs}
     wanted |= {name for state in model.states for name in (state.first, state.after)}
     nodes: list[Node] = []

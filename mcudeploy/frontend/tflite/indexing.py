@@ -66,7 +66,7 @@ def one_hot(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def top_k(writer: Writer, operator: TfliteOperator) -> None:
-    """TOPK_V2 along the last axis, and the positions; of equal values the first comes first."""
+    """TOPK_V2 along the last axis, and the positions; equal values keep their order."""
     source, counts = writer.input(operator, 0), writer.integers(operator, 1, "k")
     result, places = writer.output(operator), writer.output(operator, 1)
     if len(counts) != 1 or not source.shape:

@@ -89,7 +89,7 @@ def io_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str,
 
 
 def int16_notes(contents: Contents) -> tuple[str, ...]:
-    """The note to the user about inputs and outputs that stay INT16: what their integers stand for."""
+    """The note to the user about the meaning of inputs and outputs that stay INT16."""
     return tuple(
         f"{what} {tensor.label} is int16: real = {tensor.scales.scale[0]:.9g} * q"
         for what, numbers in (("input", contents.inputs), ("output", contents.outputs))
@@ -122,8 +122,8 @@ class _Dilated:
 
 
 def with_constants(contents: Contents) -> Contents:
-    """Make constants of results that follow from the file's shapes and constants, such as the padding of a
-    dilated convolution. Their operators stay.
+    """Replace results that follow from shapes and constants of the file by constants, such as the padding of
+    a dilated convolution. Their operators stay.
     """
     tensors = list(contents.tensors)
     for operator in contents.operators:

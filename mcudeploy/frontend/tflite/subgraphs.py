@@ -192,7 +192,7 @@ class _Draft:
         self.notes.append(f"{operator.label}: both branches run, and a choice between their results follows")
 
     def _choose(self, number: int, condition: int, one: int, other: int) -> None:
-        """Choose between two tensors that differ in nothing but their values."""
+        """Choose between two tensors of one type, shape and scale."""
         forms = [(it.kind, it.shape, it.scales) for it in (self.tensors[at] for at in (one, other))]
         if forms[0] != forms[1]:
             raise _UnknownError

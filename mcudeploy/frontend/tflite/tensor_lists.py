@@ -135,7 +135,9 @@ class TensorLists:
         return ([operator], None) if parts is None else self._joined(operator, parts)
 
     def _between(self, number: int, first: int, end: int) -> tuple[int, ...] | None:
-        """The parts that are rows [first, end) of a list; None if it is none, or a part lies across."""
+        """The parts that are rows [first, end) of a list; None if it is not a list, or if a limit divides a
+        part.
+        """
         chosen, at = [], 0
         for part in self.parts.get(number, ()):
             rows = self.tensors[part].shape[0]

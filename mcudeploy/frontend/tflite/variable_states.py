@@ -28,7 +28,7 @@ class Variable:
     reads: list[TfliteOperator] = field(default_factory=list)
     assigned: list[TfliteOperator] = field(default_factory=list)
     later: dict[int, int] = field(default_factory=dict)
-    """By read that comes after an assignment, the tensor assigned."""
+    """The assigned tensor, by each read that comes after the assignment."""
     initial: TfliteTensor | None = None
 
 
@@ -174,7 +174,7 @@ class _Queue:
         return fused(self.joined) is None and alike and rows <= whole.shape[axis]
 
     def translate(self, writer: Writer, operator: TfliteOperator) -> None:
-        """Write the queue: a state of all rows that newest ones enter."""
+        """Write the queue: a state that holds all rows, to which the newest ones are appended."""
         newest, whole = writer.input(operator, 1), writer.output(operator)
         axis, rows = self.moved
         first = initial_value(self.state, self.initial)

@@ -147,7 +147,7 @@ def _same(tensor: int) -> Translation:
 
 
 def _depends(contents: Contents, last: TfliteOperator, first: TfliteOperator) -> bool:
-    """Whether what an operator reads depends on the results of another one."""
+    """Whether an operator depends on the results of another one."""
     reached = set(first.outputs)
     for operator in contents.operators:
         if not reached.isdisjoint(operator.inputs):
@@ -156,7 +156,7 @@ def _depends(contents: Contents, last: TfliteOperator, first: TfliteOperator) ->
 
 
 def _ordered(contents: Contents, after: Mapping[int, int]) -> tuple[TfliteOperator, ...] | None:
-    """The operators in the order of the file, as far as each comes after those that make what it reads.
+    """Sort the operators topologically, otherwise in the order of the file.
 
     `after`: by number of an operator, another one that must come before it. None if there is no such order.
     """

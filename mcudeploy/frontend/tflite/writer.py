@@ -111,7 +111,7 @@ class Writer:
         return self._tensors[operator.outputs[position]]
 
     def integers(self, operator: TfliteOperator, position: int, what: str) -> list[int]:
-        """A constant input of integers. Raises Unsupported, naming `what`, if it is none."""
+        """A constant input of integers. Raises Unsupported, naming `what`, if it is computed."""
         tensor = self.input(operator, position)
         if tensor.data is None or tensor.kind not in ("INT32", "INT64"):
             raise Unsupported(f"{what} must be constant integers")
@@ -239,7 +239,7 @@ class Writer:
     def kept_input(self, tensor: TfliteTensor, shape: Sequence[int]) -> str:
         """Add a graph input of this shape, of the tensor's type, for a state that is read as the tensor.
 
-        An operator that continues the states of an earlier one reads what that left instead.
+        An operator that continues the states of an earlier one reads their last content instead.
         """
         operator, number = place = self._state_place
         self._state_place = operator, number + 1
@@ -440,7 +440,7 @@ class Writer:
             self._journal.append(lambda: self._made.pop(tensor.index, None))
 
     def _infos(self, tensors: Iterable[TfliteTensor]) -> list[ValueInfoProto]:
-        """Shapes and types of the tensors whose type ONNX has."""
+        """Shapes and types of the tensors with a type that ONNX has."""
         return [
             _info(self.name(tensor), tensor.shape, tensor.dtype)
             for tensor in tensors

@@ -85,7 +85,7 @@ class Conv2d(PlainOperator):
     def rounding_error(
         self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
     ) -> RoundingErrors:
-        """That of the bias, and of sums that are rounded twice."""
+        """The rounding error of the bias, and of sums that are rounded twice."""
         return bias_error(operator, inputs[0], output, sums=float(self.rounding == "tflite"))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -190,7 +190,7 @@ class Conv2dByRows(PlainOperator):
     def rounding_error(
         self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
     ) -> RoundingErrors:
-        """That of the bias."""
+        """The rounding error of the bias."""
         return bias_error(operator, inputs[0], output)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:

@@ -17,7 +17,7 @@ _POINTERS = 4
 
 
 def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
-    """Numbers of blocks by their pixels, at most `most`; see mcud_vector_next_pixels."""
+    """Return the number of blocks of each size, up to `most` pixels; see mcud_vector_next_pixels."""
     blocks = dict.fromkeys(range(most, 0, -1), 0)
     blocks[most], left = divmod(pixels, most)
     if most == 3 and left == 1 and pixels > 1:
@@ -49,7 +49,7 @@ def in_place(fields: Fields, multiplied: Multiplied) -> CountsOf:
 
 
 def general(fields: Fields) -> CountsOf:
-    """conv2d_s8_mve: windows are gathered, those in the padding singly, and multiplied."""
+    """conv2d_s8_mve: windows are gathered, those with padding one by one, and multiplied."""
     return gathered(fields, _multiplied)
 
 
@@ -131,7 +131,7 @@ class TapLists:
 
     @classmethod
     def of(cls, fields: Fields) -> TapLists:
-        """Return those of a call."""
+        """Return the lists of taps of a call."""
         inner = fields["end_inside"] - fields["first_inside"]
         return cls(Windows(fields), fields["window.kernel_rows"], fields["window.kernel_cols"], inner)
 

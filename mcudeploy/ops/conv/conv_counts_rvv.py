@@ -1,6 +1,6 @@
 """Loop counts of the convolution kernels for cores with RISC-V's vectors; see conv_counts.py.
 
-They are those of vectors of 128 bits, which have 32 sums at a time.
+They hold for vectors of 128 bits, which compute 32 sums at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def pointwise(fields: Fields) -> CountsOf:
 
 
 def general(fields: Fields) -> CountsOf:
-    """conv2d_s8_rvv: windows are gathered, those in the padding singly, and multiplied."""
+    """conv2d_s8_rvv: windows are gathered, those with padding one by one, and multiplied."""
     return gathered(fields, _multiplied)
 
 

@@ -1,4 +1,4 @@
-"""Convolutions by vectors: windows are gathered, those of one to three pixels, and multiplied."""
+"""Convolutions by vectors: the windows of one to three pixels are gathered, then multiplied."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _MOST_EXPANDED_BYTES = 1280
 _SHORT_RUN = 8
 """Float values in a contiguous run of a window's row up to which gathering it first takes less time."""
 MOST_GATHERED = 64
-"""Bytes of the values of a gathered float window; four of them lie in scratch."""
+"""The most bytes of a gathered float window; scratch has four windows."""
 _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
@@ -206,7 +206,9 @@ def _float_depthwise(
 
 
 def _with_weights(call: KernelCall, constants: ConvConstants, groups: int = 1) -> KernelCall:
-    """The call of a float kernel with its weights; int8 ones are widened here, or by a variant as it runs."""
+    """The call of a float kernel with its weights. int8 weights are widened here, or at run time by a
+    variant.
+    """
     plain = replace(call, params=constants.packed_floats(groups) | dict(call.params))
     if constants.scale is None:
         return plain

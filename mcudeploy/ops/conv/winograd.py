@@ -145,7 +145,9 @@ def winograd(
 
 
 def _vector_factors(factors: NDArray[np.int32], multipliers: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The factors of channels for vectors: rounded twice, those of four channels lie by kind."""
+    """The factors of channels for vectors. If results are rounded twice, four channels are grouped by kind of
+    factor.
+    """
     if multipliers.ndim == 1:
         return factors.ravel()
     factors = factors.copy()

@@ -85,5 +85,5 @@ class Fused(PlainOperator):
         return fused_kernel(self.stages, tensors, self.windows(inputs[0].shape))
 
     def quantization(self, output: Tensor) -> Quantization | None:
-        """Return that of the last stage."""
+        """Return the quantisation of the last stage."""
         return self.stages[-1].op.quantization(output)

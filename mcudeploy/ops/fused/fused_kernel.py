@@ -199,7 +199,7 @@ class _StageByGroups:
         return self.channels[-1].hi
 
     def _begin(self, array: np.ndarray, channels: Interval) -> int:
-        """The element of an array of all channels where those of a group begin."""
+        """The index in an array of all channels at which a group begins."""
         return array.size * channels.lo // self._count
 
 
@@ -296,7 +296,7 @@ class _Assembly:
         return rows
 
     def _inner(self) -> Iterator[StageCall]:
-        """Return the calls of the first group, which stand for those of all."""
+        """Return the calls of the first group, which represent those of all groups."""
         for number, (stage, call) in enumerate(zip(self.stages, self.calls[0], strict=True)):
             last = number == len(self.stages) - 1
             if last and self.summed_channels:

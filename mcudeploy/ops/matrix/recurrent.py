@@ -171,7 +171,7 @@ class Recurrent(PlainOperator):
         return replace(call, others=(KernelCall(f"{name}_s8w", params, scratch, counts=counts),))
 
     def _functions(self, functions: CellFunctions) -> dict[str, ParamValue]:
-        """The parameters of cells_f32 that follow those of the usual cells."""
+        """The parameters of cells_f32 beyond those of the usual cells."""
         params: dict[str, ParamValue] = {}
         for name in ("gate", "candidate", "state"):
             curve: CellFunction = getattr(functions, name)
@@ -204,7 +204,7 @@ class Recurrent(PlainOperator):
         }
 
     def _gates(self, values: ConstantArray) -> tuple[ConstantArray, ConstantArray | None]:
-        """Values of all gates for those that h itself goes to, and for the others."""
+        """Values of all gates: of those that read h itself, and of the others."""
         if self.cell != "gru":
             return values, None
         return values[: 2 * self.hidden], values[2 * self.hidden :]

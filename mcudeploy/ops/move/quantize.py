@@ -35,7 +35,7 @@ class Quantize(ElementwiseOperator):
         return KernelCall("quantize", _params(output))
 
     def quantization(self, output: Tensor) -> Quantization | None:
-        """Return that of the output."""
+        """Return the quantisation of the output."""
         return output.quantization
 
 

@@ -31,7 +31,7 @@ class Reshape(PlainOperator):
         return Reshape((len(part.rows), *self.shape[1:]))
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
-        """Rows stay if their number does."""
+        """Rows can be computed separately if their number does not change."""
         return "it moves elements from row to row" if inputs[0][0] != rows else None
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:

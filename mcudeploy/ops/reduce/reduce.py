@@ -53,7 +53,7 @@ class Reduce(PlainOperator):
         return f"reduce {self.function}"
 
     def rounding_error(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> float:
-        """That of the multiplier of TFLite's means."""
+        """The rounding error of the multiplier of TFLite's means."""
         if self.rounding != "tflite":
             return 0.0
         count = prod(inputs[0].shape[axis] for axis in self.axes)

@@ -189,7 +189,7 @@ class Binary(BroadcastOperator):
         return replace(operator, op=replace(self, constant_shape=written), constants=constants)
 
     def rounding_error(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> float:
-        """That of an int8 sum, or of a product that is rounded twice."""
+        """The rounding error of an int8 sum, or of a product that is rounded twice."""
         if self.function == "mul" and self.rounding == "tflite":
             return self.product_unit(inputs, output)
         return self.sum_rounding(inputs, output)

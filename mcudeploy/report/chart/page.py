@@ -1,4 +1,4 @@
-"""A drawing as a page: the SVG below a table of facts. One file that fetches nothing."""
+"""A drawing as a page: the SVG below a table of facts, in one file without links."""
 
 from __future__ import annotations
 

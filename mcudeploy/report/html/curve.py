@@ -17,7 +17,9 @@ _RADII = {"candidate": 2.5, "front": 4.5, "chosen": 6.5, "measured": 9}
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Text of a picture: its title, the bytes, the plan of the square, and those of the stairs."""
+    """Text of a picture: its title, the axis of bytes, the name of the reference plan (square), and that of
+    the best plans (stairs).
+    """
 
     title: str
     size: str

@@ -1,4 +1,4 @@
-"""The best partition of a line: all cuts and all shares of units at once, by dynamic programming."""
+"""The best partition of a line, by dynamic programming over all cuts and all divisions of the units."""
 
 from __future__ import annotations
 
