@@ -261,7 +261,7 @@ def test_wrong_data_are_one_error(folder: Path) -> None:
     error = json.loads(call("m.onnx --data d -o q.onnx --json").stdout)["error"]
     assert error["exit_code"] == 2 and "007.npy" in error["message"]
     refused("m.onnx --data nowhere -o q.onnx", "nowhere")
-    refused("m.onnx --data d -o nowhere/q.onnx", "no folder")
+    refused("m.onnx --data d -o nowhere/q.onnx", "not a folder")
     refused("m.onnx -o q.onnx", "--data")
 
 
