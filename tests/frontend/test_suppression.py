@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from mcudeploy import onnx_backend
 from mcudeploy.boards.board import load_board
-from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.networks.onnx_files import build, node, save
+from tests.networks.refusals import problems_of
 
 Array = NDArray[Any]
 HOST, QUICK = Target(load_board("host")), Options(split=False)
@@ -134,14 +134,13 @@ def test_the_backend_returns_the_rows_that_are_counted() -> None:
     [({}, "max_output_boxes_per_class is 0"), ({"most": np.array([0])}, "max_output_boxes_per_class is 0")],
 )
 def test_no_boxes_are_wanted(limits: dict[str, Array], reason: str, tmp_path: Path) -> None:
-    with pytest.raises(ModelError) as caught:
-        load(save(model_of(drawn(1, 1, 5), limits), tmp_path))
-    assert reason in caught.value.problems[0].reason
+    assert reason in problems_of(save(model_of(drawn(1, 1, 5), limits), tmp_path))[0].reason
 
 
 def test_a_number_that_a_run_computes(tmp_path: Path) -> None:
     values = {**drawn(1, 1, 5), "most": np.array([2])}
     nodes = [node("NonMaxSuppression", "boxes scores most", "rows")]
-    with pytest.raises(ModelError) as caught:
-        load(save(build(nodes, values, ["rows"]), tmp_path))
-    assert "max_output_boxes_per_class must be constant" in caught.value.problems[0].reason
+    assert (
+        "max_output_boxes_per_class must be constant"
+        in problems_of(save(build(nodes, values, ["rows"]), tmp_path))[0].reason
+    )

@@ -23,6 +23,7 @@ from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.networks.refusals import problems_of
 
 HOST = Target(load_board("host"))
 QUICK = Options(time_limit=0.5)
@@ -123,9 +124,10 @@ def test_a_reshape_to_fixed_sizes_is_refused_with_the_way_out(tmp_path: Path) ->
     f = FlatFile()
     f.operator("RESHAPE", [x := f.int8(1, 4, 3), f.constant([1, 12])], y := f.int8(1, 12))
     path = f.save(tmp_path, [x], [y])
-    with pytest.raises(ModelError) as refused:
-        load(path, choices=InputChoices({"t0": (1, 5, 3)}))
-    assert "with an input signature of that shape" in refused.value.problems[0].reason
+    assert (
+        "with an input signature of that shape"
+        in problems_of(path, choices=InputChoices({"t0": (1, 5, 3)}))[0].reason
+    )
     with pytest.raises(UsageError, match="has no input 'x'"):
         load(path, choices=InputChoices({"x": (1, 5, 3)}))
 

@@ -17,6 +17,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from tests import reports
+from tests.networks.refusals import problems_of
 
 
 def samples(seed: int, runs: int, size: int) -> np.ndarray:
@@ -95,9 +96,7 @@ def test_a_preprocessor_on_an_emulated_board(tmp_path: Path) -> None:
 def test_options_that_do_not_fit(change: dict[str, object], said: str, tmp_path: Path) -> None:
     file = SignalFile(20, 1)
     file.out(file.flat.operator("SignalRfft", [file.x], file.short(1, 34), **change))
-    with pytest.raises(ModelError) as refused:
-        load(saved(file, tmp_path))
-    (problem,) = refused.value.problems
+    (problem,) = problems_of(saved(file, tmp_path))
     assert problem.node.endswith("SignalRfft") and said in problem.reason
 
 
