@@ -21,7 +21,11 @@ def printed_by(main: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("loss", "tail", "options"), [("cross-entropy", "Softmax", ""), ("mse", "", " --stream-input")]
+    ("loss", "tail", "options"),
+    [
+        ("cross-entropy", "Softmax", ""),
+        pytest.param("mse", "", " --stream-input", marks=pytest.mark.weekly),
+    ],
 )
 def test_the_example_of_the_library_trains(loss: str, tail: str, options: str, folder: Path) -> None:
     """It prints the output for a sample of zeros, and the loss of its target: class 0, or zeros."""
@@ -115,7 +119,7 @@ static void set_sample(float *image)
     ("tail", "update", "options", "set_sample"),
     [
         ("Softmax", "bias", "--time-limit 0.2 --stream-input", FEED_SAMPLE),
-        ("", "full", "--no-split", SET_SAMPLE),
+        pytest.param("", "full", "--no-split", SET_SAMPLE, marks=pytest.mark.weekly),
     ],
     ids=["streamed", "whole"],
 )
