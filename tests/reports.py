@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import Board
+from mcudeploy.boards.board import Board, load_board
 from mcudeploy.commands import build, checking, commands, tune
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.target import Target
@@ -16,6 +16,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
 Report = Mapping[str, Any]
+HOST, QUICK = Target(load_board("host")), Options(time_limit=0.5)
 
 
 def _reporting(command: Callable[..., Any]) -> Callable[..., Report]:
@@ -34,6 +35,13 @@ def run_model(
 ) -> Report:
     """The report of a run; `asked`: fields of `RunRequest`."""
     return as_json(commands.run_model(path, target, options, RunRequest(**asked), progress))
+
+
+def verified(path: Path, target: Target = HOST, options: Options = QUICK, **asked: Any) -> Report:
+    """The report of a verified run on random inputs."""
+    report = run_model(path, target, options, **{"inputs": [], "expected": [], **asked})
+    assert report["verified"], report["reason"]
+    return report
 
 
 def build_models(

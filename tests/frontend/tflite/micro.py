@@ -1,6 +1,6 @@
 """TFLite Micro's interpreter on a file, in a separate process: it shares symbols with LiteRT.
 
-As a program: MODEL INPUTS.npy OUTPUTS.npy.
+As a program: MODEL INPUTS.npy OUTPUTS.npz COUNT.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ Array = NDArray[Any]
 
 def run_micro(path: Path, inputs: Array) -> Array:
     """The outputs of successive inferences; skips the test without TFLite Micro."""
-    if find_spec("tflite_micro") is None:
-        pytest.skip("tflite-micro is not installed")
-    given, made = path.with_name("inputs.npy"), path.with_name("outputs.npy")
-    np.save(given, inputs)
-    subprocess.run([sys.executable, __file__, path, given, made], check=True, timeout=60)
-    return np.load(made)
+    return run_micro_all(path, inputs, 1)[0]
 
 
 def run_micro_all(path: Path, inputs: Array, outputs: int) -> list[Array]:
@@ -39,20 +34,17 @@ def run_micro_all(path: Path, inputs: Array, outputs: int) -> list[Array]:
         return [arrays[f"arr_{at}"] for at in range(outputs)]
 
 
-def _main(path: str, given: str, made: str, count: str = "") -> None:
+def _main(path: str, given: str, made: str, count: str) -> None:
     from tflite_micro.python.tflite_micro import runtime  # noqa: PLC0415
 
     interpreter = runtime.Interpreter.from_file(path)
-    outputs: list[list[Array]] = [[] for _ in range(int(count or 1))]
+    outputs: list[list[Array]] = [[] for _ in range(int(count))]
     for value in np.load(given):
         interpreter.set_input(value, 0)
         interpreter.invoke()
         for at, values in enumerate(outputs):
             values.append(interpreter.get_output(at).copy())
-    if count:
-        np.savez(made, *outputs)
-    else:
-        np.save(made, outputs[0])
+    np.savez(made, *outputs)
 
 
 if __name__ == "__main__":

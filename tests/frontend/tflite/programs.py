@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
-from mcudeploy.device.target import Target, open_device
+from mcudeploy.device.target import open_device
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
-
-HOST = Target(load_board("host"))
-QUICK = Options(time_limit=0.5)
+from tests.reports import HOST, QUICK
 
 
 def results(path: Path, inputs: NDArray[Any], options: Options = QUICK) -> NDArray[Any]:

@@ -84,8 +84,7 @@ def test_a_network_has_the_bits_of_litert(path: Path) -> None:
 
 
 def test_a_network_is_cut_and_verified(path: Path) -> None:
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    report = reports.verified(path)
     assert report["mismatches"] == 0
     assert report["splits"] and report["arena_bytes"] < report["unsplit_arena_bytes"]
 
@@ -182,8 +181,7 @@ def test_a_constant_of_a_product_with_scales_of_channels(kind: str, tmp_path: Pa
         x, y = f.int8(1, 6, 8), f.int8(1, 6, 5, scale=0.5)
     f.operator("BATCH_MATMUL", [x, w], y)
     path = f.save(tmp_path, [x], [y])
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    report = reports.verified(path)
     assert "multiplies by 0" in str(report["litert"]["not_run"])
     assert any("a scale for each channel" in note for note in load(path).notes)
 
@@ -193,8 +191,7 @@ def test_a_bias_of_int32_whose_type_an_older_file_does_not_state(tmp_path: Path)
     f = FlatFile()
     x, w, y = f.int16(1, 12), f.weights(7, 12), f.int16(1, 7, scale=0.005)
     f.operator("FULLY_CONNECTED", [x, w, f.bias(x, w, 7, np.int32)], y)
-    report = reports.run_model(f.save(tmp_path, [x], [y]), HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    report = reports.verified(f.save(tmp_path, [x], [y]))
     assert "reads a bias of int32 as int64" in str(report["litert"]["not_run"])
 
 
@@ -202,8 +199,7 @@ def test_a_product_has_the_shape_that_the_file_states(tmp_path: Path) -> None:
     f = FlatFile()
     a, b, y = f.int16(1, 6, 8), f.int16(1, 8, 5), f.int16(5, 6, scale=0.05)
     f.operator("BATCH_MATMUL", [a, b], y)
-    report = reports.run_model(f.save(tmp_path, [a, b], [y]), HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    reports.verified(f.save(tmp_path, [a, b], [y]))
 
 
 def test_no_result_may_be_a_step_off(tmp_path: Path) -> None:

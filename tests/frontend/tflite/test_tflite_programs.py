@@ -12,21 +12,16 @@ from against_litert import LiteRt, rounding
 from flat_cases import CASES, FUNCTIONS, ROOTS, network
 from flat_files import SAME, FlatFile, FlatTensor, drawn
 from harness import check_against_onnx
+from programs import HOST, QUICK
 
-from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError, UsageError
-from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
-from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.networks.refusals import problems_of
-
-HOST = Target(load_board("host"))
-QUICK = Options(time_limit=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_network_is_verified_operator_by_operator(path: Path) -> None:
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    report = reports.verified(path)
     assert report["model_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert len(report["operators"]) == 6  # padding is the convolution's own, activations are fused
 
@@ -95,8 +89,7 @@ def test_inputs_may_be_given_other_shapes(shape: tuple[int, ...], tmp_path: Path
     given, made = FlatFile(), FlatFile()
     path = given.save(tmp_path, *network(given))
     options = replace(QUICK, shapes=(("t0", shape),))
-    report = reports.run_model(path, HOST, options, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    reports.verified(path, options=options)
     graph = load(path, choices=InputChoices({"t0": shape}))
     assert graph.inputs[0].shape == shape and graph.outputs[0].shape == (shape[0], 10)
     (tmp_path / "made").mkdir()
@@ -159,8 +152,7 @@ def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
     f.operator("TRANSPOSE_CONV", [f.constant([1, 24, 24, 2]), v, bent, f.bias(bent, v, 2)], y, **options)
     path = f.save(tmp_path, [x], [y])
     assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    reports.verified(path)
     found = rounding(path, 5)
     assert all(each.worst <= 2 for each in found.operators.values())  # one of PRELU, one of its input
 
@@ -203,8 +195,7 @@ def test_a_float_network_is_verified_and_is_litert_s(tmp_path: Path) -> None:
     f.operator("MEAN", [y, f.constant([1, 2])], m := f.add(1, 4), KeepDims=False)
     f.operator("SOFTMAX", [m], p := f.add(1, 4), Beta=1.0)
     path = f.save(tmp_path, [x], [p])
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    reports.verified(path)
     assert rounding(path, 3).outputs.worst < 1e-5
 
 

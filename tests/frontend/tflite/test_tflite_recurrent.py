@@ -12,10 +12,8 @@ from against_litert import rounding
 from flat_files import FlatFile, drawn
 from flat_recurrent import IntegerLstm, integer_lstm, lstm
 from micro import run_micro
-from programs import HOST, QUICK, results
+from programs import results
 
-from mcudeploy.boards.board import load_board
-from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.networks.refusals import problems_of
@@ -78,8 +76,7 @@ def test_a_program_of_an_lstm_is_verified_and_keeps_its_state(tmp_path: Path) ->
     path = file.save(tmp_path, *lstm(file, int8=True, clip=0.5))
     for stateful in (False, True):
         options = Options(time_limit=0.5, stateful=stateful)
-        report = reports.run_model(path, Target(load_board("host")), options, inputs=[], expected=[])
-        assert report["verified"], report["reason"]
+        report = reports.verified(path, options=options)
         assert report["state_bytes"] == (1 + 2) * 6
 
 
@@ -89,8 +86,7 @@ def test_a_program_of_an_lstm_of_integers_is_verified_operator_by_operator(
 ) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *integer_lstm(file, IntegerLstm(steps=30, cells=7, wide=wide)))
-    report = reports.run_model(path, HOST, QUICK, inputs=[], expected=[])
-    assert report["verified"], report["reason"]
+    report = reports.verified(path)
     assert report["mismatches"] == 0
 
 
