@@ -21,7 +21,7 @@ from tests.shared_objects import SharedObjects
 from tests.small_bench import PLACES, few_kernels
 from tests.weekly import PROFILE
 
-for folder in ("plan", "deploy", "frontend", "ops"):
+for folder in ("../benchmarks", "plan", "deploy", "frontend", "ops"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 _SEARCHES = {
     *("gate", "hop", "layout", "plan", "schedule", "search"),

@@ -19,7 +19,7 @@ from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import BoardNotFoundError, BuildError, UsageError
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.toolchain import build_firmware, firmware_build
-from tests.chips.models import small_model
+from tests.networks.small import small_model
 
 NAMES = tuple(board.name for board in list_boards())
 ONE_OF_A_FRAMEWORK = {"nucleo_f446re": "arduino", "esp32-c6-devkitc-1": "esp-idf", "disco_h747xi": "zephyr"}

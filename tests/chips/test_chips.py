@@ -13,10 +13,10 @@ from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import open_device
 from tests.chips.facts import BOARDS, CHIP_OF, CHIPS, IN_UNICORN, Chip
 from tests.chips.machine import PAGE, Machine
-from tests.chips.models import small_model
 from tests.chips.programs import HOST, built, deployed, ran, started
 from tests.chips.settings import SETTINGS
 from tests.chips.wiring import wire
+from tests.networks.small import small_model
 
 MACRO = re.compile(
     r"^#define (\w+?)(?:\((n)\))? \(?(?:\(n\)|(\w+?)u?)(?: << (\d+))?\)?(?: /\*.*\*/)?$", re.MULTILINE

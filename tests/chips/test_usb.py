@@ -14,9 +14,9 @@ from mcudeploy.toolchain import Firmware
 from tests.chips import rp2
 from tests.chips.facts import Chip
 from tests.chips.machine import Machine
-from tests.chips.models import small_model
 from tests.chips.programs import built, deployed
 from tests.chips.usb import GET_DESCRIPTOR, PACKET, SEND_BREAK, SET_FEATURE, UsbHost
+from tests.networks.small import small_model
 
 BOARDS = ("rp2040-usb", "rp2350-usb")
 FIND = {"rp2040-usb": (0x14, 0x00000040), "rp2350-usb": (0x14, 0x00810000)}

@@ -20,7 +20,7 @@ from mcudeploy.cli.help import leaves
 from mcudeploy.cli.main import cli
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain import attached
-from tests.quantizing.small_floats import classifier, images
+from tests.networks.small import classifier, images
 from tests.schedule.test_plaingraph import TRAINING
 
 PROGRAMS = (

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from evaluated_models import CLASSES, SIDE, Recogniser, recogniser
 
 from mcudeploy.cli.main import cli
 from mcudeploy.frontend.load import load
@@ -24,6 +23,7 @@ from mcudeploy.verify.data_faults import (
     one_class,
     unchanged,
 )
+from tests.networks.evaluated import CLASSES, SIDE, Recogniser, recogniser
 
 
 @pytest.fixture(scope="module")

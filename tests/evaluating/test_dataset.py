@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluated_models import CLASSES, SIDE, Recogniser, recogniser
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.extensions.evaluation.dataset import DataRequest, open_dataset
 from mcudeploy.extensions.evaluation.output_task import TaskChoice, choose_task
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import Graph
+from tests.networks.evaluated import CLASSES, SIDE, Recogniser, recogniser
 
 
 @pytest.fixture(scope="module")

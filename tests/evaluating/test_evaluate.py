@@ -14,7 +14,6 @@ import numpy as np
 import onnxruntime
 import pytest
 from click.testing import CliRunner
-from evaluated_models import SIDE, Recogniser, coarse, recogniser
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
@@ -23,6 +22,7 @@ from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest, evaluate_model
 from mcudeploy.extensions.evaluation.evaluation_report import evaluated
 from mcudeploy.planner.plan_options import Options
+from tests.networks.evaluated import SIDE, Recogniser, coarse, recogniser
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from xml.etree import ElementTree as Xml
 import pytest
 import yaml
 from click.testing import CliRunner
-from evaluated_models import Recogniser, recogniser
 
 from mcudeploy.cli.main import cli
 from mcudeploy.extensions.evaluation.gate import read_budgets
+from tests.networks.evaluated import Recogniser, recogniser
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from tests.gate.networks import NETWORKS
 from tests.networks.onnx_files import save
-from tests.training.training_models import Network
+from tests.networks.trained import Network
 
 BOARD = "mps2-an505"
 SECONDS = 1.0

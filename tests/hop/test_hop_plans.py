@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hop.window_models import TimeConv, time_network
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -19,6 +18,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.planner.search import splitting
 from mcudeploy.report import as_json
+from tests.networks.windows import TimeConv, time_network
 
 BOARD = load_board("mps2-an386")
 PADDED = (TimeConv(8, kernel=3, stride=2, pads=(1, 1)), TimeConv(8, kernel=3, pads=(1, 1)))

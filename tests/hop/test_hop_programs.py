@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hop.window_models import CAUSAL, TimeConv, time_network
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.boards.board import load_board
@@ -27,6 +26,7 @@ from mcudeploy.report import as_json
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import NamedArray
 from tests import reports
+from tests.networks.windows import CAUSAL, TimeConv, time_network
 
 HOST, BOARD = Target(load_board("host")), Target(load_board("mps2-an386"))
 HOP = Options(hop=2, time_limit=0.5, split=False)

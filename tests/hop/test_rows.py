@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hop.window_models import CAUSAL, DILATED, TimeConv, time_network
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -15,6 +14,7 @@ from mcudeploy.planner.hop.choices import choices
 from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
+from tests.networks.windows import CAUSAL, DILATED, TimeConv, time_network
 
 SAME = tuple(TimeConv(4, pads=(1, 1)) for _ in range(3))
 

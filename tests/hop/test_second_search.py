@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hop.window_models import TimeConv, time_network
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import tune as tuning
@@ -23,6 +22,7 @@ from mcudeploy.planner.hop_plans import find_hop_plans
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
+from tests.networks.windows import TimeConv, time_network
 
 TARGET = Target(load_board("mps2-an386"))
 OPTIONS = Options(hop=2, time_limit=2, max_overhead=40)

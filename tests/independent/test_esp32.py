@@ -14,9 +14,9 @@ from mcudeploy.cli.main import cli
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain import flash_commands
 from mcudeploy.toolchain.flash_tools import Attached
-from tests.chips.models import small_model
 from tests.chips.programs import built, deployed
 from tests.independent.tools import PYTHON, esp32, require
+from tests.networks.small import small_model
 
 CHIPS = ("esp32c3", "esp32c6")
 CHIPS = ("esp32c3", "esp32c6")

@@ -11,10 +11,10 @@ import pytest
 from mcudeploy.boards.board import load_board
 from mcudeploy.toolchain import Firmware, flash_commands
 from mcudeploy.toolchain.images import flash_content
-from tests.chips.models import small_model
 from tests.chips.programs import built, deployed
 from tests.chips.roms import boot
 from tests.independent.tools import PYTHON, require
+from tests.networks.small import small_model
 
 READS = """
 import pathlib, sys, adafruit_uf2

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from mcudeploy.cli.main import cli
 from mcudeploy.toolchain.firmware_build import platformio_environment
-from tests.chips.models import small_model
 from tests.independent.tools import Emulated, esp32, rp2040js
 from tests.independent.upload import FORMS, ask
+from tests.networks.small import small_model
 
 PRINTS_S = 60.0
 """Seconds of this computer between two texts of a program."""

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.session import connect
-from tests.chips.models import small_model
 from tests.chips.programs import built, deployed
 from tests.independent.tools import labwired
 from tests.independent.upload import ask
+from tests.networks.small import small_model
 
 STARTS_S = 60.0
 """Seconds of this computer for the first answer; the chips compute some million cycles in one of them."""

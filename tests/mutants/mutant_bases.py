@@ -14,7 +14,6 @@ from flat_recurrent import svdf
 from flat_variables import difference, mixed_kernels, queue, running_sum
 from models import fully_connected, quantised_convolutions
 from moves import with_moves
-from networks import residual_network
 from onnx import helper, numpy_helper
 from residing import repeating
 
@@ -27,6 +26,7 @@ from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.tiling.blocks import TiledGraph
 from tests.networks.onnx_files import QuantizedModel, build, node
+from tests.networks.small import residual_network
 
 
 def models(folder: Path) -> list[Path]:

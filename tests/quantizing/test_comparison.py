@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from rich.console import Console
-from small_floats import classifier, images
 
 from mcudeploy.extensions.quantization.agreement import Agreement, Layer, Noise, class_output
 from mcudeploy.extensions.quantization.ort_quantizer import METHODS, Calibration, prepare
@@ -19,6 +18,7 @@ from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantiz
 from mcudeploy.extensions.quantization.quantizetable import quantize
 from mcudeploy.extensions.quantization.weights import outliers
 from mcudeploy.frontend.onnx.nodes import Info
+from tests.networks.small import classifier, images
 
 
 def info(name: str, *shape: int) -> Info:

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from small_floats import classifier, folder_of, images
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
@@ -23,6 +22,7 @@ from mcudeploy.ir.graph import DType
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.difference import FLOAT_FLOOR, least_tolerance
 from tests import reports
+from tests.networks.small import classifier, folder_of, images
 
 HOST, QUICK = Target(load_board("host")), Options(time_limit=0.5)
 

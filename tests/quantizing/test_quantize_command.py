@@ -15,7 +15,6 @@ import onnx
 import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
-from small_floats import classifier, folder_of, images, two_inputs
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
@@ -24,6 +23,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.networks.small import classifier, folder_of, images, two_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 

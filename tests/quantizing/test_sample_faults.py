@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_floats import classifier, images
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.extensions.quantization.agreement import Agreement, Noise
 from mcudeploy.extensions.quantization.quantization_report import quantized
 from mcudeploy.extensions.quantization.quantizer import QuantizeRequest, quantize_model
+from tests.networks.small import classifier, images
 
 
 def report_of(folder: Path, samples: np.ndarray) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_floats import folder_of, images
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import path_name
 from mcudeploy.extensions.quantization import data
 from mcudeploy.extensions.quantization.data import load_labels, open_samples
 from mcudeploy.frontend.onnx.nodes import Info
+from tests.networks.small import folder_of, images
 
 ONE = (Info("image", (1, 3, 8, 8), "float32"),)
 TWO = (Info("a/left", (1, 6), "float32"), Info("b", (1, 6), "float32"))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcudeploy.cli.main import cli
-from tests.chips.models import small_model
+from tests.networks.small import small_model
 
 from .arduino_board import Desk, install
 

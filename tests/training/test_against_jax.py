@@ -10,17 +10,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from float64_steps import Array, Float64Step
 from jax_network import loss_and_gradients
 from onnx import ModelProto, numpy_helper
 from test_branch_gradients import NETWORKS, RESIZES, resized, shuffled
 from test_gradients import drawn, step_of
 from test_pool_gradients import POOLS, pooled
-from test_training_programs import HOST, LARGE_RATE, ran, values_of
+from test_training_programs import HOST, LARGE_RATE, device_run, values_of
 from test_unary_gradients import FUNCTIONS, network, of_newest_opset
-from training_models import Array, Float64Step, random_network, saved
 
 from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.frontend.onnx.plain_forms import walk_depth_first
+from tests.networks.onnx_files import save
+from tests.networks.trained import random_network
 from tests.weekly import sample
 
 KWS = Path(os.environ.get("MODELS", "models")) / "mlperf_tiny/kws01_fp32/model.onnx"
@@ -85,7 +87,7 @@ def compared(model: ModelProto, step: TrainingStep) -> tuple[dict[str, Array], d
 def test_rules(name: str, tmp_path: Path) -> None:
     """The gradients of the step in float64 are JAX's within 1e-6: constants of its functions are float32."""
     model = RULES[name]()
-    step = step_of(saved(model, tmp_path), "cross-entropy")
+    step = step_of(save(model, tmp_path), "cross-entropy")
     inputs, wanted, loss = compared(model, step)
     reference = Float64Step(step)
     assert reference.loss(inputs, reference.initial) == pytest.approx(loss, rel=1e-6)
@@ -108,11 +110,11 @@ def test_keyword_spotting(tmp_path: Path) -> None:
 def check_program(model: ModelProto, folder: Path) -> None:
     """Compare one step of a program with JAX at two rates; at the large one the change is the gradient."""
     initial = {it.name: numpy_helper.to_array(it).astype(np.float64) for it in model.graph.initializer}
-    path = saved(model, folder)
+    path = save(model, folder)
     inputs, gradients, loss = compared(model, step_of(path, "cross-entropy"))
     for rate, tolerance in ((LARGE_RATE, 1e-5), (0.05, 1e-6)):
         step = step_of(path, "cross-entropy", rate=rate)
-        result = ran(step, folder, HOST, [inputs], split=False)
+        result = device_run(step, folder, HOST, [inputs], split=False)
         assert result.verdict.reasons == ()
         (values,) = values_of(result)
         assert float(values[step.loss].item()) == pytest.approx(loss, rel=1e-5)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
 from test_pool_gradients import largest_error
-from training_models import Network, saved
 
 from mcudeploy.common.errors import ModelError
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network
 from tests.weekly import sample
 
 
@@ -179,7 +180,7 @@ NETWORKS: list[Callable[[], Network]] = [
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda it: it.__name__)
 def test_gradients_are_slopes_of_the_loss(network: Callable[[], Network], tmp_path: Path) -> None:
-    step = step_of(saved(network().model(), tmp_path), "cross-entropy")
+    step = step_of(save(network().model(), tmp_path), "cross-entropy")
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
 
 
@@ -198,7 +199,7 @@ def grouped() -> Network:
 
 def test_gradients_pass_groups(tmp_path: Path) -> None:
     """Its bias is trained, and the layers before and after it, but not the weights in groups."""
-    path = saved(grouped().model(), tmp_path)
+    path = save(grouped().model(), tmp_path)
     step = step_of(path, "cross-entropy", "bias")
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
     assert largest_error(grouped().model(), tmp_path, "bias") <= 1e-5
@@ -212,7 +213,7 @@ def test_a_division_by_a_tensor_is_refused(tmp_path: Path) -> None:
     net.node("Exp", [start])
     net.node("Div", [start, net.value])
     with pytest.raises(ModelError, match="a division by a constant, and no other"):
-        step_of(saved(ended(net, 6).model(), tmp_path), "cross-entropy")
+        step_of(save(ended(net, 6).model(), tmp_path), "cross-entropy")
 
 
 RESIZES = [
@@ -235,7 +236,7 @@ def resized(size: tuple[int, int], attributes: dict[str, str]) -> Network:
 @pytest.mark.parametrize("attributes", RESIZES, ids=lambda it: "-".join(it.values()))
 @pytest.mark.parametrize("size", sample([(16, 12), (5, 9)], 1))
 def test_gradients_of_resizes(attributes: dict[str, str], size: tuple[int, int], tmp_path: Path) -> None:
-    step = step_of(saved(resized(size, attributes).model(), tmp_path), "cross-entropy")
+    step = step_of(save(resized(size, attributes).model(), tmp_path), "cross-entropy")
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
 
 
@@ -250,4 +251,4 @@ def test_other_resizes_are_refused(tmp_path: Path) -> None:
         net = base()
         net.node("Resize", [net.value, "", constant(net, 1, 1, scale, scale, dtype="float32")], mode=mode)
         with pytest.raises(ModelError, match=r"does not support it|not the quotients of its sizes"):
-            step_of(saved(ended(net, 6).model(), tmp_path), "cross-entropy")
+            step_of(save(ended(net, 6).model(), tmp_path), "cross-entropy")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from test_gradients import drawn, step_of
 from test_training_programs import CORTEX_M4, HOST, device_run
-from training_models import random_network, saved
 
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.results import VerifiedRun
@@ -19,6 +18,8 @@ from mcudeploy.extensions.training.training_run import continue_run
 from mcudeploy.report import as_json
 from mcudeploy.report.objects import verdict as verdict_of
 from mcudeploy.verify.samples import NamedArray, Sample, load_samples
+from tests.networks.onnx_files import save
+from tests.networks.trained import random_network
 from tests.weekly import sample
 
 COUNT = 7
@@ -48,7 +49,7 @@ def judged(result: VerifiedRun) -> dict[str, Any]:
 
 @pytest.mark.parametrize("target", sample([HOST, CORTEX_M4], 1), ids=["host", "mps2-an386"])
 def test_parts_are_the_whole(target: Target, tmp_path: Path) -> None:
-    step = step_of(saved(random_network(15), tmp_path), "cross-entropy", "full", rate=0.05)
+    step = step_of(save(random_network(15), tmp_path), "cross-entropy", "full", rate=0.05)
     runs = [drawn(step, "cross-entropy", number) for number in range(COUNT)]
     whole = device_run(step, tmp_path, target, runs, split=False)
     first = device_run(step, tmp_path, target, runs[:2], split=False)
@@ -75,7 +76,7 @@ def test_parts_are_the_whole(target: Target, tmp_path: Path) -> None:
 
 def test_a_later_difference_is_a_reason(tmp_path: Path) -> None:
     """A device that continues from other states than the host is not verified, from that sample on."""
-    step = step_of(saved(random_network(15), tmp_path), "cross-entropy", "full", rate=0.05)
+    step = step_of(save(random_network(15), tmp_path), "cross-entropy", "full", rate=0.05)
     first = device_run(
         step, tmp_path, HOST, [drawn(step, "cross-entropy", number) for number in range(2)], split=False
     )

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from float64_steps import Array, Float64Step, one_hot
 from onnx import numpy_helper
-from training_models import Array, Float64Step, Network, one_hot, random_network, saved
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.extensions.training.lora import adapted
 from mcudeploy.extensions.training.recipe import Loss, Recipe, Update
 from mcudeploy.extensions.training.step import TrainingStep, training_step
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network, random_network
 from tests.weekly import sample
 
 WIDTHS = (1e-5, 1e-6, 1e-7)
@@ -85,7 +87,7 @@ def worst_slope(step: TrainingStep, inputs: dict[str, Array], seed: int = 0) -> 
 @pytest.mark.parametrize("seed", sample(range(24), 5))
 def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
     loss: Loss = "mse" if seed % 3 == 0 else "cross-entropy"
-    path, update = saved(random_network(seed), tmp_path), "bias" if seed % 2 else "full"
+    path, update = save(random_network(seed), tmp_path), "bias" if seed % 2 else "full"
     step = step_of(path, loss, update, momentum=0.9 * (seed % 4 == 1), keep=() if seed % 4 == 2 else None)
     assert worst_slope(step, drawn(step, loss, seed)) < SLOPE_TOLERANCE
 
@@ -93,7 +95,7 @@ def test_gradients_are_slopes_of_the_loss(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", sample([3, 1, 8], 1))
 def test_gradients_of_low_rank_factors(seed: int, tmp_path: Path) -> None:
     """At random factors; at first those of A have no gradient, since B is zero."""
-    step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", "lora:1")
+    step = step_of(save(random_network(seed), tmp_path), "cross-entropy", "lora:1")
     rng, random = np.random.default_rng(seed), 0
     for tensor in step.proto.graph.initializer:
         if tensor.name.endswith("lora_b_weights_initial"):
@@ -106,7 +108,7 @@ def test_gradients_of_low_rank_factors(seed: int, tmp_path: Path) -> None:
 
 
 def test_tensors_are_computed_again_from_those_that_are_kept(tmp_path: Path) -> None:
-    path = saved(random_network(13), tmp_path)
+    path = save(random_network(13), tmp_path)
     kinds = [
         Counter(node.op_type for node in step_of(path, "cross-entropy", keep=keep).proto.graph.node)
         for keep in (None, ("y_3",), ())
@@ -116,7 +118,7 @@ def test_tensors_are_computed_again_from_those_that_are_kept(tmp_path: Path) -> 
 
 
 def test_bits_are_kept_where_values_are_not_read_again(tmp_path: Path) -> None:
-    path = saved(random_network(13), tmp_path)
+    path = save(random_network(13), tmp_path)
     counts = [
         Counter(node.op_type for node in step_of(path, "cross-entropy", update).proto.graph.node)
         for update in ("full", "bias")
@@ -126,7 +128,7 @@ def test_bits_are_kept_where_values_are_not_read_again(tmp_path: Path) -> None:
 
 
 def test_a_wrong_gradient_is_found(tmp_path: Path) -> None:
-    step = step_of(saved(random_network(1), tmp_path), "cross-entropy")
+    step = step_of(save(random_network(1), tmp_path), "cross-entropy")
     (node,) = [it for it in step.proto.graph.node if it.name.endswith("loss_gradient")]
     node.input[0], node.input[1] = node.input[1], node.input[0]
     assert worst_slope(step, drawn(step, "cross-entropy", 1)) > 0.1
@@ -140,7 +142,7 @@ def test_names_of_the_file_stay(tmp_path: Path) -> None:
         node.input[:] = ["target" if it == "x" else it for it in node.input]
         node.output[:] = ["conv_0" if it == output else it for it in node.output]
     model.graph.input[0].name, model.graph.output[0].name = "target", "conv_0"
-    step = step_of(saved(model, tmp_path), "cross-entropy")
+    step = step_of(save(model, tmp_path), "cross-entropy")
     assert [it.name for it in step.proto.graph.input if it.name not in step.states] == [
         "target",
         step.target,
@@ -155,7 +157,7 @@ def test_an_input_called_as_a_parameter_is_refused(tmp_path: Path) -> None:
         node.input[:] = ["conv_0_weights" if it == "x" else it for it in node.input]
     model.graph.input[0].name = "conv_0_weights"
     with pytest.raises(ModelError, match="'conv_0_weights', as a parameter of the step is: rename it"):
-        step_of(saved(model, tmp_path), "cross-entropy")
+        step_of(save(model, tmp_path), "cross-entropy")
 
 
 def test_a_sum_keeps_bits_and_a_product_keeps_values(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_a_sum_keeps_bits_and_a_product_keeps_values(tmp_path: Path) -> None:
         net.conv(3, 3)
         net.node(function, [net.value, before])
         net.dense(3)
-        step = step_of(saved(net.model(), tmp_path), "cross-entropy", "bias")
+        step = step_of(save(net.model(), tmp_path), "cross-entropy", "bias")
         assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
         return Counter(node.op_type for node in step.proto.graph.node)
 
@@ -185,7 +187,7 @@ def test_a_view_keeps_what_its_readers_keep(update: str, kind: str, tmp_path: Pa
     net.size = (3, 4, 9)
     net.conv(3, 3)
     net.dense(3)
-    step = step_of(saved(net.model(), tmp_path), "cross-entropy", update)
+    step = step_of(save(net.model(), tmp_path), "cross-entropy", update)
     kinds = Counter(node.op_type for node in step.proto.graph.node)
     assert kinds["ClipMask"] + kinds["ClipGradient"] == kinds[kind] == 1
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE

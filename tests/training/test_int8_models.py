@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from float64_steps import Array
 from jax_network import OPERATORS, jnp, lax, loss_and_gradients
 from onnx import ModelProto, numpy_helper
 from test_against_jax import by_parameter, constants_of
 from test_gradients import drawn, step_of
 from test_training_programs import CORTEX_M4, HOST, LARGE_RATE, device_run, values_of
-from training_models import Array, Network, saved
 
 import mcudeploy as md
 from mcudeploy.common.errors import ModelError
@@ -24,6 +24,8 @@ from mcudeploy.extensions.training.named_layers import labels_of
 from mcudeploy.extensions.training.recipe import Recipe, Update
 from mcudeploy.extensions.training.step import trained_model, training_step
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network
 from tests.weekly import sample
 
 
@@ -46,7 +48,7 @@ def quantized(folder: Path, seed: int, activation: str = "Relu", tail: str = "")
         network.node(tail, [network.value])
     samples = np.random.default_rng(seed).normal(0, 1, (12, 3, 9, 8)).astype(np.float32)
     np.save(folder / "samples.npy", samples)
-    float32, int8 = saved(network.model(), folder, "float"), folder / "network.onnx"
+    float32, int8 = save(network.model(), folder, "float"), folder / "network.onnx"
     md.quantize(float32, folder / "samples.npy", int8, method="minmax")
     return int8
 
@@ -143,7 +145,7 @@ def test_a_trained_model_computes_what_its_step_does(tmp_path: Path) -> None:
     runs = [drawn(step, "cross-entropy", 0)] * 2
     first, second = values_of(device_run(step, tmp_path, HOST, runs, split=False))
     parameters = {name: first[following] for name, following in step.parameters.items()}
-    trained = saved(trained_model(load(path, keep_constant=True), parameters), tmp_path, "trained")
+    trained = save(trained_model(load(path, keep_constant=True), parameters), tmp_path, "trained")
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = (
         onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

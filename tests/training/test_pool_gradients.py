@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from float64_steps import Float64Step
 from harness import outputs_of
 from onnx import ModelProto
 from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
 from test_training_programs import LARGE_RATE
-from training_models import Float64Step, Network, saved
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network
 
 POOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "halves": ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}),
@@ -52,7 +54,7 @@ def pooled(name: str, *, relu: bool = True) -> Network:
 
 @pytest.mark.parametrize("name", POOLS)
 def test_gradients_are_slopes_of_the_loss(name: str, tmp_path: Path) -> None:
-    step = step_of(saved(pooled(name).model(), tmp_path), "cross-entropy")
+    step = step_of(save(pooled(name).model(), tmp_path), "cross-entropy")
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
 
 
@@ -60,9 +62,9 @@ def largest_error(model: ModelProto, folder: Path, update: str = "full") -> floa
     """The largest error of a gradient of the kernels against float64, relative to the largest of its
     parameter; they have the same bits in pieces, in place and whole.
     """
-    step = step_of(saved(model, folder), "cross-entropy", update, LARGE_RATE)
+    step = step_of(save(model, folder), "cross-entropy", update, LARGE_RATE)
     inputs, reference = drawn(step, "cross-entropy", 2), Float64Step(step)
-    values = outputs_of(load(saved(step.proto, folder, "step"), keep_constant=True), inputs)
+    values = outputs_of(load(save(step.proto, folder, "step"), keep_constant=True), inputs)
     wanted = reference.gradients(inputs, reference.initial, LARGE_RATE)
     assert all(np.any(gradient) for gradient in wanted.values())
     errors = [0.0]
@@ -100,7 +102,7 @@ def test_of_equal_values_the_first_gets_the_gradient(tmp_path: Path) -> None:
 
 def test_bits_and_taps_are_kept(tmp_path: Path) -> None:
     """The clip before a maximum keeps bits, as the gradient reads no values."""
-    step = step_of(saved(pooled("halves").model(), tmp_path), "cross-entropy")
+    step = step_of(save(pooled("halves").model(), tmp_path), "cross-entropy")
     kinds = Counter(node.op_type for node in step.proto.graph.node)
     assert kinds["MaxPoolTaps"] == kinds["MaxPoolGradient"] == kinds["ClipMask"] == 1
     assert kinds["ClipGradient"] == 0
@@ -112,7 +114,7 @@ def test_a_large_window_is_refused(tmp_path: Path) -> None:
     net.node("GlobalMaxPool", [net.value])
     net.size = (4, 1, 1)
     net.dense(3)
-    path = saved(net.model(), tmp_path)
+    path = save(net.model(), tmp_path)
     with pytest.raises(ModelError, match="20 x 20 is too large: gradients pass 256 taps"):
         step_of(path, "cross-entropy")
     step_of(path, "cross-entropy", "last:1")
@@ -126,4 +128,4 @@ def test_a_mean_that_counts_no_end_is_refused(tmp_path: Path) -> None:
     net.size = (4, 5, 5)
     net.dense(3)
     with pytest.raises(ModelError, match="beyond padding that counts"):
-        step_of(saved(net.model(), tmp_path), "cross-entropy")
+        step_of(save(net.model(), tmp_path), "cross-entropy")

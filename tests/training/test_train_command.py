@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from float64_steps import Array
 from train_lines import CLASSES, RUN, invoked, network, outputs_of, refused, report
-from training_models import Array, Network, saved
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -24,6 +24,8 @@ from mcudeploy.extensions.training.recipe import Recipe, Update
 from mcudeploy.extensions.training.train_command import _losses
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network
 
 
 def test_steps_reduce_the_loss_and_are_verified(folder: Path) -> None:
@@ -59,7 +61,7 @@ def test_the_saved_model_is_that_of_the_next_step(folder: Path) -> None:
 
 def test_a_diverged_training_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither verified nor saved, although the reference diverges as well; with steps one by one, too."""
-    saved(network("").model(), folder, "linear")
+    save(network("").model(), folder, "linear")
     np.save("values.npy", np.ones((5, CLASSES), np.float32))
     line = "train run linear.onnx --board host --no-split --loss mse --data x.npy --labels values.npy"
     for part, options in ((12, ""), (1, " --json")):
@@ -174,7 +176,7 @@ def test_an_autoencoder_needs_no_labels(folder: Path) -> None:
     model.graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 6]))
     del model.graph.node[0]
     model.graph.node[0].input[0] = "x"
-    saved(model, folder, "auto")
+    save(model, folder, "auto")
     np.save("series.npy", np.random.default_rng(2).normal(0, 1, (4, 6)).astype(np.float32))
     training_run = report(
         "train run auto.onnx --board host --no-split --loss mse --update full --rate 0.1 --steps 40 "
@@ -227,7 +229,7 @@ def test_a_file_names_the_layers(folder: Path) -> None:
         model.graph.node, ("one", "relu", "two", "clip", "mean", "flat", "dense"), strict=False
     ):
         node.name = name
-    saved(model, folder, "net")
+    save(model, folder, "net")
     Path("some.toml").write_text('weights = ["relu"]\nbiases = ["dense"]')
     trained = report(f"{RUN} --data data.npz --update sparse:some.toml --save-model trained.onnx")
     assert trained["verified"] and trained["training"]["update"] == "sparse:some.toml"
@@ -267,7 +269,7 @@ def test_a_network_of_branches_learns(folder: Path) -> None:
     net.node("Mul", [joined, gate])
     net.node("GlobalMaxPool", [net.value])
     net.dense(CLASSES)
-    saved(net.model(), folder, "branches")
+    save(net.model(), folder, "branches")
     line = f"{RUN.replace('net.onnx', 'branches.onnx')} --data data.npz --update full"
     training_run = report(f"{line} --steps 20 --save-model trained.onnx")
     losses = training_run["training"]["losses"]

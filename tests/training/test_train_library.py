@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from float64_steps import Descent, one_hot
 from test_gradients import step_of
 from train_lines import CLASSES, RUN, invoked, network, outputs_of, report
-from training_models import Descent, one_hot, saved
+
+from tests.networks.onnx_files import save
 
 
 def printed_by(main: Path) -> str:
@@ -29,7 +31,7 @@ def printed_by(main: Path) -> str:
 )
 def test_the_example_of_the_library_trains(loss: str, tail: str, options: str, folder: Path) -> None:
     """It prints the output for a sample of zeros, and the loss of its target: class 0, or zeros."""
-    saved(network(tail).model(), folder, "net")
+    save(network(tail).model(), folder, "net")
     line = f"train build net.onnx --loss {loss} --update full --rate 0.2 --board host --no-split -o lib"
     report(f"{line}{options}")
     *lines, last = printed_by(Path("lib/examples/main.c")).splitlines()
@@ -49,7 +51,7 @@ def test_the_library_names_the_nodes_of_the_model(folder: Path) -> None:
     model = network().model()
     for number, node in enumerate(model.graph.node):
         node.name = f"/layer{number}/{node.op_type}"
-    saved(model, folder, "net")
+    save(model, folder, "net")
     report("train build net.onnx --update last:1 --board host --no-split -o lib")
     header = Path("lib/include/net.h").read_text()
     (shown,) = (line for line in header.splitlines() if "net_state_0(): ONNX conv_2_weights" in line)
@@ -127,7 +129,7 @@ def test_the_library_trains_as_the_run_does(
     tail: str, update: str, options: str, set_sample: str, folder: Path
 ) -> None:
     """The losses of the C library, compiled alone, are those of `train run`: by label, and step by step."""
-    saved(network(tail).model(), folder, "net")
+    save(network(tail).model(), folder, "net")
     built = report(f"train build net.onnx --update {update} --rate 0.2 --board host {options} -o lib")
     assert built["streamed"] == (set_sample is FEED_SAMPLE)
     inputs = np.load("x.npy")
@@ -228,7 +230,7 @@ int main(void)
 
 
 def test_the_library_takes_the_values_of_a_target(folder: Path) -> None:
-    saved(network("").model(), folder, "net")
+    save(network("").model(), folder, "net")
     targets = np.random.default_rng(1).normal(0, 1, (5, CLASSES)).astype(np.float32)
     np.save("values.npy", targets)
     report("train build net.onnx --loss mse --rate 0.2 --board host --no-split -o lib")

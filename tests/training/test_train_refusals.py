@@ -9,10 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from train_lines import CLASSES, RUN, invoked, network, refused, report
-from training_models import Network, saved
 
 from mcudeploy.common.errors import FitError
 from mcudeploy.extensions.training import training_run
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network
 
 
 def test_bad_samples_are_refused_before_the_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +54,7 @@ def test_files_of_layers_that_are_refused(text: str, message: str, folder: Path)
     model = network().model()
     for number, node in enumerate(model.graph.node):
         node.name = f"{node.op_type}_{number}"
-    saved(model, folder, "net")
+    save(model, folder, "net")
     Path("some.toml").write_text(text)
     refused(f"{RUN} --data data.npz --update sparse:some.toml", message)
     refused(f"{RUN} --data data.npz --update sparse:none.toml", "none.toml cannot be read: No such file")
@@ -74,7 +75,7 @@ def test_data_that_do_not_fit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_targets_that_do_not_fit(folder: Path) -> None:
-    saved(network("").model(), folder, "linear")
+    save(network("").model(), folder, "linear")
     run = RUN.replace("net.onnx", "linear.onnx")
     refused(f"{run} --loss mse --data x.npy", "the output [1, 4] with the input", "give --labels")
     refused(f"{run} --loss mse --data data.npz", "a value for each element of the output, [1, 4]")
@@ -83,7 +84,7 @@ def test_targets_that_do_not_fit(folder: Path) -> None:
 
 
 def test_targets_that_are_not_finite(folder: Path) -> None:
-    saved(network("").model(), folder, "linear")
+    save(network("").model(), folder, "linear")
     for worst in (np.nan, 1e39):
         values = np.zeros((5, 4))
         values[2, 1] = worst
@@ -112,7 +113,7 @@ def test_outputs_without_classes(sizes: tuple[int], shape: list[int], message: s
     for values, dims in ((model.graph.input, [shape[0], 6]), (model.graph.output, shape)):
         info = onnx.helper.make_tensor_value_info(values[0].name, onnx.TensorProto.FLOAT, dims)
         values[0].CopyFrom(info)
-    saved(model, folder, "flat")
+    save(model, folder, "flat")
     np.savez("flat.npz", x=np.ones((8, 6), np.float32), y=np.zeros(8, np.int64))
     refused("train run flat.onnx --board host --data flat.npz", message, code=4)
 
@@ -123,12 +124,12 @@ def test_models_that_are_not_trained(folder: Path) -> None:
     model = net.model()
     relu = next(node for node in model.graph.node if node.op_type == "Relu")
     relu.op_type = "Floor"
-    saved(model, folder, "steps")
+    save(model, folder, "steps")
     steps = RUN.replace("net.onnx", "steps.onnx")
     refused(f"{steps} --data data.npz --update full", "floor has no gradient here", code=4)
     (end,) = model.graph.output
     model.graph.output.append(onnx.helper.make_tensor_value_info(relu.output[0], 1, [1, 6, 4, 4]))
-    saved(model, folder, "two")
+    save(model, folder, "two")
     names = f"has 2 outputs, {end.name!r}, {relu.output[0]!r}, and the loss is that of one: write a file"
     refused(RUN.replace("net.onnx", "two.onnx") + " --data data.npz", names, code=4)
 
@@ -139,7 +140,7 @@ def test_models_with_integers_beside_floats(folder: Path) -> None:
     net.dense(CLASSES)
     net.node("Cast", [net.value], to=onnx.TensorProto.INT32)
     net.node("Cast", [net.value], to=onnx.TensorProto.FLOAT)
-    saved(net.model(), folder, "casts")
+    save(net.model(), folder, "casts")
     run = RUN.replace("net.onnx", "casts.onnx")
     refused(
         f"{run} --loss mse --data x.npy", "it computes with int32; training takes float32 and int8", code=4
@@ -162,7 +163,7 @@ def test_shared_constants_are_not_trained_twice(through: str, folder: Path) -> N
         tied.node("MatMul", [source, factor])
         tied.nodes[-1].name = name
         tied.activation("Tanh")
-    saved(tied.model(), folder, "tied")
+    save(tied.model(), folder, "tied")
     np.savez("tied.npz", x=np.ones((2, 4, 1, 1), np.float32), y=np.array([0, 3]))
     line = "train run tied.onnx --board host --no-split --data tied.npz"
     message = f"second (Conv2d): it shares the constant {weights!r} with first"
@@ -179,7 +180,7 @@ def test_an_operator_without_gradient(folder: Path) -> None:
     values = net.value
     net.node("Div", [values, net.node("Softplus", [values])])
     net.dense(CLASSES)
-    saved(net.model(), folder, "inner")
+    save(net.model(), folder, "inner")
     run = RUN.replace("net.onnx", "inner.onnx")
     assert report(f"{run} --data data.npz --update last:1")["verified"]
     refused(f"{run} --data data.npz --update last:2", "a division by a constant, and no other", code=4)
@@ -209,7 +210,7 @@ def test_options_that_do_not_fit(options: str, message: str, folder: Path) -> No
 def test_check_states_the_shortage_of_each_memory(folder: Path) -> None:
     net = Network(3, (16, 8, 8))
     net.dense(256)
-    saved(net.model(), folder, "wide")
+    save(net.model(), folder, "wide")
     line = "train check wide.onnx --boards microbit"
     result = invoked(f"{line} --json")
     assert result.exit_code == FitError.exit_code

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from float64_steps import Array, Descent, Float64Step
 from onnx import ModelProto
 from test_gradients import drawn, step_of
-from training_models import Array, Descent, Float64Step, Network, random_network, saved
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
@@ -22,6 +22,8 @@ from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from mcudeploy.verify.samples import NamedArray
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network, random_network
 from tests.weekly import sample
 
 HOST = Target(load_board("host"))
@@ -34,7 +36,7 @@ def device_run(
     step: TrainingStep, folder: Path, target: Target, runs: list[dict[str, Array]], split: bool
 ) -> VerifiedRun:
     """The steps in turn as a program."""
-    path = saved(step.proto, folder, "step")
+    path = save(step.proto, folder, "step")
     names = [it.name for it in step.proto.graph.input if it.name not in step.states]
     inputs = [NamedArray(name, np.stack([run[name] for run in runs])) for name in names]
     options = Options(split=split, time_limit=0.5, fresh=True)
@@ -53,7 +55,7 @@ def values_of(result: VerifiedRun) -> list[dict[str, Array]]:
 @pytest.mark.parametrize("seed", sample(range(5), 2))
 def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
     """Every gradient is within 1e-5 of the largest of its parameter."""
-    step = step_of(saved(random_network(seed), tmp_path), "cross-entropy", rate=LARGE_RATE)
+    step = step_of(save(random_network(seed), tmp_path), "cross-entropy", rate=LARGE_RATE)
     inputs, reference = drawn(step, "cross-entropy", seed), Float64Step(step)
     result = device_run(step, tmp_path, HOST, [inputs], split=seed % 2 == 0)
     assert result.verdict.reasons == ()
@@ -69,7 +71,7 @@ def test_gradients_of_the_program(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("update", sample(["full", "bias", "last:2"], 2))
 def test_steps_in_turn(update: str, tmp_path: Path) -> None:
     """From the same parameters, a loss is within 1e-5 and parameters within 1e-6 of float64."""
-    step = step_of(saved(random_network(15), tmp_path), "cross-entropy", update, rate=0.05)
+    step = step_of(save(random_network(15), tmp_path), "cross-entropy", update, rate=0.05)
     runs = [drawn(step, "cross-entropy", number % 3) for number in range(20)]
     result = device_run(step, tmp_path, HOST, runs, split=False)
     assert result.verdict.reasons == ()
@@ -100,7 +102,7 @@ def test_steps_in_turn(update: str, tmp_path: Path) -> None:
 )
 def test_batches(target: Target, choices: dict[str, Any], tmp_path: Path) -> None:
     """Parameters are those of the formula after each sample; between updates they stay as they are."""
-    path, rate, count = saved(random_network(15), tmp_path), 0.05, 6
+    path, rate, count = save(random_network(15), tmp_path), 0.05, 6
     step = step_of(path, "cross-entropy", rate=rate, **choices)
     runs = [drawn(step, "cross-entropy", number) for number in range(count)]
     result = device_run(step, tmp_path, target, runs, split="batch" in choices and target is HOST)
@@ -116,7 +118,7 @@ def test_batches(target: Target, choices: dict[str, Any], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("momentum", sample([0.5, 0.0], 1))
 def test_tensors_computed_again_have_the_bits_of_kept_ones(momentum: float, tmp_path: Path) -> None:
-    path = saved(random_network(8), tmp_path)
+    path = save(random_network(8), tmp_path)
     results = []
     for keep in (None, ()):
         step = step_of(path, "cross-entropy", rate=0.05, momentum=momentum, keep=keep)
@@ -149,7 +151,7 @@ def rules() -> ModelProto:
 
 @pytest.mark.parametrize("model", sample([rules, lambda: random_network(2), lambda: random_network(5)], 1))
 def test_a_board_has_the_bits_of_the_host(model: Callable[[], ModelProto], tmp_path: Path) -> None:
-    step = step_of(saved(model(), tmp_path), "mse", rate=0.01)
+    step = step_of(save(model(), tmp_path), "mse", rate=0.01)
     runs = [drawn(step, "mse", number) for number in range(3)]
     result = device_run(step, tmp_path, CORTEX_M4, runs, split=False)
     assert result.verdict.reasons == () and as_json(result)["stack_bound_bytes"] > 0

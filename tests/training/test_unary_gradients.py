@@ -10,9 +10,10 @@ import pytest
 from onnx import ModelProto
 from test_gradients import SLOPE_TOLERANCE, drawn, step_of, worst_slope
 from test_pool_gradients import largest_error
-from training_models import Network, saved
 
 from mcudeploy.common.errors import ModelError
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network
 
 FUNCTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "Abs": ("Abs", {}),
@@ -59,7 +60,7 @@ def of_newest_opset(model: ModelProto) -> ModelProto:
 def test_gradients_are_slopes_of_the_loss(name: str, tmp_path: Path) -> None:
     op, attributes = FUNCTIONS[name]
     model = of_newest_opset(network(op, **attributes).model())
-    step = step_of(saved(model, tmp_path), "cross-entropy")
+    step = step_of(save(model, tmp_path), "cross-entropy")
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
 
 
@@ -87,7 +88,7 @@ def test_a_clip_before_keeps_what_the_slope_reads(op: str, kind: str, tmp_path: 
     net.activation("Clip1")
     net.node(op, [net.value])
     net.dense(4)
-    step = step_of(saved(net.model(), tmp_path), "cross-entropy")
+    step = step_of(save(net.model(), tmp_path), "cross-entropy")
     kinds = Counter(node.op_type for node in step.proto.graph.node)
     assert kinds["ClipMask"] + kinds["ClipGradient"] == kinds[kind] == 1
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
@@ -95,7 +96,7 @@ def test_a_clip_before_keeps_what_the_slope_reads(op: str, kind: str, tmp_path: 
 
 @pytest.mark.parametrize(("update", "kind"), [("full", "PiecewiseGradient"), ("bias", "SlopedGradient")])
 def test_leaky_relu_keeps_bits_unless_values_are_read(update: str, kind: str, tmp_path: Path) -> None:
-    path = saved(network("LeakyRelu", alpha=0.125).model(), tmp_path)
+    path = save(network("LeakyRelu", alpha=0.125).model(), tmp_path)
     step = step_of(path, "cross-entropy", update)
     kinds = Counter(node.op_type for node in step.proto.graph.node)
     assert kinds["PiecewiseGradient"] + kinds["SlopedGradient"] == kinds[kind] == 1
@@ -104,12 +105,12 @@ def test_leaky_relu_keeps_bits_unless_values_are_read(update: str, kind: str, tm
 
 
 def test_a_function_that_falls_is_refused(tmp_path: Path) -> None:
-    path = saved(network("LeakyRelu", alpha=-0.5).model(), tmp_path)
+    path = save(network("LeakyRelu", alpha=-0.5).model(), tmp_path)
     with pytest.raises(ModelError, match=r"leaky_relu with an alpha of -0.5 does not rise"):
         step_of(path, "cross-entropy")
 
 
 def test_a_function_without_gradient_is_refused(tmp_path: Path) -> None:
-    path = saved(network("Floor").model(), tmp_path)
+    path = save(network("Floor").model(), tmp_path)
     with pytest.raises(ModelError, match="floor has no gradient here"):
         step_of(path, "cross-entropy")

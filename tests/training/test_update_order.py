@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from test_gradients import step_of
-from training_models import random_network, saved
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
@@ -17,6 +16,8 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import search_plans
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.tiling.blocks import TiledGraph
+from tests.networks.onnx_files import save
+from tests.networks.trained import random_network
 from tests.weekly import sample
 
 BOARD = load_board("mps2-an386")
@@ -38,8 +39,8 @@ def early_updates(plan: Plan) -> list[Schedule]:
 
 @pytest.mark.parametrize("momentum", sample([0.9, 0.0], 1))
 def test_an_early_update_is_refused(momentum: float, tmp_path: Path) -> None:
-    step = step_of(saved(random_network(1), tmp_path), "cross-entropy", rate=0.05, momentum=momentum)
-    model = read_model(saved(step.proto, tmp_path, "step"), Options(keep_constant=True), isa=BOARD.isa)
+    step = step_of(save(random_network(1), tmp_path), "cross-entropy", rate=0.05, momentum=momentum)
+    model = read_model(save(step.proto, tmp_path, "step"), Options(keep_constant=True), isa=BOARD.isa)
     planned = search_plans(model, BOARD, Options(time_limit=0.5))
     plan = planned.choices[0]
     in_form, tiled = planned.model_of(plan), TiledGraph.of(plan)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from click.testing import CliRunner, Result
-from training_models import Array, Network
+from float64_steps import Array
 
 from mcudeploy.cli.main import cli
+from tests.networks.trained import Network
 
 CLASSES = 4
 RUN = "train run net.onnx --board host --no-split --rate 0.2"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from drawn import board
-from networks import residual_network
 from test_transfers import chain
 
 from mcudeploy.boards.board import Unit
@@ -21,6 +20,7 @@ from mcudeploy.planner.place.sharing import Sharing, sharing
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import tagged_plan, unsplit_plan, unsplit_schedule
 from mcudeploy.report import as_json
+from tests.networks.small import residual_network
 
 TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",)))
 

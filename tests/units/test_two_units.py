@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from drawn import board
-from networks import residual_network
 
 from mcudeploy.boards.board import Unit, load_board
 from mcudeploy.codegen.render import render_model
@@ -21,6 +20,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 from tests import reports
+from tests.networks.small import residual_network
 
 
 def _cached(memory: str) -> tuple[Unit, Unit]:

@@ -1,128 +1,21 @@
-"""Random networks to train, and their steps in float64."""
+"""Training steps in float64."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import erf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper, inliner, numpy_helper
+from onnx import TensorProto, helper, inliner, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from mcudeploy.extensions.training.step import TrainingStep
-from tests.networks.onnx_files import build
 
 Array = NDArray[Any]
-
-
-class Network:
-    """A network of images under construction; `value` is its last value, of the shape [1, *size]."""
-
-    def __init__(self, seed: int, size: tuple[int, int, int]) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.nodes: list[Any] = []
-        self.constants: dict[str, Array] = {}
-        self.size = size
-        self.value = "x"
-        self._input = size
-
-    def node(self, op: str, inputs: list[str], **attributes: Any) -> str:
-        """Add a node and return its result."""
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [name], name, **attributes))
-        self.value = name
-        return name
-
-    def weights(self, *shape: int) -> str:
-        """Add random weights, whose products keep the size of their inputs."""
-        name = f"w{len(self.constants)}"
-        scale = 1.4 / np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 0.1
-        self.constants[name] = self.rng.normal(0, scale, shape).astype(np.float32)
-        return name
-
-    def conv(self, outputs: int, kernel: int, stride: int = 1, dilation: int = 1, group: int = 1) -> None:
-        """Add a convolution with padding."""
-        channels, rows, cols = self.size
-        reach = dilation * (kernel - 1)
-        pads = [reach // 2, reach // 2, reach - reach // 2, reach - reach // 2]
-        inputs = [self.value, self.weights(outputs, channels // group, kernel, kernel), self.weights(outputs)]
-        window = {"strides": [stride] * 2, "dilations": [dilation] * 2, "pads": pads, "group": group}
-        self.node("Conv", inputs, **window)
-        self.size = (outputs, -(-rows // stride), -(-cols // stride))
-
-    def activation(self, kind: str) -> None:
-        """Add an activation: Relu, Clip to [0, 6] or [-1, 1], Sigmoid, Tanh, or none for ""."""
-        if kind.startswith("Clip"):
-            low, high = (0.0, 6.0) if kind == "Clip6" else (-1.0, 1.0)
-            names = []
-            for bound in (low, high):
-                names.append(f"w{len(self.constants)}")
-                self.constants[names[-1]] = np.array(bound, np.float32)
-            self.node("Clip", [self.value, *names])
-        elif kind:
-            self.node(kind, [self.value])
-
-    def dense(self, outputs: int) -> None:
-        """Add a flatten and a dense layer."""
-        self.node("Flatten", [self.value])
-        depth = int(np.prod(self.size))
-        self.node("Gemm", [self.value, self.weights(outputs, depth), self.weights(outputs)], transB=1)
-        self.size = (outputs, 1, 1)
-
-    def model(self) -> ModelProto:
-        """The model, whose output is the last value of a dense layer."""
-        x, y = (np.float32, [1, *self._input]), (np.float32, [1, self.size[0]])
-        return build(self.nodes, {"x": x}, {self.value: y}, self.constants)
-
-
-ACTIVATIONS = ("Relu", "Clip6", "Clip1", "Sigmoid", "Tanh", "")
-
-
-def random_network(seed: int) -> ModelProto:
-    """A network of two to six layers: convolutions of all kinds, residual sums, a mean, dense layers."""
-    rng = np.random.default_rng(seed)
-    channels = int(rng.integers(1, 6))
-    network = Network(seed, (channels, int(rng.integers(5, 11)), int(rng.integers(5, 11))))
-    for _ in range(int(rng.integers(1, 5))):
-        channels, before = network.size[0], (network.value, network.size)
-        kind = rng.choice(["dense", "pointwise", "depthwise", "multiplied"])
-        stride, dilation = int(rng.choice([1, 1, 2])), int(rng.choice([1, 1, 2]))
-        outputs = int(rng.integers(1, 9))
-        if kind == "depthwise":
-            network.conv(channels, int(rng.choice([3, 5])), stride, dilation, channels)
-        elif kind == "multiplied":
-            network.conv(2 * channels, 3, stride, 1, channels)
-        else:
-            network.conv(outputs, 1 if kind == "pointwise" else 3, stride, dilation)
-        network.activation(str(rng.choice(ACTIVATIONS)))
-        if network.size == before[1] and rng.random() < 0.7:
-            network.node(str(rng.choice(["Add", "Sub", "Mul"])), [network.value, before[0]])
-            network.activation(str(rng.choice(["Relu", "", ""])))
-    if rng.random() < 0.5:
-        network.node("GlobalAveragePool", [network.value])
-        network.size = (network.size[0], 1, 1)
-    network.dense(int(rng.integers(2, 7)))
-    if rng.random() < 0.5:
-        network.activation("Relu")
-        network.size = (network.size[0], 1, 1)
-        depth, outputs = network.size[0], int(rng.integers(2, 6))
-        inputs = [network.value, network.weights(outputs, depth), network.weights(outputs)]
-        network.node("Gemm", inputs, transB=1)
-        network.size = (outputs, 1, 1)
-    return network.model()
-
-
-def saved(model: ModelProto, folder: Path, name: str = "network") -> Path:
-    """The file of a model."""
-    path = folder / f"{name}.onnx"
-    onnx.save(model, path)
-    return path
 
 
 class ConvTranspose(OpRun):

@@ -1,4 +1,4 @@
-"""Small float models that can be quantised, and samples for them."""
+"""Small float models, and samples for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from tests.networks.onnx_files import build
+from tests.networks.onnx_files import build, node
 
 CLASSES = 4
 IMAGE = (1, 3, 8, 8)
@@ -70,3 +70,34 @@ def folder_of(folder: Path, samples: np.ndarray) -> Path:
     for at, sample in enumerate(samples):
         np.save(folder / f"{at:03}.npy", sample)
     return folder
+
+
+def residual_network(path: Path) -> Path:
+    """float32 [1,3,12,12] -> conv -> conv, conv -> their sum -> flatten -> matrix [1,5], at `path`."""
+    rng = np.random.default_rng(5)
+    weights = {
+        "w0": rng.normal(size=(4, 3, 3, 3)),
+        "w1": rng.normal(size=(4, 4, 3, 3)),
+        "w2": rng.normal(size=(4, 4, 1, 1)),
+        "w3": rng.normal(size=(576, 5)) / 24,
+    }
+    constants = {name: value.astype(np.float32) for name, value in weights.items()}
+    nodes = [
+        helper.make_node("Conv", ["image", "w0"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["a", "w1"], ["b"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["b", "w2"], ["c"]),
+        helper.make_node("Add", ["a", "c"], ["sum"]),
+        helper.make_node("Flatten", ["sum"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w3"], ["scores"]),
+    ]
+    onnx.save(build(nodes, {"image": (np.float32, (1, 3, 12, 12))}, ["scores"], constants), path)
+    return path
+
+
+def small_model(path: Path) -> Path:
+    """float32 [1,2,6,6] -> conv 3x3 to 4 channels, relu -> [1,4,6,6], at `path`."""
+    rng = np.random.default_rng(1)
+    nodes = [node("Conv", "x w", "c", name="conv", pads=[1, 1, 1, 1]), node("Relu", "c", "y", name="relu")]
+    weights = {"w": rng.normal(size=(4, 2, 3, 3)).astype(np.float32)}
+    onnx.save(build(nodes, {"x": (np.float32, (1, 2, 6, 6))}, ["y"], weights), path)
+    return path
