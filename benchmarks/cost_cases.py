@@ -457,6 +457,8 @@ def _windows(dtype: DType) -> Iterator[Graph]:
                     yield one_operator(Reduce(axes, rounding="tflite"), (shape,), dtype)
         for axis in (0, 2):
             yield one_operator(Softmax(axis), (shape,), dtype, scale=1 / 256)
+        if dtype is DType.INT8:
+            yield one_operator(Softmax(rounding="tflite"), (shape,), dtype, scale=1 / 256)
 
 
 def _moves(dtype: DType) -> Iterator[Graph]:

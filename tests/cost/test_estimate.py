@@ -9,7 +9,7 @@ import pytest
 from test_params import header_fields
 
 from mcudeploy.boards.board import list_boards, load_board
-from mcudeploy.codegen.bench import kernels_for
+from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated, load_costs, read_costs
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
@@ -17,6 +17,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import TWICE, ConstantArray, KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.pool.pool import AveragePoolByRows
 
 HEAD = "variant,loop,instructions\n"
@@ -29,6 +30,12 @@ def test_every_board_has_costs_of_every_kernel(board: str) -> None:
     kernels = {variant.partition(":")[0] for variant in table}
     needed = {name.removesuffix(TWICE) for name in kernels_for(found.isa)}
     assert needed - {"feed", "conv2d_s8_1x1_sums"} <= kernels  # the latter is part of fused_rows
+
+
+def test_kernels_with_the_name_of_a_twin_are_one() -> None:
+    """Another one would have the costs of the kernel without the ending."""
+    names = {name for name in all_kernels() if name.endswith(TWICE)}
+    assert names == {name + TWICE for name in TWINS}
 
 
 def test_a_kernel_has_the_same_loops_on_every_core() -> None:

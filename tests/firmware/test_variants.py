@@ -53,7 +53,7 @@ KERNELS = (
     *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied"),
     "dwconv2d_s8_pairs",
     *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve"),
-    *("add_s8_twice", "reduce_mean_s8"),
+    *("add_s8_tflite", "reduce_mean_s8"),
     *("conv2d_s16", "conv2d_s16_3x2", "dwconv2d_s16"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),

@@ -171,7 +171,7 @@ def test_kernels_that_are_guided_by_constants() -> None:
     moves = ["concat", "concat_channels", "concat_rows", "gather", "scatter_rows", "take", "transpose"]
     linear = ["resize_linear_f32", "resize_linear_s16", "resize_linear_s8", "resize_linear_s8_mve"]
     resizes = ["resize_nearest", *linear, "resample_f32", "resize_f32_gradient", "roi_align_f32"]
-    divisors = ["softmax_s16", "softmax_s8", "softmax_s8_rows"]
+    divisors = ["softmax_s16", "softmax_s8", "softmax_s8_rows", "softmax_s8_tflite"]
     spectra = [f"{inverse}rfft_{each}" for inverse in ("", "i") for each in ("f32", "s16", "s32")]
     assert guided == {
         *moves,

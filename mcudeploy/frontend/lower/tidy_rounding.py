@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape
+from mcudeploy.ir.graph import DType, Graph, Operator, Shape
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.pool.pool import AveragePool
 from mcudeploy.ops.reduce.reduce import Reduce
@@ -22,11 +22,6 @@ _MOVES = frozenset((
 """Kinds of operators that do not change int8 values, or do not read any."""
 _TABLES = ("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "QUANTIZE", "RSQRT", "TANH")
 """Operators of .tflite files whose tables are those of TFLite."""
-
-_PROBABILITIES = Quantization(1 / 256, -128)
-"""The scale of TFLite's softmax. Its fixed-point arithmetic rounds to the nearest value, as ours does, but
-for one in some 10,000 values near a tie.
-"""
 
 
 def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Graph:
@@ -47,9 +42,6 @@ def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Gr
     if lacking:
         kinds = ", ".join(dict.fromkeys(operator.op.kind for operator in lacking))
         note = f"int8 results are rounded once, not twice as in TFLite, because of {kinds}"
-        return replace(graph, notes=(*graph.notes, note))
-    if rounding is None and any(isinstance(operator.op, Softmax) for operator in operators):
-        note = "int8 results are rounded once, which is faster; --rounding tflite has the bits of TFLite"
         return replace(graph, notes=(*graph.notes, note))
     return replace(graph, operators=tuple(replacements.get(it.name) or it for it in graph.operators))
 
@@ -81,8 +73,9 @@ def _twice(graph: Graph, operator: Operator) -> Operator | None:
             return replace(operator, op=Reduce(axes, rounding="tflite")) if axes else None
         case AveragePool():
             return operator
-        case Softmax() if output.quantization == _PROBABILITIES:
-            return operator
+        case Softmax() as softmax:
+            op = softmax.like_tflite(output)
+            return replace(operator, op=op) if op else None
     if operator.op.kind in ("Concat", "ConcatChannels"):
         alike = all(it.quantization == output.quantization for it in graph.input_tensors(operator))
         return operator if alike else None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, floor, log2
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.graph import Operator, Shape, Tensor
+from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
@@ -19,12 +19,26 @@ from mcudeploy.ops.common import (
     require_same_dtype,
     spatial_axes,
 )
-from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
+from mcudeploy.ops.reduce.fixed_point import exponential
+from mcudeploy.ops.requantize import (
+    Rounding,
+    quant,
+    quantization_of,
+    quantize_scale,
+    rounded_twice,
+    tflite_multipliers,
+)
 
 _PROBABILITY_BITS = 30
 """Fraction bits of a probability in the int8 kernels."""
 _LEAST_SHIFT = 33
 """The kernels shift only the upper half of a product."""
+_TFLITE_OUTPUT = Quantization(1 / 256, -128)
+"""The only output that TFLite's softmax has."""
+_TFLITE_COUNT = 4095
+"""The most values of a group whose sum its kernel represents."""
+_TFLITE_ERROR_LSB = 1e-3
+"""The largest error of its probabilities before rounding, in steps of the output: 5e-5 were observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +52,21 @@ class Softmax(PlainOperator):
     takes_rows: ClassVar[bool] = True
 
     axis: int = 2
+    rounding: Rounding = "once"
+    """`tflite`: the arithmetic of TFLite's int8 kernel."""
 
     def __post_init__(self) -> None:
         if self.axis not in (0, 1, 2):
             raise ValueError(f"the axis is 0, 1 or 2, not {self.axis}")
+
+    def like_tflite(self, output: Tensor) -> Softmax | None:
+        """The operator with the bits of TFLite; None if it has no such kernel."""
+        known = output.quantization == _TFLITE_OUTPUT and output.shape[self.axis] <= _TFLITE_COUNT
+        return replace(self, rounding="tflite") if known and self.axis != 0 else None
+
+    def rounding_error(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> float:
+        """That of TFLite's fixed-point functions."""
+        return _TFLITE_ERROR_LSB if self.rounding == "tflite" else 0.0
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Reads every element of its group: axis "all" runs through the softmax axis."""
@@ -61,6 +86,10 @@ class Softmax(PlainOperator):
         counts = self._row_counts(output.shape) if self.axis == 0 else None
         if not is_int8(output):
             return KernelCall(f"softmax_f32{variant}", size, counts=counts)
+        if self.rounding == "tflite":
+            return KernelCall(
+                "softmax_s8_tflite", {"table": tflite_exponentials(quantization_of(inputs[0]).scale), **size}
+            )
         target = quantization_of(output)
         multipliers, shift = quantize_scale(
             np.array([1 / (target.scale * 2.0**_PROBABILITY_BITS)], np.float64)
@@ -104,3 +133,13 @@ def exponentials(scale: float, count: int) -> NDArray[np.uint32]:
     bits = floor(log2((2**32 - 1) / count))
     values = [round(exp(-scale * distance) * 2**bits) for distance in range(256)]
     return np.array(values, np.uint32)
+
+
+def tflite_exponentials(scale: float) -> NDArray[np.int32]:
+    """int32[256]: exp(-scale * d) for d = max - q, with 31 fraction bits, as TFLite computes it."""
+    (multiplier,), (exponent,) = tflite_multipliers(np.array([min(scale * 2.0**26, 2.0**30 - 1)]))
+    reach = (31 << 26) >> int(exponent)
+    """The largest distance of which TFLite takes the exponential."""
+    steps = rounded_twice(-np.arange(min(reach + 1, 256)), int(multiplier), int(exponent))
+    values = [exponential(int(step)) for step in steps]
+    return np.array([*values, *[0] * (256 - len(values))], np.int32)

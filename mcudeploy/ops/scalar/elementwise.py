@@ -214,7 +214,7 @@ class Binary(BroadcastOperator):
             case "add" | "sub" if self.rounding == "tflite":
                 sign = 1 if self.function == "add" else -1
                 params = {**pointers, **spread, **_add_twice(a, b, sign, target), **clamp}
-                return KernelCall("add_s8_twice", params, counts=counts)
+                return KernelCall("add_s8_tflite", params, counts=counts)
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
                 params = {

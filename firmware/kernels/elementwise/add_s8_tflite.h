@@ -6,8 +6,8 @@
  *
  * Steps are in elements; 0 if the operand broadcasts.
  */
-#ifndef MCUD_ADD_S8_TWICE_H
-#define MCUD_ADD_S8_TWICE_H
+#ifndef MCUD_ADD_S8_TFLITE_H
+#define MCUD_ADD_S8_TFLITE_H
 
 #include "mcud.h"
 #include "mcud_params.h"
@@ -25,8 +25,8 @@ typedef struct {
     int32_t b_sign; /* 1, or -1 for a subtraction */
     mcud_quant quant; /* its shift is an exponent */
     mcud_act_s8 act;
-} mcud_add_s8_twice_params;
+} mcud_add_s8_tflite_params;
 
-mcud_kernel mcud_add_s8_twice;
+mcud_kernel mcud_add_s8_tflite;
 
 #endif

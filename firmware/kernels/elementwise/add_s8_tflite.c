@@ -1,4 +1,4 @@
-#include "add_s8_twice.h"
+#include "add_s8_tflite.h"
 
 #include <stdbool.h>
 
@@ -22,7 +22,7 @@ typedef struct {
 } exact_and_other;
 
 /* The arithmetic of the other operand with this zero point, multiplier and exponent. */
-static exact_and_other arithmetic_of(const mcud_add_s8_twice_params *p, int32_t exact_zero_point, int32_t zero_point,
+static exact_and_other arithmetic_of(const mcud_add_s8_tflite_params *p, int32_t exact_zero_point, int32_t zero_point,
                                      int32_t multiplier, int32_t exponent)
 {
     exact_and_other by = {0};
@@ -59,10 +59,10 @@ static void add_exact(const exact_and_other *how, const int8_t *exact, const int
     }
 }
 
-static void add(const mcud_add_s8_twice_params *params, const int8_t *a, const int8_t *b, int8_t *out)
+static void add(const mcud_add_s8_tflite_params *params, const int8_t *a, const int8_t *b, int8_t *out)
 {
     /* A copy, since the compiler must expect a store to out to change *params. */
-    const mcud_add_s8_twice_params p = *params;
+    const mcud_add_s8_tflite_params p = *params;
     for (const int8_t *end = out + p.broadcast.channels; out < end; out++) {
         const int32_t x = (*a - p.a_zero_point) * ((int32_t)1 << FRACTION);
         const int32_t y = (*b - p.b_zero_point) * ((int32_t)1 << FRACTION);
@@ -75,9 +75,9 @@ static void add(const mcud_add_s8_twice_params *params, const int8_t *a, const i
     }
 }
 
-void mcud_add_s8_twice(const mcud_op *op, int32_t first_row, int32_t end_row)
+void mcud_add_s8_tflite(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    const mcud_add_s8_twice_params *params = op->params;
+    const mcud_add_s8_tflite_params *params = op->params;
     const mcud_broadcast *steps = &params->broadcast;
     const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     const bool a_is_exact = params->a_exponent == 0;
