@@ -58,7 +58,7 @@ from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.tape.core_tables import LaneTables
-from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, handed_over, integer_bits
+from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, Waits, handed_over, integer_bits
 from mcudeploy.tiling.live import work_bytes
 
 
@@ -210,28 +210,14 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     kernels |= {stage.kernel for record in records for stage in record.stages}
     offsets = _OffsetTable(board.offset_unit)
-    tensors = [
-        offsets.add(
-            _stored_text(tape, named, version),
-            _stored_symbol(tape, named, version),
-            tape.stored(named, version),
-        )
-        for named, version in tape.stored_as
-    ]
+    tensors = offsets.tensors_of(tape)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
     moves = [
         _moves_text(each, offsets, engines[each.engine], number)
         for number, each in enumerate(tape.moves, len(records))
     ]
     waits = [
-        WaitsText(
-            each.engine,
-            f"{number}: wait for {each.engine}, {count_text(len(each.pending), 'time')}",
-            AWAIT,
-            engines[each.engine],
-            len(each.pending),
-            c_elements(np.array(each.pending, np.uint16)),
-        )
+        _waits_text(each, engines[each.engine], number)
         for number, each in enumerate(tape.waits, len(records) + len(moves))
     ]
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
@@ -242,7 +228,6 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
     ]
     named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
-    largest = max(int(tape.codes.max(initial=0)), lanes.largest)
     inputs = [it.on(board) for it in io_texts(plan, plan.graph.own_inputs(), "input")]
     outputs = [it.on(board) for it in io_texts(plan, plan.graph.own_outputs(), "output")]
     return Program(
@@ -258,7 +243,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         kernels=sorted(kernels),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
-        code_bits=integer_bits(largest),
+        code_bits=integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest)),
         schedule=schedule_runs(tape, records),
         block_bits=tape.block_bits,
         steps=len(tape.codes),
@@ -345,6 +330,13 @@ class _OffsetTable:
         self.largest = 0
         self.lines: list[tuple[str, list[str]]] = []
 
+    def tensors_of(self, tape: Tape) -> list[TensorText]:
+        """Add the offsets of all tensors and scratch of a tape."""
+        return [
+            self.add(_stored_text(tape, *key), _stored_symbol(tape, *key), tape.stored(*key))
+            for key in tape.stored_as
+        ]
+
     def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
         """Add the offsets of a record."""
         if any(offset % self._alignment for offset in stored.offsets):
@@ -392,6 +384,17 @@ def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int, number: int) -
         offsets.add(f"moved to, {what}", f"move_to_{name}", moves.new),
         len(moves.sizes),
         sizes,
+    )
+
+
+def _waits_text(waits: Waits, engine: int, number: int) -> WaitsText:
+    return WaitsText(
+        waits.engine,
+        f"{number}: wait for {waits.engine}, {count_text(len(waits.pending), 'time')}",
+        AWAIT,
+        engine,
+        len(waits.pending),
+        c_elements(np.array(waits.pending, np.uint16)),
     )
 
 

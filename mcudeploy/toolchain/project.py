@@ -92,31 +92,17 @@ def assemble(
     """
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
-    if ON_UNIT in kernels and not board.unit_hal:
-        raise BuildError(
-            f"nothing runs steps on the other compute units of {board.name}: name the source of a HAL that "
-            "does as unit_hal in its board file, or plan without --assign."
-        )
-    if RUN_CORES in kernels and not board.core_hal:
-        raise BuildError(
-            f"nothing runs programs on several cores of {board.name}: name the source of a HAL that does as "
-            "core_hal in its board file, or plan for one core."
-        )
     chained = port_baud is not None
-    if chained and not board.has_ports:
-        raise BuildError(
-            f"{board.name} cannot be one of a chain: name its lines to other boards as [[port]] in its file."
-        )
+    _require_hal(board, kernels, chained=chained)
     collected = {f"src/generated/{name}": text for name, text in files.items()}
     drivers = _drivers(board, kernels, engine)
     others = _other_cores(board, kernels)
-    interfaces = (
+    interfaces = [
         *_INTERFACES,
         *([_DRIVER_INTERFACE] if drivers else []),
         *(_CORE_INTERFACES if others else ()),
-    )
-    for name in interfaces:
-        collected[f"include/{name}"] = read_source(firmware / "include" / name)
+    ]
+    collected |= {f"include/{name}": read_source(firmware / "include" / name) for name in interfaces}
     linked = bool(drivers) and engine is None
     collected["include/mcud_board.h"] = board_header(board, timer, linked=linked, port_baud=port_baud)
     for source in kernel_files(kernels):
@@ -128,14 +114,8 @@ def assemble(
             collected[f"src/measurer/{path.name}"] = read_source(path)
     if framework.has_entry(board):
         collected.pop("src/measurer/main.c", None)
-    sources = [
-        *board.hal,
-        *([timer.source] if timer else []),
-        *others,
-        *drivers,
-        *(board.port_hal if chained else ()),
-    ]
-    for driver in sources:
+    hal = [*board.hal, *([timer.source] if timer else []), *others, *drivers]
+    for driver in (*hal, *(board.port_hal if chained else ())):
         collected |= _hal_files(driver, firmware / "hal")
     _check_pins(board, collected)
     for path in sorted((firmware / "hal").glob("*.h")):
@@ -153,6 +133,24 @@ def assemble(
     elif not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
     return Project(board, collected, emulate, digest, defines)
+
+
+def _require_hal(board: Board, kernels: Sequence[str], *, chained: bool) -> None:
+    """Raise BuildError if the board file names no HAL for a form of program: units, cores, or a chain."""
+    if ON_UNIT in kernels and not board.unit_hal:
+        raise BuildError(
+            f"nothing runs steps on the other compute units of {board.name}: name the source of a HAL that "
+            "does as unit_hal in its board file, or plan without --assign."
+        )
+    if RUN_CORES in kernels and not board.core_hal:
+        raise BuildError(
+            f"nothing runs programs on several cores of {board.name}: name the source of a HAL that does as "
+            "core_hal in its board file, or plan for one core."
+        )
+    if chained and not board.has_ports:
+        raise BuildError(
+            f"{board.name} cannot be one of a chain: name its lines to other boards as [[port]] in its file."
+        )
 
 
 def _usb_device(uart: Uart) -> list[tuple[str, str]]:
