@@ -323,13 +323,13 @@ def _placed(extension: Extension, module: ModuleType) -> Extension:
     home = Path(str(module.__file__))
     values: dict[str, Any] = {}
     for field in extension.additions:
-        value, what = getattr(extension, field), f"{field} of extension {extension.name}"
+        value, label = getattr(extension, field), f"{field} of extension {extension.name}"
         texts = value if field in _SEVERAL else (value,)
         if not isinstance(texts, tuple) or not all(isinstance(it, str) for it in texts):
-            raise UsageError(f"{what} is not a text, such as ':{field.upper()}'")
+            raise UsageError(f"{label} is not a text, such as ':{field.upper()}'")
         absolute = tuple(f"{module.__name__}{it}" if it.startswith(":") else it for it in texts)
         if field in _FOLDERS:
-            values[field] = str(code.folder_beside(home, value, what))
+            values[field] = str(code.folder_beside(home, value, label))
         else:
             values[field] = absolute if field in _SEVERAL else absolute[0]
     placed = replace(extension, home=str(home), **values)

@@ -167,10 +167,10 @@ class HostBackend(Backend):
         return cls.run_model(_model_of(node, values, outputs_info, version), values, device, **kwargs)
 
 
-def _require(value: object, kind: type, what: str, way_out: str) -> None:
+def _require(value: object, kind: type, label: str, way_out: str) -> None:
     """Raise UsageError for an argument of another type."""
     if not isinstance(value, kind):
-        raise UsageError(f"{what} must be of type {kind.__name__} ({way_out}), found {type(value).__name__}")
+        raise UsageError(f"{label} must be of type {kind.__name__} ({way_out}), found {type(value).__name__}")
 
 
 def _planned(model: ModelProto) -> Deployment:

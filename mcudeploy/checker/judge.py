@@ -81,13 +81,13 @@ def _require_parameters(plan: Plan, board: Board) -> None:
     run = {plan.graph.operators[step.operator].name for step in plan.schedule.steps}
     end = 0
     for it in sorted(table.parameters, key=lambda each: each.offset):
-        what = f"parameter {it.name} of {it.operator}"
+        label = f"parameter {it.name} of {it.operator}"
         if it.operator not in run:
-            raise PlanFaultError(f"{what} belongs to no step")
+            raise PlanFaultError(f"{label} belongs to no step")
         if it.offset < end:
-            raise PlanFaultError(f"{what} at {it.offset} overlaps another, which ends at {end}")
+            raise PlanFaultError(f"{label} at {it.offset} overlaps another, which ends at {end}")
         if it.offset % max(PARAMETER_ALIGNMENT, it.values.itemsize):
-            raise PlanFaultError(f"{what} at {it.offset} is not aligned to {PARAMETER_ALIGNMENT}")
+            raise PlanFaultError(f"{label} at {it.offset} is not aligned to {PARAMETER_ALIGNMENT}")
         end = it.offset + it.values.size * it.values.itemsize
     if end > table.size_bytes:
         raise PlanFaultError(f"parameters end at {end}, their table has {table.size_bytes} bytes")
@@ -147,7 +147,7 @@ def _require_residences(plan: Plan, shapes: Shapes) -> None:
             raise PlanFaultError(f"scratch of {name} does not reside in one memory: it has one address")
 
 
-def _require_times(what: str, residences: Sequence[Residence], steps: int) -> None:
+def _require_times(label: str, residences: Sequence[Residence], steps: int) -> None:
     starts = [each.life.lo for each in residences]
     by_memory: dict[str, list[int]] = {}
     for each in residences:
@@ -155,7 +155,7 @@ def _require_times(what: str, residences: Sequence[Residence], steps: int) -> No
     tables = (starts, *([*times, steps] for times in by_memory.values()))
     if any(list(times) != sorted(times) for times in tables):
         raise PlanFaultError(
-            f"{what} resides at {', '.join(str(each.life) for each in residences)} of {steps} steps"
+            f"{label} resides at {', '.join(str(each.life) for each in residences)} of {steps} steps"
         )
 
 
@@ -202,12 +202,14 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
     for io in plan.graph.resident_inputs():
         if len(plan.layout.blocks[io.tensor]) > 1:
             fixed[io.tensor] = "a graph input in blocks"
-    for name, what in fixed.items():
+    for name, label in fixed.items():
         for block in plan.layout.blocks[name]:
             home = block[0]  # rows of an input may additionally be copied to other memories
-            others = (each for each in block if what == "a graph output" or each.memory == home.memory)
+            others = (each for each in block if label == "a graph output" or each.memory == home.memory)
             if any((each.memory, each.offset) != (home.memory, home.offset) for each in others):
-                raise PlanFaultError(f"{name}, {what}, lies elsewhere later: the application knows its place")
+                raise PlanFaultError(
+                    f"{name}, {label}, lies elsewhere later: the application knows its place"
+                )
     for transfer in plan.layout.transfers:
         where, memories = transfer_text(transfer), {each.memory for each in plan.layout.way(transfer)}
         if transfer.engine == CPU and first.memories and not memories.issubset(first.memories):
@@ -254,10 +256,10 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
                     alignment = alignments[name, memory] if listed else 1
                     _require_place(plan, each, size, alignment, f"block {number} of {name}")
     for name, steps in plan.layout.scratch.items():
-        what, size = f"scratch of {name}", sum(shapes.work.get(name, (0, 0)))
+        label, size = f"scratch of {name}", sum(shapes.work.get(name, (0, 0)))
         for number, step in enumerate(steps):
             for each in step:
-                _require_place(plan, each, size, alignments[what, each.memory], f"block {number} of {what}")
+                _require_place(plan, each, size, alignments[label, each.memory], f"block {number} of {label}")
     inputs = [("input", io.tensor) for io in plan.graph.resident_inputs()]
     outputs = [("output", shapes.roots[io.tensor]) for io in plan.graph.outputs]
     for kind, name in inputs + outputs:
@@ -285,14 +287,14 @@ def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
     return all(low + size == high for low, high, size in zip(places, places[1:], sizes, strict=False))
 
 
-def _require_place(plan: Plan, place: Residence, size_bytes: int, alignment: int, what: str) -> None:
+def _require_place(plan: Plan, place: Residence, size_bytes: int, alignment: int, label: str) -> None:
     arena = plan.layout.arenas.get(place.memory)
     if arena is None:
-        raise PlanFaultError(f"{what} lies in {place.memory}, where the plan has no arena")
+        raise PlanFaultError(f"{label} lies in {place.memory}, where the plan has no arena")
     if place.offset < 0 or place.offset + size_bytes > arena:
-        raise PlanFaultError(f"{what} at {place.offset} + {size_bytes} leaves its arena of {arena}")
+        raise PlanFaultError(f"{label} at {place.offset} + {size_bytes} leaves its arena of {arena}")
     if place.offset % alignment:
-        raise PlanFaultError(f"{what} at {place.offset} is not aligned to {alignment}")
+        raise PlanFaultError(f"{label} at {place.offset} is not aligned to {alignment}")
 
 
 def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:
@@ -336,11 +338,11 @@ def _alignments(
     }
 
 
-def _asked(board: Board, lines: Mapping[str, int], what: str, memory: str, units: Iterable[Unit]) -> int:
+def _asked(board: Board, lines: Mapping[str, int], label: str, memory: str, units: Iterable[Unit]) -> int:
     alignment = next((it.alignment for it in board.memories if it.name == memory), 1)
     alignment = lcm(alignment, lines.get(memory, 1))
     for unit in units:
         if unit.memories and memory not in unit.memories:
-            raise PlanFaultError(f"{what} lies in {memory}, which unit {unit.name} does not reach")
+            raise PlanFaultError(f"{label} lies in {memory}, which unit {unit.name} does not reach")
         alignment = lcm(alignment, unit.alignment)
     return alignment

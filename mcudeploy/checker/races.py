@@ -52,15 +52,15 @@ def _require_whole(plan: Plan) -> None:
     if set(parts) != set(range(len(plan.tape))):
         raise PlanFaultError("the tapes of the cores have other entries than the program's")
     for number, entry in enumerate(plan.tape):
-        mine = parts[number]
+        parts_of_entry = parts[number]
         if not isinstance(entry, Run):
-            if [core for core, _ in mine] != [0]:
+            if [core for core, _ in parts_of_entry] != [0]:
                 raise PlanFaultError(f"entry {number} is not done by core 0, once")
             continue
         operator = plan.graph.operators[entry.operator]
         rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].cells
         writers = np.zeros((len(rows), width), np.int32)
-        for core, part in mine:
+        for core, part in parts_of_entry:
             most = len(rows) if part.columns is None else 1
             if not (0 < len(part.rows) <= most and rows.covers(part.rows)):
                 raise PlanFaultError(f"entry {number}: core {core} makes rows {part.rows} of {rows}")
@@ -70,9 +70,9 @@ def _require_whole(plan: Plan) -> None:
             writers[part.rows.lo - rows.lo : part.rows.hi - rows.lo, columns.lo : columns.hi] += 1
         if not bool((writers == 1).all()):
             raise PlanFaultError(f"entry {number} ({operator.name}) is not made whole, and once")
-        if len(mine) > 1 and operator.op.accumulates:
+        if len(parts_of_entry) > 1 and operator.op.accumulates:
             raise PlanFaultError(f"entry {number} ({operator.name}) accumulates: one core does it")
-        if not operator.inputs and mine[0][0]:
+        if not operator.inputs and parts_of_entry[0][0]:
             raise PlanFaultError(f"entry {number} ({operator.name}) asks the application, which is on core 0")
 
 
@@ -185,8 +185,10 @@ class _Races:
         if scratch + state:
             steps = plan.layout.scratch[operator.name]
             place = next(it for it in steps[0 if state else entry.block] if time in it.life)
-            mine = scratch // len(plan.lanes) // _GRAIN * _GRAIN
-            yield _Access(_span(place, 0 if state else core * mine, state or mine), writes=True)
+            core_scratch = scratch // len(plan.lanes) // _GRAIN * _GRAIN
+            yield _Access(
+                _span(place, 0 if state else core * core_scratch, state or core_scratch), writes=True
+            )
 
     def _held(self, name: str, needed: Interval, of_step: Interval, time: int) -> Iterator[Span]:
         """Yield the spans of rows of a tensor (of a view: all) in the memory that the whole step reads."""

@@ -37,8 +37,8 @@ def replay(plan: Plan, shapes: Shapes) -> None:
         operator = plan.graph.operators[entry.operator]
         where = f"step {owners.time} ({operator.name}, block {entry.block})"
         if not operator.inputs and entry.block <= last_fed.get(entry.operator, -1):
-            what = "the same rows again" if entry in begun_runs else "earlier rows after later ones"
-            raise PlanFaultError(f"{where} asks the application for {what}")
+            fault = "the same rows again" if entry in begun_runs else "earlier rows after later ones"
+            raise PlanFaultError(f"{where} asks the application for {fault}")
         if states.intersection(operator.inputs) and entry in begun_runs:
             raise PlanFaultError(f"{where} goes on with its state a second time")
         if not operator.inputs:

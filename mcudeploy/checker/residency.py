@@ -99,8 +99,8 @@ class _Replay:
         for transfer in plan.transfers:
             self._starts[transfer.start].append(transfer)
 
-    def _fail(self, time: int, item: int, what: str) -> None:
-        raise PlanFaultError(f"before or at step {time}, item {item} ({self._items[item].name}): {what}")
+    def _fail(self, time: int, item: int, fault: str) -> None:
+        raise PlanFaultError(f"before or at step {time}, item {item} ({self._items[item].name}): {fault}")
 
     def prepare(self, time: int) -> None:
         """Before a step, end transfers and residences, then begin residences and transfers.

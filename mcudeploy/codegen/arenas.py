@@ -62,10 +62,10 @@ def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
 
 def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
     """Return the bytes of all arenas of a library, by memory."""
-    apart = [it for it in shares if kind != "shared" or it.stateful]
-    at_once = [it for it in shares if it not in apart]
+    separate = [it for it in shares if kind != "shared" or it.stateful]
+    at_once = [it for it in shares if it not in separate]
     return {
-        memory: sum(it.arenas.get(memory, 0) for it in apart)
+        memory: sum(it.arenas.get(memory, 0) for it in separate)
         + max((it.arenas.get(memory, 0) for it in at_once), default=0)
         for memory in sorted({name for it in shares for name in it.arenas})
     }

@@ -94,11 +94,11 @@ def _run_text(
             part = it.block_rows.interval(block, it.rows)
             rows[it.name] = rows.get(it.name, part).hull(part)
     counts = {noun: sum(isinstance(it, kind) for it in entries) for noun, kind in _OTHERS.items()}
-    said = [*_rows_texts(rows), *(count_text(count, noun) for noun, count in counts.items() if count)]
+    phrases = [*_rows_texts(rows), *(count_text(count, noun) for noun, count in counts.items() if count)]
     steps = f"step {first}" if len(codes) == 1 else f"steps {first}..{first + len(codes) - 1}"
     starts = range(0, len(codes), _CODES_PER_LINE)
     return ScheduleRun(
-        textwrap.wrap(f"{steps}: {'; '.join(said)}", LINE_WIDTH),
+        textwrap.wrap(f"{steps}: {'; '.join(phrases)}", LINE_WIDTH),
         [", ".join(codes[start : start + _CODES_PER_LINE]) for start in starts],
     )
 

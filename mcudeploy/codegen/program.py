@@ -365,9 +365,9 @@ def _stored_text(tape: Tape, named: NamedRange, version: int) -> str:
 def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int, number: int) -> MovesText:
     source, target = moves.old.memory, moves.new.memory
     name = source if source == target else f"{source}_{target}"
-    what = f"in {source}" if source == target else f"from {source} to {target}"
+    where = f"in {source}" if source == target else f"from {source} to {target}"
     if moves.engine != CPU:
-        name, what = f"{moves.engine}_{name}", f"{what} by {moves.engine}"
+        name, where = f"{moves.engine}_{name}", f"{where} by {moves.engine}"
     sizes = c_elements(np.array(moves.sizes, np.uint32))
     if any(moves.ends):
         sizes = [
@@ -376,12 +376,12 @@ def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int, number: int) -
         ]
     return MovesText(
         name,
-        what,
-        f"{number}: {count_text(len(moves.sizes), 'move')} {what}",
+        where,
+        f"{number}: {count_text(len(moves.sizes), 'move')} {where}",
         MOVE if moves.engine == CPU else START,
         engine,
-        offsets.add(f"moved from, {what}", f"move_from_{name}", moves.old),
-        offsets.add(f"moved to, {what}", f"move_to_{name}", moves.new),
+        offsets.add(f"moved from, {where}", f"move_from_{name}", moves.old),
+        offsets.add(f"moved to, {where}", f"move_to_{name}", moves.new),
         len(moves.sizes),
         sizes,
     )

@@ -185,9 +185,11 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
         observed = _run_all(batch, fleet, samples, progress)
     if unsplit is not None and planned.offers_baseline:
         return Tuned(base, unsplit, unsplit, tried + 1)
-    what = f"the plan of {options.plan_file}" if options.plan_file else "the fastest plan within --ram-limit"
+    subject = (
+        f"the plan of {options.plan_file}" if options.plan_file else "the fastest plan within --ram-limit"
+    )
     raise LatencyError(
-        f"{what} takes {overhead:+.2f} % of the unsplit plan's time, the limit is {round(limit, 2):g} %. "
+        f"{subject} takes {overhead:+.2f} % of the unsplit plan's time, the limit is {round(limit, 2):g} %. "
         "Search for another (--split), or raise --max-overhead"
     )
 

@@ -49,16 +49,16 @@ def module_of(path: Path, content: bytes) -> ModuleType:
     return module
 
 
-def folder_beside(file: Path, text: str, what: str) -> Path:
+def folder_beside(file: Path, text: str, label: str) -> Path:
     """Return the folder that the extension in `file` names.
 
     Raises UsageError unless it is a folder below that of `file`, also after its links.
     """
     folder = file.parent / text
     if not folder.is_dir():
-        raise UsageError(f"{what}: {folder} is not a folder")
+        raise UsageError(f"{label}: {folder} is not a folder")
     if not folder.resolve().is_relative_to(file.parent.resolve()):
-        raise UsageError(f"{what}: {text!r} leads out of {file.parent}, the folder of {file.name}")
+        raise UsageError(f"{label}: {text!r} leads out of {file.parent}, the folder of {file.name}")
     return folder
 
 

@@ -95,12 +95,12 @@ class CoreCosts:
         try:
             return sum(count * cost[name] for name, count in counts.items() if count)
         except KeyError as missing:
-            what = f"{variant} ({missing.args[0]})" if cost else variant
+            missing_costs = f"{variant} ({missing.args[0]})" if cost else variant
             kernel = variant.partition(":")[0]
             why = f"the table is older; {_REMAKE}. Of an extension, its `costs` lack the loop"
             if not cost:
                 why += f", or its `kernels` have no file that defines mcud_{kernel}(const mcud_op *op, ...)"
-            raise ConfigError(f"the costs of {self.core} lack {what}: {why}") from None
+            raise ConfigError(f"the costs of {self.core} lack {missing_costs}: {why}") from None
 
     def stage_ticks(self, stage: StageCall) -> float:
         """Return the ticks of one of the calls that a kernel makes. Raises ConfigError as `ticks` does."""

@@ -129,8 +129,8 @@ def _client(place: str, command: str) -> str:
             f"labgrid-client does not start: {error.strerror}. Install it: pipx install labgrid"
         ) from error
     if ended.status:
-        said = [line.strip() for line in ended.output.splitlines() if line.strip()]
-        reason = (said[-1] if said else f"it ends with status {ended.status}").rstrip(".")
+        lines = [line.strip() for line in ended.output.splitlines() if line.strip()]
+        reason = (lines[-1] if lines else f"it ends with status {ended.status}").rstrip(".")
         raise PortError(
             f"place {place}: labgrid-client {command} fails: {reason}. LG_COORDINATOR names the coordinator."
         )

@@ -140,7 +140,7 @@ class MeasuredTiles:
 
         A killed process loses only the tiles under way.
         """
-        said: SimpleQueue[bool] = SimpleQueue()  # True: a tile is done, False: a thread has ended
+        reports: SimpleQueue[bool] = SimpleQueue()  # True: a tile is done, False: a thread has ended
         stop, numbers = Event(), self._alive.numbers()
         share = Dealt(dealt, numbers)
 
@@ -148,21 +148,21 @@ class MeasuredTiles:
             try:
                 while not (share.over or stop.is_set() or time.monotonic() > deadline):
                     if self._step(number, share):
-                        said.put(True)
+                        reports.put(True)
                     else:
                         stop.wait(POLL_S)
             except LOST as error:
                 share.away(number)
                 self._alive.lose(number, error)
             finally:
-                said.put(False)
+                reports.put(False)
 
         finished, running = 0, len(numbers)
         with ThreadPoolExecutor(running) as pool:
             workers = [pool.submit(work, number) for number in numbers]
             try:
                 while running:
-                    if not said.get():
+                    if not reports.get():
                         running -= 1
                         continue
                     finished += 1

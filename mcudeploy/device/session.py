@@ -346,8 +346,8 @@ class Session:
                 f"the program on {self._line.name} has no parameters that could be replaced: build it with "
                 "--replaceable and --parameters-in ram"
             )
-        what = "the board" if code == UNSYNCHRONISED else f"{kind.name}: the board"
-        return ProtocolError(f"{what} on {self._line.name} {REASONS.get(code, f'answers error {code}.')}")
+        subject = "the board" if code == UNSYNCHRONISED else f"{kind.name}: the board"
+        return ProtocolError(f"{subject} on {self._line.name} {REASONS.get(code, f'answers error {code}.')}")
 
     def _silent(self, kind: Request, waited_s: float, busy: bool, garbage: int) -> ProtocolError:
         first_contact, self._info = self._info is None, None

@@ -112,10 +112,10 @@ def _address(url: str) -> tuple[str, int]:
         parts = urlsplit(url)
         if parts.hostname and parts.port:
             return parts.hostname, parts.port
-        what = "no host" if not parts.hostname else "no port"
+        fault = "no host" if not parts.hostname else "no port"
     except ValueError as error:
-        what = str(error)
-    raise PortError(f"{url} is not an address: {what}. Write {url.partition(':')[0]}://host:port.")
+        fault = str(error)
+    raise PortError(f"{url} is not an address: {fault}. Write {url.partition(':')[0]}://host:port.")
 
 
 def _connect(url: str, timeout_s: float) -> socket.socket:

@@ -61,9 +61,9 @@ class GraphIO:
 
     def stored(self, values: NDArray[Any]) -> NDArray[Any]:
         """Reorder the flattened ONNX tensor's values to the elements and positions of the tensor."""
-        there = self.order >= 0
-        stored = np.empty(int(there.sum()), values.dtype)
-        stored[self.order[there]] = values[there]
+        kept = self.order >= 0
+        stored = np.empty(int(kept.sum()), values.dtype)
+        stored[self.order[kept]] = values[kept]
         return stored
 
 

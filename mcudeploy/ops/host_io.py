@@ -35,10 +35,10 @@ def stored_axes(shape: tuple[int, ...], order: NDArray[np.int32]) -> tuple[int, 
 
     None if it is not an order of axes.
     """
-    there = order.reshape(shape)
-    steps = [int(np.diff(there, axis=axis).flat[0]) if size > 1 else 0 for axis, size in enumerate(shape)]
+    places = order.reshape(shape)
+    steps = [int(np.diff(places, axis=axis).flat[0]) if size > 1 else 0 for axis, size in enumerate(shape)]
     axes = tuple(sorted(range(len(shape)), key=lambda axis: -steps[axis]))
-    moved = np.transpose(there, axes).reshape(-1)
+    moved = np.transpose(places, axes).reshape(-1)
     return axes if np.array_equal(moved, np.arange(moved.size)) else None
 
 

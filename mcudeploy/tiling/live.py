@@ -89,10 +89,10 @@ class Lives:
         return tuple(Interval(lo, hi) for lo, hi in zip(starts, [*ends, self.end[block]], strict=True))
 
 
-def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[str, str]] = ()) -> Lives:
+def lives(tiled: TiledGraph, steps: tuple[Step, ...], separate: Collection[tuple[str, str]] = ()) -> Lives:
     """Return the live range of every block of every tensor that owns memory.
 
-    `apart`: pairs of tensors, input and output of one operator, that must not take over from each other.
+    `separate`: pairs of tensors, input and output of one operator, that must not take over from each other.
     """
     total = max(len(steps), 1)
     first, end = [0] * tiled.blocks, [0] * tiled.blocks
@@ -122,21 +122,21 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[st
         first[base : base + count] = [min(first[base : base + count])] * count  # contiguous, live as a whole
         for block in range(base, base + count):
             gaps.pop(block, None)
-    return Lives(first, end, _heirs(tiled, steps, (first, end), apart), gaps)
+    return Lives(first, end, _heirs(tiled, steps, (first, end), separate), gaps)
 
 
 def _heirs(
     tiled: TiledGraph,
     steps: tuple[Step, ...],
     spans: tuple[list[int], list[int]],
-    apart: Collection[tuple[str, str]],
+    separate: Collection[tuple[str, str]],
 ) -> list[int]:
     first, end = spans
-    ids = tiled.block_ids() if apart else []
+    ids = tiled.block_ids() if separate else []
     reuses = [-1] * tiled.blocks
     is_overwritten = [False] * tiled.blocks
     for time, read, written in in_place_chances(tiled, steps):
-        if apart and (ids[read][0], ids[written][0]) in apart:
+        if separate and (ids[read][0], ids[written][0]) in separate:
             continue
         if (
             reuses[read] < 0
@@ -183,13 +183,13 @@ def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple
 
 
 def buffers(
-    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, apart: Collection[tuple[str, str]] = ()
+    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, separate: Collection[tuple[str, str]] = ()
 ) -> tuple[Buffer, ...]:
     """Return the buffers to place: blocks, joined if an operator works in place, scratch and state.
 
-    `apart`: as in `lives`.
+    `separate`: as in `lives`.
     """
-    live = lives(tiled, steps, apart)
+    live = lives(tiled, steps, separate)
     ids = tiled.block_ids()
     inherited = set(live.reuses)
     stacked = tiled.stacked_outputs()

@@ -149,8 +149,8 @@ def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
         if flasher is None or board.chip_id is None:
             continue
         read = ["-c", "init", "-c", f"mdw {board.chip_id.address:#x}", "-c", "exit"]
-        said = _said(["openocd", *flasher.args, *serial, *read])
-        word = re.search(rf"{board.chip_id.address:#x}: ([0-9a-f]{{8}})", said)
+        output = _said(["openocd", *flasher.args, *serial, *read])
+        word = re.search(rf"{board.chip_id.address:#x}: ([0-9a-f]{{8}})", output)
         if word and int(word[1], 16) & _ID_BITS == board.chip_id.value:
             yield board.chip_id.value
 

@@ -28,13 +28,13 @@ def enter_boot_loader(board: Board, flasher: Flasher, port: str | None) -> None:
     The program does so for a host that opens its serial port at a low rate and closes it. `port`: the board's
     port, if it is known. Raises FlashError if the boot loader is not there afterwards.
     """
-    there = _looks_for(board, flasher)
-    if there is None or there():
+    is_attached = _looks_for(board, flasher)
+    if is_attached is None or is_attached():
         return
     if touched := _touched(board, port):
         _LOG.info("%s at %s restarts in its boot loader", board.name, touched)
         deadline = time.monotonic() + _APPEARS_S * board.patience
-        while not there():
+        while not is_attached():
             if time.monotonic() > deadline:
                 raise FlashError(f"{board.name} was not flashed: {_why_absent(flasher)} {_HOLD}")
             time.sleep(_POLL_S)

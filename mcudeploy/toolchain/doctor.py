@@ -126,12 +126,12 @@ def _extensions() -> Iterator[Check]:
 def _flashers(boards: list[Board]) -> Iterator[Check]:
     """Check that one of the flashers of each board is installed."""
     for flashers in dict.fromkeys(it.flashers for it in boards):
-        there = [it.tool for it in flashers if installed(it)]
+        names_installed = [it.tool for it in flashers if installed(it)]
         names = " or ".join(it.tool for it in flashers)
         for_boards = ", ".join(it.name for it in boards if it.flashers == flashers)
-        remedy = "" if there else TOOLS[flashers[0].tool].install
-        state = ", ".join(there) or f"none of {names}"
-        yield Check(f"flasher of {for_boards}", bool(there), state, remedy, "hardware")
+        remedy = "" if names_installed else TOOLS[flashers[0].tool].install
+        state = ", ".join(names_installed) or f"none of {names}"
+        yield Check(f"flasher of {for_boards}", bool(names_installed), state, remedy, "hardware")
 
 
 def _facts_only(board: Board) -> Iterator[Check]:

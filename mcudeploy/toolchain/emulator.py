@@ -81,10 +81,10 @@ def emulated_board(board: Board) -> Board:
 def qemu_version(program: str) -> float:
     """Return QEMU's major version; infinite if it is unknown."""
     try:
-        said = run_tool([program, "--version"], _VERSION_S).output
+        output = run_tool([program, "--version"], _VERSION_S).output
     except OSError:
         return math.inf
-    match = re.search(r"version (\d+)\.", said)
+    match = re.search(r"version (\d+)\.", output)
     return int(match[1]) if match else math.inf
 
 
@@ -154,11 +154,11 @@ class Emulator:
             return ""
         self._messages.seek(0)
         lines = self._messages.read().decode("utf-8", errors="replace").splitlines()
-        said = [it for it in lines if ": info: " not in it and ": warning: " not in it]
+        texts = [it for it in lines if ": info: " not in it and ": warning: " not in it]
         report = _REPORT.search(self._last_sent())
         if report is not None:
-            said.append(report[0].replace(b"\0", b"").decode("ascii"))
-        return "\n".join(said).strip()
+            texts.append(report[0].replace(b"\0", b"").decode("ascii"))
+        return "\n".join(texts).strip()
 
     def _last_sent(self) -> bytes:
         try:
@@ -176,9 +176,9 @@ class Emulator:
         if self._process is None or self.wait(_ENDING_S) is None:
             return None
         status = self._process.returncode
-        what = "the program faulted" if status == FAULT_EXIT else f"the emulator {ending(status)}"
-        said = self.messages()
-        return f"{what}: {said}" if said else what
+        cause = "the program faulted" if status == FAULT_EXIT else f"the emulator {ending(status)}"
+        texts = self.messages()
+        return f"{cause}: {texts}" if texts else cause
 
     def close(self) -> None:
         """End QEMU; a second call does nothing."""

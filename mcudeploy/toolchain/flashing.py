@@ -97,10 +97,10 @@ def _run(flasher: Flasher, board: Board, line: list[str], left_s: float, timeout
         ) from error
     if ended.status is None:
         note = TOOLS[flasher.tool].note or "unplug the board, plug it in again, and retry"
-        said = _last_lines(ended.output)
+        text_of_tool = _last_lines(ended.output)
         raise FlashError(
             f"{board.name} was not flashed: {flasher.tool} did not finish within {timeout_s:g} s"
-            f"{f' ({said})' if said else ''}: {note}."
+            f"{f' ({text_of_tool})' if text_of_tool else ''}: {note}."
         )
     if ended.status:
         raise FlashError(explain(flasher, board, line, ended.output))
@@ -111,15 +111,17 @@ def explain(flasher: Flasher, board: Board, line: list[str], output: str) -> str
     heard = output.lower()
     remedy = next((text for sign, text in TOOLS[flasher.tool].remedies if sign in heard), None)
     hint = remedy or f"run it by hand for the whole output: {shlex.join(line)}"
-    said = _last_lines(output) or "without a word"
-    return f"{board.name} was not flashed, {flasher.tool} failed: {said}. {hint[0].upper()}{hint[1:]}."
+    text_of_tool = _last_lines(output) or "without a word"
+    return (
+        f"{board.name} was not flashed, {flasher.tool} failed: {text_of_tool}. {hint[0].upper()}{hint[1:]}."
+    )
 
 
 def _last_lines(output: str) -> str:
     """Return the first errors of a program, or else its last lines."""
-    said = [text for line in output.splitlines() if (text := line.strip().rstrip("."))]
-    lines = [line for line in said if "error" in line.lower() or "**" in line][:_LAST_LINES]
-    return "; ".join(lines or said[-_LAST_LINES:])
+    texts = [text for line in output.splitlines() if (text := line.strip().rstrip("."))]
+    lines = [line for line in texts if "error" in line.lower() or "**" in line][:_LAST_LINES]
+    return "; ".join(lines or texts[-_LAST_LINES:])
 
 
 def _require_gone(board: Board, drive: Path) -> None:

@@ -45,10 +45,10 @@ def entries_for(board: Board, path: Path) -> list[MappedBoard]:
     rows = [row for row in _read(path) if row.get("connected") and row.get("available", True)]
     entries = [_entry(row, board) for row in rows if _fits(row, board) and _text(row, "serial")]
     if not entries:
-        there = sorted({_text(row, "platform") or _UNKNOWN for row in rows})
+        platforms = sorted({_text(row, "platform") or _UNKNOWN for row in rows})
         raise BoardNotFoundError(
             f"{path} has no connected {board.name} with a `serial` port; connected are: "
-            f"{', '.join(there) or 'none'}. `platform: {board.name}` says that an entry is one."
+            f"{', '.join(platforms) or 'none'}. `platform: {board.name}` says that an entry is one."
         )
     twice = first_repeated([it.port for it in entries])
     if twice is not None:

@@ -95,8 +95,8 @@ def port_with(usb_id: str) -> str:
     """Return the one serial port with this USB id. Raises PortError if there is none, or more than one."""
     names = [it.name for it in list_serial_ports() if it.usb_id == usb_id]
     if len(names) != 1:
-        what = f"{len(names)} serial ports have" if names else "no serial port has"
-        raise PortError(f"{what} the USB id {usb_id}: name one with --port.")
+        subject = f"{len(names)} serial ports have" if names else "no serial port has"
+        raise PortError(f"{subject} the USB id {usb_id}: name one with --port.")
     return names[0]
 
 

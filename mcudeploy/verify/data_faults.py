@@ -221,13 +221,13 @@ def one_class(computed: Array, labels: Array | None, scores: Array) -> str | Non
     number, count, total = int(numbers[counts.argmax()]), int(counts.max()), len(computed)
     if count < _NEARLY_ALL * total:
         return None
-    said = f"class {number} is computed for {count:,} of {count_text(total, 'sample')}"
+    fault = f"class {number} is computed for {count:,} of {count_text(total, 'sample')}"
     if labels is None:
-        return f"{said}: right only if nearly all of them are of that class" if total >= _ENOUGH else None
+        return f"{fault}: right only if nearly all of them are of that class" if total >= _ENOUGH else None
     missed = int((labels != number).sum())
     if missed < _FEW_MISSED or 4 * (total - count) > missed:
         return None
-    return f"{said}; by the labels {total - missed:,} are of that class"
+    return f"{fault}; by the labels {total - missed:,} are of that class"
 
 
 def _are_shares(values: Array) -> bool:

@@ -309,11 +309,11 @@ def _raw(path: Path, content: bytes, io: GraphIO) -> Array:
     return np.frombuffer(content, dtype).astype(io.dtype).reshape(io.shape)
 
 
-def _require_count(path: Path, count: int, what: str, io: GraphIO) -> None:
+def _require_count(path: Path, count: int, label: str, io: GraphIO) -> None:
     needed = int(np.prod(io.shape))
     if count != needed:
         raise UsageError(
-            f"{path} has {count_text(count, what)}; {printable(io.name)!r} of the model, "
+            f"{path} has {count_text(count, label)}; {printable(io.name)!r} of the model, "
             f"{list(io.shape)}, {agree(needed, 'needs one', f'needs {needed:,}')}"
         )
 

@@ -100,13 +100,13 @@ def _groups(
     graph: Graph,
     ios: tuple[GraphIO, ...],
     files: Sequence[ValueSource],
-    what: str,
+    label: str,
     reading: Preprocessing,
 ) -> list[dict[str, Array]]:
     if len(files) % len(ios):
         unit = "array" if any(isinstance(it, NamedArray) for it in files) else "file"
         raise UsageError(
-            f"the model has {count_text(len(ios), what)}; {count_text(len(files), unit)} "
+            f"the model has {count_text(len(ios), label)}; {count_text(len(files), unit)} "
             f"{agree(len(files), 'is', 'are')} not a multiple of it"
         )
     groups: list[dict[str, Array]] = []

@@ -69,9 +69,9 @@ def core_of(target: Target) -> Core:
     board = target.board
     core = CORES.get(board.core)
     if not target.emulated:
-        what = "is this computer" if board.is_host else "is to run on hardware, which counts its own cycles"
+        reason = "is this computer" if board.is_host else "is to run on hardware, which counts its own cycles"
         way_out = "Leave --timing out" + (", or add --emulate." if core and board.emulator else ".")
-        raise ConfigError(f"--timing cycles-model is for emulated boards; {board.name} {what}. {way_out}")
+        raise ConfigError(f"--timing cycles-model is for emulated boards; {board.name} {reason}. {way_out}")
     if core is None:
         raise ConfigError(
             f"--timing cycles-model knows {', '.join(CORES)}; {board.name} has a {board.core}. "

@@ -64,8 +64,8 @@ def _energy(builder: Builder, node: Node) -> None:
 def _filter_bank_root(builder: Builder, node: Node) -> None:
     names = dict(zip(("weights", "rest", "points", "places", "widths"), node.inputs[2:], strict=True))
     constants = {
-        what: _constant(builder, name, np.int16 if what in ("weights", "rest") else np.uint16)
-        for what, name in names.items()
+        label: _constant(builder, name, np.int16 if label in ("weights", "rest") else np.uint16)
+        for label, name in names.items()
     }
     inputs = _vector(builder, node, 0), _vector(builder, node, 1)
     op = FilterBankRoot(node.integer("channels", 0))

@@ -364,10 +364,10 @@ def _finish(writer: Writer, tensor: TfliteTensor, name: str) -> None:
     writer.keep(tensor, name)
 
 
-def _constant(writer: Writer, operator: TfliteOperator, position: int, what: str) -> TfliteTensor:
+def _constant(writer: Writer, operator: TfliteOperator, position: int, label: str) -> TfliteTensor:
     tensor = writer.input(operator, position)
     if tensor.data is None:
-        raise Unsupported(f"{what} must be constant")
+        raise Unsupported(f"{label} must be constant")
     return tensor
 
 

@@ -111,13 +111,15 @@ class WakeWord(LibraryPart):
 
 def require_free_name(name: str) -> None:
     """Raise UsageError if a component, which is also a namespace of C++, cannot have this name."""
-    for names, what in (
+    for names, label in (
         (_CPP_KEYWORDS, "a keyword of C++"),
         (_COMPONENTS, "a component of ESPHome"),
         (_SOURCES, "a name that its sources use"),
     ):
         if name in names.split():
-            raise UsageError(f"the component cannot be called {name}, which is {what}: choose another --name")
+            raise UsageError(
+                f"the component cannot be called {name}, which is {label}: choose another --name"
+            )
 
 
 def detector_files() -> dict[str, str]:

@@ -254,7 +254,7 @@ def _memory(file: _GraphFile, maker: list[int]) -> _Owners:
     return _Owners(tuple(base), tuple(merged[each] for each in base))
 
 
-def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
+def _follow(target: dict[int, int], count: int, label: str) -> list[int]:
     """Return the end of each number's chain of targets."""
     ends: list[int] = []
     for number in range(count):
@@ -262,9 +262,9 @@ def _follow(target: dict[int, int], count: int, what: str) -> list[int]:
         while end in target:
             end, passed = target[end], passed + 1
             if end >= count:
-                raise ModelError(f"{what}: tensor {end} does not exist, there are {count}")
+                raise ModelError(f"{label}: tensor {end} does not exist, there are {count}")
             if passed > len(target):
-                raise ModelError(f"{what}: tensor {number} leads back to itself")
+                raise ModelError(f"{label}: tensor {number} leads back to itself")
         ends.append(end)
     return ends
 

@@ -28,9 +28,9 @@ def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
     touched = dict.fromkeys(graph.roots[tensor] for node in nodes for tensor in (*node.inputs, *node.outputs))
     roots = [root for root in touched if _counts(graph, root, written)]
     number = {root: place for place, root in enumerate(roots)}
-    there = graph.inputs | graph.persistent
+    present = graph.inputs | graph.persistent
     items = tuple(_item(graph, root) for root in roots)
-    available: set[int] = set(there)
+    available: set[int] = set(present)
     steps = []
     for node in nodes:
         steps.append(_step(graph, node, number, available))

@@ -97,8 +97,8 @@ class Prototypes:
 def _distance(features: Features, examples: Sequence[Features]) -> Fraction:
     total = np.sum(np.stack(examples), axis=0, dtype=np.int64)
     count = len(examples)
-    apart = count * features.astype(np.int64) - total
-    return Fraction(sum(int(each) ** 2 for each in apart), count**2)
+    difference = count * features.astype(np.int64) - total
+    return Fraction(sum(int(each) ** 2 for each in difference), count**2)
 
 
 @dataclass(frozen=True, slots=True)

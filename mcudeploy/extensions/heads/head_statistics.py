@@ -71,8 +71,8 @@ class SeenInputs:
     def fault(self, features: Features, moved: Features) -> str:
         """Return how the features of a device, moved, differ from the reference; empty if they do not."""
         wanted = self.in_training(features)
-        apart = np.abs(moved - wanted)
-        at = int(apart.argmax())
-        if apart[at] <= 0.5 + _TOLERANCE:
+        gaps = np.abs(moved - wanted)
+        at = int(gaps.argmax())
+        if gaps[at] <= 0.5 + _TOLERANCE:
             return ""
         return f"moves feature {at} to {moved[at]}, the reference to {wanted[at]:.3f}"

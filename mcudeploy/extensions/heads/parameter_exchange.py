@@ -114,12 +114,12 @@ def _row(parameter: LaidOutParameter, values: bytes, other: bytes) -> Mapping[st
     )
     differ = ~((one == two) | (np.isnan(one) & np.isnan(two)))
     with np.errstate(invalid="ignore"):  # infinities may be equal
-        apart = np.abs(one - two)[differ]
+        gaps = np.abs(one - two)[differ]
     return {
         "operator": parameter.operator,
         "name": parameter.name,
         "type": parameter.type,
         "elements": parameter.count,
         "differ": int(differ.sum()),
-        "largest": float(apart.max(initial=0.0)) if parameter.type == "float32" else None,
+        "largest": float(gaps.max(initial=0.0)) if parameter.type == "float32" else None,
     }

@@ -123,8 +123,8 @@ def _written(console: Console, report: Values) -> None:
 def _compared(console: Console, report: Values) -> None:
     table = table_of("operator", "parameter", "type", "elements>", "differ>", "by at most>")
     for it in report["parameters"]:
-        apart = "-" if it["largest"] is None else f"{it['largest']:g}"
-        numbers = (f"{it['elements']:,}", f"{it['differ']:,}", apart)
+        largest_gap = "-" if it["largest"] is None else f"{it['largest']:g}"
+        numbers = (f"{it['elements']:,}", f"{it['differ']:,}", largest_gap)
         table.add_row(*map(cell, (it["operator"], it["name"], it["type"], *numbers)))
     console.print(table)
     console.print("equal" if report["equal"] else "not equal")

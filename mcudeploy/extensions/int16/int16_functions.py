@@ -154,12 +154,13 @@ class Rescaling:
     bounds: Bounds = UNBOUNDED
 
 
-def rescaled(f: Formula, what: Rescaling, dtype: str) -> Expression:
+def rescaled(f: Formula, rescaling: Rescaling, dtype: str) -> Expression:
     """Input x, int16 or int8."""
-    steps = f.given("x") - what.zero_points[0]
-    above, below = _scaled(f, steps, what.above), _scaled(f, -steps if what.negated else steps, what.below)
+    steps = f.given("x") - rescaling.zero_points[0]
+    above = _scaled(f, steps, rescaling.above)
+    below = _scaled(f, -steps if rescaling.negated else steps, rescaling.below)
     scaled = (steps < 0).choose(below, above)
-    return _clipped(f, scaled + what.zero_points[1], what.bounds, dtype)
+    return _clipped(f, scaled + rescaling.zero_points[1], rescaling.bounds, dtype)
 
 
 def sigmoid(f: Formula, op: SigmoidInt16) -> Expression:

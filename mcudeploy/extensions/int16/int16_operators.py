@@ -245,9 +245,9 @@ def pool(writer: Writer, operator: TfliteOperator) -> None:
     name = formula_node(writer, "PoolInt16", {"x": writer.raw(image)}, value, **facts)
     if bounds != Bounds():
         writer.known(name, result.shape, "int16")
-        what = Rescaling(IDENTITY, IDENTITY, bounds=bounds)
-        value = functions.rescaled(Formula(), what, "int16")
-        name = formula_node(writer, "RescaleInt16", {"x": name}, value, **_rescaling_attributes(what))
+        rescaling = Rescaling(IDENTITY, IDENTITY, bounds=bounds)
+        value = functions.rescaled(Formula(), rescaling, "int16")
+        name = formula_node(writer, "RescaleInt16", {"x": name}, value, **_rescaling_attributes(rescaling))
     writer.keep(result, name)
 
 

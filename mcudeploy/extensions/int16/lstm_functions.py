@@ -186,8 +186,8 @@ def _step_of_int16(f: Formula, op: LstmInt16) -> None:
 
     def sigmoid(x: Expression, bits: int, *, tangent: bool) -> Expression:
         left = bits - GATE_BITS
-        what = SigmoidInt16(tangent, _TABLE_UNIT << max(left, 0), max(-left, 0))
-        return sigmoid_of(f, x, what)
+        function = SigmoidInt16(tangent, _TABLE_UNIT << max(left, 0), max(-left, 0))
+        return sigmoid_of(f, x, function)
 
     low, high = (f.given("bias").slice(at, at + 1, 0).reshaped(-1) for at in (0, 1))
     bias = high * 2**32 + low.wrapped(32, signed=False)

@@ -72,15 +72,15 @@ def label_encoder(make: Maker) -> None:
     make.add("Identity", result, out=make.outputs[0])
 
 
-def _numbers(make: Maker, what: str) -> NDArray[Any]:
-    if f"{what}_strings" in make.attributes:
-        raise Unsupported(f"its {what} are texts: encode them as numbers before or after the model")
+def _numbers(make: Maker, label: str) -> NDArray[Any]:
+    if f"{label}_strings" in make.attributes:
+        raise Unsupported(f"its {label} are texts: encode them as numbers before or after the model")
     for kind, dtype in (("floats", np.float32), ("int64s", np.int64)):
-        if f"{what}_{kind}" in make.attributes:
-            return np.array(make.attributes[f"{what}_{kind}"], dtype)
-    tensor = make.attributes.get(f"{what}_tensor")
+        if f"{label}_{kind}" in make.attributes:
+            return np.array(make.attributes[f"{label}_{kind}"], dtype)
+    tensor = make.attributes.get(f"{label}_tensor")
     if tensor is None or tensor.data_type not in (TensorProto.FLOAT, TensorProto.INT64):
-        raise Unsupported(f"its {what} are neither float32 nor int64")
+        raise Unsupported(f"its {label} are neither float32 nor int64")
     return np.asarray(numpy_helper.to_array(tensor).reshape(-1))
 
 

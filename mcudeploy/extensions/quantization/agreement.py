@@ -172,8 +172,8 @@ class Floats:
             if self.class_name is not None:
                 scores.append({self.class_name: outputs[self.class_name]})
             advance(done)
-        mine, other = _classes(self.values, self.class_name), _classes(scores, self.class_name)
-        share = None if mine is None or other is None else share_of_equal(mine, other)
+        own_classes, other = _classes(self.values, self.class_name), _classes(scores, self.class_name)
+        share = None if own_classes is None or other is None else share_of_equal(own_classes, other)
         return Agreement(noises, share, other, len(self.values))
 
 

@@ -101,14 +101,14 @@ def _set_biases_apart(model: ModelProto) -> None:
         weights, bias = (constants.get(name) for name in node.input[1:3])
         if weights is None or bias is None:
             continue
-        apart = model.graph.node[-1]
-        output, name = apart.output[0], f"{apart.output[0]}/bias"
+        bias_node = model.graph.node[-1]
+        output, name = bias_node.output[0], f"{bias_node.output[0]}/bias"
         shaped = bias.reshape(-1, *(1,) * (weights.ndim - 2))
         model.graph.initializer.append(numpy_helper.from_array(shaped, name))
-        del apart.input[2:]
-        apart.output[0] = f"{output}/without bias"
+        del bias_node.input[2:]
+        bias_node.output[0] = f"{output}/without bias"
         model.graph.node.append(
-            helper.make_node("Add", [apart.output[0], name], [output], f"{node.name}/bias")
+            helper.make_node("Add", [bias_node.output[0], name], [output], f"{node.name}/bias")
         )
 
 

@@ -291,12 +291,12 @@ class _Work:
         self, prepared: Path, request: QuantizeRequest, best: MethodResult, faults: SampleFaults
     ) -> float | None:
         """The signal to noise ratio without the samples far beyond the others, if it is clearly better."""
-        far = [it.number for it in faults.far]
+        outliers = [it.number for it in faults.far]
         parts = [
-            replace(part, indices=part.indices[~np.isin(part.indices, far)])
+            replace(part, indices=part.indices[~np.isin(part.indices, outliers)])
             for part in (self.calibration, self.comparison)
         ]
-        if not far or not all(map(len, parts)):
+        if not outliers or not all(map(len, parts)):
             return None
         self.progress.stage("comparing without outliers")
         calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
@@ -322,8 +322,7 @@ class _Work:
 def _require_classes(
     model: FloatModel, name: str | None, labels: NDArray[np.int64], request: QuantizeRequest
 ) -> None:
-    """Raise UsageError if no output can be compared with the labels, or if a label is not one of its classes.
-    """
+    """Raise UsageError if no output can be compared with the labels, or a label is not one of its classes."""
     if name is None:
         shapes = ", ".join(str(list(info.shape or ())) for info in model.outputs)
         raise UsageError(f"--labels needs an output that is a vector of classes; the model's have {shapes}")

@@ -279,11 +279,11 @@ def _places(
     """For each tap, the positions of the output for which it lies inside the image, and its positions in the
     input.
     """
-    size, count, far, stride = (
+    size, count, out_size, stride = (
         fields[f"{name}_{along}"]
         for name in ("dims.input", "window.kernel", "window.dilation", "window.stride")
     )
-    starts: NDArray[np.int64] = np.arange(count) * far - fields[f"window.pad_{before}"]
+    starts: NDArray[np.int64] = np.arange(count) * out_size - fields[f"window.pad_{before}"]
     places = []
     for start in starts.tolist():
         first = max(0, -(start // stride))

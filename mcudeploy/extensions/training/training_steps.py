@@ -158,7 +158,7 @@ def _require_plain(options: Options) -> None:
         "--rounding": options.rounding is not None,
         "--plan": options.plan_file is not None,
     }
-    names = [name for name, there in present.items() if there]
+    names = [name for name, is_present in present.items() if is_present]
     if names:
         raise UsageError(
             f"{', '.join(names)} {agree(len(names), 'is', 'are')} not for a training step: leave "

@@ -111,8 +111,8 @@ def _by_heads(make: Maker, name: str, heads: int) -> str:
     if len(shape) == 4:
         return name
     batch, length, width = shape
-    apart = make.reshaped(name, (batch, length, heads, width // heads))
-    return make.add("Transpose", apart, perm=(0, 2, 1, 3))
+    by_head = make.reshaped(name, (batch, length, heads, width // heads))
+    return make.add("Transpose", by_head, perm=(0, 2, 1, 3))
 
 
 def _with_past(make: Maker, place: int, heads: int) -> str:

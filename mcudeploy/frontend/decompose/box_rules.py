@@ -51,8 +51,8 @@ def non_max_suppression(make: Maker) -> None:
     make.add("Gather", triples, order, out=make.outputs[0], axis=0)
 
 
-def _limit(make: Maker, name: str, what: str) -> float:
-    return float(make.constant_of(name, what).reshape(-1)[0])
+def _limit(make: Maker, name: str, label: str) -> float:
+    return float(make.constant_of(name, label).reshape(-1)[0])
 
 
 def _entry(make: Maker, x: str, number: int) -> str:

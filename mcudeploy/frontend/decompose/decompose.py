@@ -280,5 +280,7 @@ def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dic
 
 
 def _add_constants(proto: ModelProto, constants: Mapping[str, TensorProto]) -> None:
-    there = constants_of(proto.graph)
-    proto.graph.initializer.extend(tensor for name, tensor in constants.items() if name not in there)
+    known_constants = constants_of(proto.graph)
+    proto.graph.initializer.extend(
+        tensor for name, tensor in constants.items() if name not in known_constants
+    )

@@ -125,11 +125,11 @@ class Maker:
         """Whether a value is constant, or computed from constants by added nodes."""
         return name in self._constants or name in self._dequantized or name in self._folded
 
-    def constant_of(self, name: str, what: str) -> NDArray[Any]:
-        """The value of a constant. Raises Unsupported, naming `what`, if it is computed."""
+    def constant_of(self, name: str, label: str) -> NDArray[Any]:
+        """The value of a constant. Raises Unsupported, naming `label`, if it is computed."""
         constant = self.known(name)
         if constant is None:
-            raise Unsupported(f"{what} must be constant")
+            raise Unsupported(f"{label} must be constant")
         return constant
 
     def sizes(self, name: str) -> tuple[int, ...]:

@@ -68,10 +68,10 @@ def depth_to_space(make: Maker) -> None:
         raise Unsupported(f"{channels} channels do not make blocks of {block} x {block} pixels")
     depth = channels // block**2
     if make.attributes.get("mode", b"DCR") == b"CRD":
-        apart, perm = (batch, depth, block, block, rows, cols), (0, 1, 4, 2, 5, 3)
+        split_shape, perm = (batch, depth, block, block, rows, cols), (0, 1, 4, 2, 5, 3)
     else:
-        apart, perm = (batch, block, block, depth, rows, cols), (0, 3, 4, 1, 5, 2)
-    moved = make.add("Transpose", make.reshaped(make.inputs[0], apart), perm=perm)
+        split_shape, perm = (batch, block, block, depth, rows, cols), (0, 3, 4, 1, 5, 2)
+    moved = make.add("Transpose", make.reshaped(make.inputs[0], split_shape), perm=perm)
     make.reshaped(moved, (batch, depth, rows * block, cols * block), out=make.outputs[0])
 
 
@@ -80,8 +80,8 @@ def space_to_depth(make: Maker) -> None:
     (batch, channels, rows, cols), block = make.sizes(make.inputs[0]), make.integer("blocksize")
     if block < 1 or rows % block or cols % block:
         raise Unsupported(f"{rows} x {cols} pixels do not consist of blocks of {block} x {block}")
-    apart = (batch, channels, rows // block, block, cols // block, block)
+    split_shape = (batch, channels, rows // block, block, cols // block, block)
     crd = make.attributes.get("mode", b"DCR") == b"CRD"
     perm = (0, 1, 3, 5, 2, 4) if crd else (0, 3, 5, 1, 2, 4)
-    moved = make.add("Transpose", make.reshaped(make.inputs[0], apart), perm=perm)
+    moved = make.add("Transpose", make.reshaped(make.inputs[0], split_shape), perm=perm)
     make.reshaped(moved, (batch, channels * block**2, rows // block, cols // block), out=make.outputs[0])

@@ -109,9 +109,9 @@ def group_normalization(make: Maker) -> None:
     if groups < 1 or channels % groups:
         raise Unsupported(f"{channels} channels do not make {groups} groups")
     each = channels // groups
-    apart = make.reshaped(x, (batch, groups, each, *shape[2:]))
+    by_group = make.reshaped(x, (batch, groups, each, *shape[2:]))
     axes = range(2, len(shape) + 1)
-    centred, deviation = make.normalized(apart, axes, make.number("epsilon", _EPSILON))
+    centred, deviation = make.normalized(by_group, axes, make.number("epsilon", _EPSILON))
     parameters = (groups, each, *(1,) * (len(shape) - 2))
     gain = make.add("Div", make.reshaped(scale, parameters), deviation)
     shift = _shift(make, centred, axes, gain, make.reshaped(bias, parameters))

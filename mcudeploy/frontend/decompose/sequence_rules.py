@@ -149,17 +149,17 @@ def swiglu(make: Maker) -> None:
 def rotary_embedding(make: Maker) -> None:
     """Rotate pairs of features by the angle of their position."""
     shape, heads = make.sizes(make.inputs[0]), make.integer("num_heads")
-    x, apart = make.inputs[0], shape
+    x, head_shape = make.inputs[0], shape
     if len(shape) == 3:
         if heads < 1:
             raise Unsupported("inputs of 3 dimensions need num_heads")
-        apart = (shape[0], shape[1], heads, shape[2] // heads)
-        x = make.reshaped(x, apart)
-    width = make.integer("rotary_embedding_dim") or apart[-1]
-    length = apart[1] if len(shape) == 3 else apart[2]
+        head_shape = (shape[0], shape[1], heads, shape[2] // heads)
+        x = make.reshaped(x, head_shape)
+    width = make.integer("rotary_embedding_dim") or head_shape[-1]
+    length = head_shape[1] if len(shape) == 3 else head_shape[2]
     cos, sin = (_angles(make, name, length, width // 2, flat=len(shape) == 3) for name in make.inputs[1:3])
-    turned = _turned(make, x, (cos, sin), (*apart[:-1], width))
-    if width < apart[-1]:
+    turned = _turned(make, x, (cos, sin), (*head_shape[:-1], width))
+    if width < head_shape[-1]:
         turned = make.add("Concat", turned, _part(make, x, width, _ENDLESS), axis=3)
     make.reshaped(turned, shape, out=make.outputs[0])
 

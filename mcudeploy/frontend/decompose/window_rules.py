@@ -41,12 +41,14 @@ class _ConvAxis:
         stride, dilation = steps
         spread = 1 if stride == 1 else dilation
         taps = -(-((kernel - 1) * spread + 1) // stride)
-        apart = dilation // spread
-        reach = (taps - 1) * apart
+        tap_step = dilation // spread
+        reach = (taps - 1) * tap_step
         cut = min(before // stride, reach)
         blocks = -(-(before + out_size) // stride)
         first = before - cut * stride
-        return cls(stride, taps, apart, spread, (reach - cut, max(blocks - size, 0)), first, first + out_size)
+        return cls(
+            stride, taps, tap_step, spread, (reach - cut, max(blocks - size, 0)), first, first + out_size
+        )
 
     def blocks(self, size: int) -> int:
         """Number of blocks that the convolution of an image computes."""
@@ -92,12 +94,12 @@ def conv_transpose(make: Maker) -> None:
     else:
         inputs = [x, _weights(make, weights, axes, groups), *biases]
         result = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=kernel, dilations=dilations)
-    apart = make.reshaped(result, (shape[0], groups, *strides, count, *blocks))
+    by_place = make.reshaped(result, (shape[0], groups, *strides, count, *blocks))
     perm = [0, 1, rank + 2]
     for axis in range(rank):
         perm += [rank + 3 + axis, 2 + axis]
     whole = [block * stride for block, stride in zip(blocks, strides, strict=True)]
-    moved = make.add("Transpose", apart, perm=perm)
+    moved = make.add("Transpose", by_place, perm=perm)
     if all(axis.first == 0 and axis.end == size for axis, size in zip(axes, whole, strict=True)):
         make.reshaped(moved, (shape[0], groups * count, *whole), out=make.outputs[0])
         return
@@ -118,8 +120,8 @@ def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[
     else:
         more = attributes.get("output_padding", (0,) * rank)
         total = [
-            max(stride * (size - 1) + int(extra) + (taps - 1) * apart + 1 - out, 0)
-            for stride, size, extra, taps, apart, out in zip(
+            max(stride * (size - 1) + int(extra) + (taps - 1) * tap_distance + 1 - out, 0)
+            for stride, size, extra, taps, tap_distance, out in zip(
                 strides, sizes, more, kernel, dilations, out_sizes, strict=True
             )
         ]

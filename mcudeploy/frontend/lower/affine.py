@@ -344,8 +344,8 @@ def normalization(builder: Builder, node: Node, channels: int) -> tuple[_Doubles
         raise Unsupported("BatchNormalization in training mode is not supported")
     names = ("scale", "bias", "mean", "variance")
     scale, bias, mean, variance = (
-        builder.constant(node.input(position), what).reals().reshape(-1)
-        for position, what in enumerate(names, start=1)
+        builder.constant(node.input(position), label).reals().reshape(-1)
+        for position, label in enumerate(names, start=1)
     )
     if any(vector.size != channels for vector in (scale, bias, mean, variance)):
         raise Unsupported(f"its parameters do not have {channels} values")

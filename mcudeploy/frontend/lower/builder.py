@@ -93,11 +93,11 @@ class Builder:
             raise Unsupported("an input that must be computed at run time is constant or left out")
         return value
 
-    def constant(self, name: str, what: str) -> Constant:
-        """The constant of this name. Raises Unsupported, naming `what`, if the value is computed."""
+    def constant(self, name: str, label: str) -> Constant:
+        """The constant of this name. Raises Unsupported, naming `label`, if the value is computed."""
         constant = self.constants.get(name)
         if constant is None:
-            raise Unsupported(f"{what} must be constant")
+            raise Unsupported(f"{label} must be constant")
         return constant
 
     def operand(self, name: str) -> OnnxValue | Constant:
@@ -280,14 +280,16 @@ class Builder:
         `shape` is the output shape that the caller expects. Raises ValueError if the loop nest differs.
         """
         constants = constants or {}
-        for what, array in constants.items():
+        for label, array in constants.items():
             if array.dtype != np.float32 or np.all(np.isfinite(array)):
                 continue
             if np.any(np.isnan(array)):
-                raise Unsupported(f"its {what} hold NaN: whatever it meets is lost; export the model without")
+                raise Unsupported(
+                    f"its {label} hold NaN: whatever it meets is lost; export the model without"
+                )
             # A mask holds infinities; sums of products would differ.
-            if not isinstance(op, Binary) and what not in op.compared:
-                raise Unsupported(f"its {what} hold infinities: only operands of two-input operators may")
+            if not isinstance(op, Binary) and label not in op.compared:
+                raise Unsupported(f"its {label} hold infinities: only operands of two-input operators may")
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types - op.accepts:
             raise Unsupported("it does not take int32 values: put a Cast to float32 before it")

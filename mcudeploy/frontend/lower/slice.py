@@ -322,7 +322,7 @@ def split(builder: Builder, node: Node) -> None:
     first = 0
     for name, length in zip(node.outputs, sizes, strict=True):
         if name and (name in builder.consumers or name in builder.outputs):
-            range_ = [f"{name}\0{what}" for what in ("start", "end", "axis")]
+            range_ = [f"{name}\0{label}" for label in ("start", "end", "axis")]
             numbers = (first, first + length, axis)
             builder.constants.update(
                 (key, Constant(np.array([number], np.int64)))

@@ -12,10 +12,10 @@ from mcudeploy.frontend.onnx.values import IndexArray
 _ViewRule = Callable[[Mapping[str, Constant], Node, IndexArray], IndexArray]
 
 
-def _integers(constants: Mapping[str, Constant], name: str, what: str) -> tuple[int, ...]:
+def _integers(constants: Mapping[str, Constant], name: str, label: str) -> tuple[int, ...]:
     constant = constants.get(name)
     if constant is None:
-        raise Unsupported(f"{what} must be constant")
+        raise Unsupported(f"{label} must be constant")
     return tuple(int(item) for item in constant.value.reshape(-1))
 
 

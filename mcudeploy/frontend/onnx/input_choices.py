@@ -26,8 +26,8 @@ class InputChoices:
     @property
     def remaining_shapes(self) -> Shapes:
         """The shapes of inputs that are neither constants nor states."""
-        gone = {*self.constants, *self.states}
-        return {name: sizes for name, sizes in self.shapes.items() if name not in gone}
+        left_out = {*self.constants, *self.states}
+        return {name: sizes for name, sizes in self.shapes.items() if name not in left_out}
 
     @property
     def digest_text(self) -> str:

@@ -98,12 +98,12 @@ def _sizes(value: ValueInfoProto) -> list[int]:
     return [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
 
 
-def _dtype(value: ValueInfoProto, what: str) -> np.dtype[Any]:
+def _dtype(value: ValueInfoProto, label: str) -> np.dtype[Any]:
     """The element type of a tensor of numbers. Raises UsageError for other values."""
     kind = value.type.tensor_type.elem_type if value.type.HasField("tensor_type") else 0
     if kind not in _NUMBERS:
         raise UsageError(
-            f"{what} {printable(value.name)!r} is not a tensor of numbers that can be kept or bound"
+            f"{label} {printable(value.name)!r} is not a tensor of numbers that can be kept or bound"
         )
     return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
 

@@ -182,11 +182,11 @@ class OnnxModel:
         return readers
 
 
-def require_bounded(shape: tuple[int, ...], what: str) -> None:
+def require_bounded(shape: tuple[int, ...], label: str) -> None:
     """Refuse shapes too large for any microcontroller, before allocation. Raises Unsupported."""
     if any(size <= 0 for size in shape):
-        raise Unsupported(f"{what} has the shape {list(shape)}, which holds no elements")
+        raise Unsupported(f"{label} has the shape {list(shape)}, which holds no elements")
     if prod(shape) > MAX_TENSOR_ELEMENTS:
         raise Unsupported(
-            f"{what} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements per tensor"
+            f"{label} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements per tensor"
         )

@@ -54,10 +54,10 @@ def walk_depth_first(graph: GraphProto, fixed_names: Collection[str] = ()) -> No
 
 def _constants_alone(graph: GraphProto) -> None:
     """Make Constant nodes initializers, which are not inputs."""
-    there = {tensor.name for tensor in graph.initializer}
+    initializers = {tensor.name for tensor in graph.initializer}
     constants = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
-    constants = {name: tensor for name, tensor in constants.items() if name not in there}
-    inputs = [value for value in graph.input if value.name not in there]
+    constants = {name: tensor for name, tensor in constants.items() if name not in initializers}
+    inputs = [value for value in graph.input if value.name not in initializers]
     if not constants and len(inputs) == len(graph.input):
         return
     for name, tensor in constants.items():

@@ -67,11 +67,11 @@ class _Steps:
     nodes: list[NodeProto] = field(default_factory=list)
     constants: list[TensorProto] = field(default_factory=list)
 
-    def constant(self, position: int, what: str) -> Array:
+    def constant(self, position: int, label: str) -> Array:
         """An input that must be constant, as float32."""
         tensor = self.tensors.get(self.node.input[position]) if len(self.node.input) > position else None
         if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
-            raise Unsupported(f"the {what} is not a constant in the file: fold constants by qonnx-cleanup")
+            raise Unsupported(f"the {label} is not a constant in the file: fold constants by qonnx-cleanup")
         return array_of(tensor).astype(np.float32)
 
     def add(self, op: str, source: str, *operands: Any, **attributes: Any) -> str:

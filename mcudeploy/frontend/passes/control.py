@@ -127,12 +127,12 @@ class _Flat:
             int(constant.value.reshape(-1)[0]) if constant is not None and constant.value.size == 1 else None
         )
 
-    def _known(self, name: str, what: str) -> int:
+    def _known(self, name: str, label: str) -> int:
         """A constant number. Raises Unsupported."""
         number = self._number_of(name)
         if number is None:
             raise Unsupported(
-                f"{what} is computed while the model runs; it must be constant, or follow from shapes: "
+                f"{label} is computed while the model runs; it must be constant, or follow from shapes: "
                 "export the model with the branch, or the number of iterations, that is meant"
             )
         return number

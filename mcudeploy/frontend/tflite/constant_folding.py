@@ -29,10 +29,10 @@ def sliced(operator: TfliteOperator, source: Integers, limits: Sequence[Integers
     begins, ends, steps = (each.tolist() for each in limits)
     index: list[int | slice | None] = []
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
-        first, last, new, gone = (operator.integer(f"{name}Mask") >> axis & 1 for name in _MASKS)
+        first, last, new, dropped = (operator.integer(f"{name}Mask") >> axis & 1 for name in _MASKS)
         if new:
             index.append(None)
-        elif gone:
+        elif dropped:
             index.append(0 if first else begin)
         else:
             past = begin + end if operator.flag("Offset") else end

@@ -100,15 +100,15 @@ def blocks(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"blocks of {size} in a tensor of {len(source.shape)} dimensions")
     count, rows, cols, channels = source.shape
     if operator.op == "DEPTH_TO_SPACE":
-        apart, fits = (count, rows, cols, size, size, channels // size**2), channels % size**2 == 0
+        split_shape, fits = (count, rows, cols, size, size, channels // size**2), channels % size**2 == 0
     else:
-        apart = (count, rows // size, size, cols // size, size, channels)
+        split_shape = (count, rows // size, size, cols // size, size, channels)
         fits = rows % size == 0 and cols % size == 0
     if not fits:
         raise Unsupported(f"{rows} x {cols} x {channels} values are not blocks of {size} x {size}")
 
     def move(name: str) -> str:
-        swapped = writer.node("Transpose", [writer.reshaped(name, apart)], perm=(0, 1, 3, 2, 4, 5))
+        swapped = writer.node("Transpose", [writer.reshaped(name, split_shape)], perm=(0, 1, 3, 2, 4, 5))
         return writer.reshaped(swapped, result.shape)
 
     moved_one(writer, source, result, move)

@@ -119,7 +119,7 @@ class _TfliteFile:
             "operators", graph.OperatorsLength(), lambda at: self._operator(at, graph.Operators(at), tensors)
         )
         inputs, outputs = self._integers(graph, "Inputs"), self._integers(graph, "Outputs")
-        for numbers, what, least in (
+        for numbers, label, least in (
             (inputs, "the inputs", 0),
             (outputs, "the outputs", 0),
             *((it.inputs, f"the inputs of {it.label}", -1) for it in operators),
@@ -127,7 +127,7 @@ class _TfliteFile:
         ):
             strange = [number for number in numbers if not least <= number < len(tensors)]
             if strange:
-                raise self._fault(f"{what} name tensor {strange[0]}; it has {len(tensors)} tensors")
+                raise self._fault(f"{label} name tensor {strange[0]}; it has {len(tensors)} tensors")
         if len(set(inputs)) != len(inputs):
             raise self._fault("a tensor stands twice among its inputs")
         is_open = any(self._is_open(graph.Tensors(at)) for at in range(graph.TensorsLength()))
@@ -144,17 +144,17 @@ class _TfliteFile:
     def _is_open(self, table: Any) -> bool:
         return any(size < 0 for size in self._integers(table, "ShapeSignature"))
 
-    def _fault(self, what: str) -> ModelError:
-        return ModelError(f"{self._where} is malformed: {what}")
+    def _fault(self, fault: str) -> ModelError:
+        return ModelError(f"{self._where} is malformed: {fault}")
 
     def _spend(self, elements: int) -> None:
         self._left -= elements
         if self._left < 0:
             raise self._fault("its tables overlap: together they are larger than the file")
 
-    def _each(self, what: str, count: int, read: Callable[[int], _Item]) -> tuple[_Item, ...]:
+    def _each(self, label: str, count: int, read: Callable[[int], _Item]) -> tuple[_Item, ...]:
         if count > _MOST_ENTRIES:
-            raise self._fault(f"it has {count} {what}; the limit is {_MOST_ENTRIES}")
+            raise self._fault(f"it has {count} {label}; the limit is {_MOST_ENTRIES}")
         return tuple(read(at) for at in range(count))
 
     def _integers(self, table: Any, name: str) -> tuple[int, ...]:

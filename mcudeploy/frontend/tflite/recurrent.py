@@ -74,9 +74,9 @@ def _require_plain(writer: Writer, operator: TfliteOperator) -> None:
         "a projection": range(_PROJECTION, _PROJECTION + 2),
         "layer normalisation": range(_NORMS, _NORMS + 4),
     }
-    for what, positions in rare.items():
+    for label, positions in rare.items():
         if any(writer.given(operator, at) is not None for at in positions):
-            raise Unsupported(f"{what} is not supported; convert a plain LSTM")
+            raise Unsupported(f"{label} is not supported; convert a plain LSTM")
     if writer.given(operator, _WEIGHTS) is None:
         raise Unsupported("coupled input and forget gates are not supported; convert a plain LSTM")
     if operator.integer("FusedActivationFunction") != _TANH:

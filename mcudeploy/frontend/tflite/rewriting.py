@@ -81,8 +81,8 @@ def _declared(tensor: TfliteTensor) -> Declared:
 def io_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str, ...]:
     """The note to the user about such inputs and outputs."""
     return tuple(
-        _note(what, contents.tensors[number], declared[number])
-        for what, numbers in (("input", contents.inputs), ("output", contents.outputs))
+        _note(label, contents.tensors[number], declared[number])
+        for label, numbers in (("input", contents.inputs), ("output", contents.outputs))
         for number in numbers
         if number in declared
     )
@@ -91,17 +91,17 @@ def io_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str,
 def int16_notes(contents: Contents) -> tuple[str, ...]:
     """The note to the user about the meaning of inputs and outputs that stay INT16."""
     return tuple(
-        f"{what} {tensor.label} is int16: real = {tensor.scales.scale[0]:.9g} * q"
-        for what, numbers in (("input", contents.inputs), ("output", contents.outputs))
+        f"{label} {tensor.label} is int16: real = {tensor.scales.scale[0]:.9g} * q"
+        for label, numbers in (("input", contents.inputs), ("output", contents.outputs))
         for tensor in (contents.tensors[number] for number in numbers)
         if tensor.kind == "INT16" and tensor.scales is not None and tensor.scales.single
     )
 
 
-def _note(what: str, tensor: TfliteTensor, declared: Declared) -> str:
+def _note(label: str, tensor: TfliteTensor, declared: Declared) -> str:
     meaning = declared.quantization
     return (
-        f"{what} {tensor.label} is {declared.dtype.upper()} in the file, and here the real number that it "
+        f"{label} {tensor.label} is {declared.dtype.upper()} in the file, and here the real number that it "
         f"stands for: {meaning.scale:.9g} * (q - ({meaning.zero_point})); arrays may have either"
     )
 

@@ -110,11 +110,11 @@ class Writer:
             raise Unsupported(f"it has no output {position}")
         return self._tensors[operator.outputs[position]]
 
-    def integers(self, operator: TfliteOperator, position: int, what: str) -> list[int]:
-        """A constant input of integers. Raises Unsupported, naming `what`, if it is computed."""
+    def integers(self, operator: TfliteOperator, position: int, label: str) -> list[int]:
+        """A constant input of integers. Raises Unsupported, naming `label`, if it is computed."""
         tensor = self.input(operator, position)
         if tensor.data is None or tensor.kind not in ("INT32", "INT64"):
-            raise Unsupported(f"{what} must be constant integers")
+            raise Unsupported(f"{label} must be constant integers")
         return [int(item) for item in tensor.array().reshape(-1)]
 
     def fold(self, operator: TfliteOperator) -> bool:

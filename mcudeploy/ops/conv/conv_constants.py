@@ -54,8 +54,8 @@ class ConvConstants:
 
     def same_as(self, other: ConvConstants) -> bool:
         """Whether all arrays are equal."""
-        mine, others = self.arrays(), other.arrays()
-        return mine.keys() == others.keys() and all(np.array_equal(mine[it], others[it]) for it in mine)  # type: ignore[arg-type]
+        ours, others = self.arrays(), other.arrays()
+        return ours.keys() == others.keys() and all(np.array_equal(ours[it], others[it]) for it in ours)  # type: ignore[arg-type]
 
     def arrays(self) -> dict[str, ParamValue]:
         """Return the constants unpacked."""

@@ -104,13 +104,13 @@ def by_pair_windows(fields: Fields) -> CountsOf:
     whole, rest = divmod(channels, 4)
     pairs = -(-kernel_rows // 2)
     most_rows = (_PAIRED_INPUT_ROWS - kernel_rows) // stride_rows + 1
-    apart = 1 + stride_rows % 2
-    later = apart * stride_rows // 2
+    row_step = 1 + stride_rows % 2
+    later = row_step * stride_rows // 2
     quads = channels * sum(-(-width // 4) for width in widths)
 
     def counts(rows: Interval) -> Counts:
         heights = [min(most_rows, len(rows) - row) for row in range(0, len(rows), most_rows)]
-        passes = [len(range(first, height, apart)) for height in heights for first in range(apart)]
+        passes = [len(range(first, height, row_step)) for height in heights for first in range(row_step)]
         expanded = sum(pairs + (times - 1) * min(later, pairs) for times in passes if times)
         again = sum(place * later % pairs > 0 for times in passes for place in range(times))
         return {

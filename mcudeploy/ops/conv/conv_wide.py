@@ -83,9 +83,10 @@ def first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[Ke
     column_bytes = padded(rows * channels, 2) // 2 * _PAIR_BYTES
 
     def by(part: int, form: str = "") -> KernelCall:
-        mine: Params = own | {"part_cols": part}
-        mine |= {"input_zero_point": known["input_zero_point"]}
-        params, counts = records | shared | mine | numbers, conv_counts_wide.first(shared | mine)
+        part_params: Params = own | {"part_cols": part}
+        part_params |= {"input_zero_point": known["input_zero_point"]}
+        params = records | shared | part_params | numbers
+        counts = conv_counts_wide.first(shared | part_params)
         columns = (part - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
         scratch = columns * column_bytes
         return KernelCall("conv2d_s8_first_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts)

@@ -23,8 +23,8 @@ def _bar(name: str, total: int, parts: list[tuple[str, int, str]], note: str = "
     used = sum(size for _, size, _ in parts)
     width = max(total, used, 1)
     shown = [
-        {"name": what, "bytes": f"{size:,} B", "width": f"{100 * size / width:.3f}", "colour": colour}
-        for what, size, colour in parts
+        {"name": label, "bytes": f"{size:,} B", "width": f"{100 * size / width:.3f}", "colour": colour}
+        for label, size, colour in parts
         if size
     ]
     free = total - used

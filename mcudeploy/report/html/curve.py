@@ -140,7 +140,7 @@ def _axis_title(curve: Curve) -> str:
 
 
 def _dot(
-    axes: _Axes, point: Point, style: str, what: str, commands: Mapping[Point, str] | None = None
+    axes: _Axes, point: Point, style: str, caption: str, commands: Mapping[Point, str] | None = None
 ) -> str:
     size, ticks = point
     command = (commands or {}).get(point)
@@ -148,7 +148,7 @@ def _dot(
     if command is not None:
         copied, way = f' data-command="{safe(command)}"', ", click to copy its command"
     place = f'cx="{px(axes.x(ticks))}" cy="{px(axes.y(size))}" r="{_RADII[style]}"'
-    title = f"{what}: {size:,} B, {ticks:,.0f}{way}"
+    title = f"{caption}: {size:,} B, {ticks:,.0f}{way}"
     return f'<circle class="{style}" {place}{copied}><title>{title}</title></circle>'
 
 

@@ -49,11 +49,11 @@ def no_partition(line: GroupLine) -> str:
 def _needs(line: GroupLine, region: Region) -> str:
     ram, flash = line.ram_bytes(region.first, region.end), line.flash_bytes(region.first, region.end)
     short = [
-        f"needs {needed:,} bytes of {memory}, a unit has {there:,}: {needed - there:,} too many"
-        for memory, needed, there in (
+        f"needs {needed:,} bytes of {memory}, a unit has {free:,}: {needed - free:,} too many"
+        for memory, needed, free in (
             ("RAM", ram, line.units.ram_bytes),
             ("flash", flash, line.units.flash_bytes),
         )
-        if needed > there
+        if needed > free
     ]
     return " and ".join(short) + "."
