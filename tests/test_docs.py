@@ -58,5 +58,5 @@ def headings(page: Path) -> set[str]:
 def test_the_keys_of_plan_files_are_described() -> None:
     page = (ROOT / "docs" / "plan-file.md").read_text("utf-8")
     rows = "".join(re.findall(r"^\| (`.*?) \|", page, re.M))
-    assert set(re.findall(r"`(\w+)`", rows)) == planfile._PlanFile.model_fields.keys()
+    assert set(re.findall(r"`(\w+)`", rows)) == planfile.PlanFile.model_fields.keys()
     assert f"| `format` | {planfile._FORMAT} |" in page

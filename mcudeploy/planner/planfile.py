@@ -69,7 +69,9 @@ class _Hop(FileModel):
     keeping: dict[str, KeptRows]
 
 
-class _PlanFile(FileModel):
+class PlanFile(FileModel):
+    """The content of a plan file: tables of the decisions, by name."""
+
     format: Literal[10]
     model_sha256: str
     board: str
@@ -89,6 +91,21 @@ class _PlanFile(FileModel):
     arenas: dict[str, Offset]
     lanes: list[list[EntryModel]]
 
+    @property
+    def form(self) -> Rewrites:
+        """The form of the graph."""
+        return Rewrites(self.streamed, self.accumulating, tuple(map(tuple, self.fused)))
+
+    @property
+    def by_unit(self) -> tuple[Function, ...]:
+        """The functions of the compute units."""
+        return tuple(Function(each.unit, tuple(each.operators)) for each in self.functions)
+
+    @property
+    def cores(self) -> int:
+        """The number of cores that run the plan."""
+        return max(1, len(self.lanes))
+
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
     """Write a plan. Raises OSError if it cannot be written."""
@@ -105,7 +122,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     hop = plan.graph.hop
-    content = _PlanFile(
+    content = PlanFile(
         format=_FORMAT,
         model_sha256=model_sha256,
         board=plan.board,
@@ -142,9 +159,13 @@ def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
     return "optimal" if least else "feasible"
 
 
-def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
+def read_plan(path: Path, model_sha256: str, board: str) -> PlanFile:
+    """Return the content of a plan file.
+
+    Raises ConfigError for a file that is not a plan, or is one of another model or board.
+    """
     try:
-        content = _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
+        content = PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
     except ValidationError as error:
         other = next((it["input"] for it in error.errors() if it["loc"] == ("format",)), None)
         if isinstance(other, int):
@@ -168,35 +189,16 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
     return content
 
 
-def load_form(
-    path: Path, model_sha256: str, board: str
-) -> tuple[Rewrites, tuple[Function, ...], Mapping[str, str], int]:
-    """Return the form of a plan's graph, its functions, the kernel variant of every operator, and its cores.
-
-    Raises ConfigError for a file that is not a plan, or is one of another model or board.
-    """
-    content = _read(path, model_sha256, board)
-    return _form(content), _functions(content), content.kernels, max(1, len(content.lanes))
-
-
-def load_keeping(path: Path, model_sha256: str, board: str, hop: int | None) -> Mapping[str, KeptRows] | None:
+def kept_rows(content: PlanFile, path: Path, hop: int | None) -> Mapping[str, KeptRows] | None:
     """Return the tensors whose rows a stored plan keeps, and which rows; None for a plan without a hop.
 
-    Raises ConfigError as `load_form` does, and if the plan's hop is not `hop`.
+    Raises ConfigError if the plan's hop is not `hop`.
     """
-    stored = _read(path, model_sha256, board).hop
+    stored = content.hop
     if (None if stored is None else stored.rows) != hop:
         own = "without --hop: leave it out" if stored is None else f"with --hop {stored.rows}: give the same"
         raise ConfigError(f"{path} is a plan {own}, or make a new plan")
     return None if stored is None else stored.keeping
-
-
-def _form(content: _PlanFile) -> Rewrites:
-    return Rewrites(content.streamed, content.accumulating, tuple(map(tuple, content.fused)))
-
-
-def _functions(content: _PlanFile) -> tuple[Function, ...]:
-    return tuple(Function(each.unit, tuple(each.operators)) for each in content.functions)
 
 
 def no_plan(path: Path, fault: object) -> ConfigError:
@@ -210,13 +212,11 @@ def no_plan(path: Path, fault: object) -> ConfigError:
     )
 
 
-def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: WorkBytes) -> Plan:
-    """Read a plan and join it with the graph of the same model and form. The checker must still accept it.
+def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Plan:
+    """Join a plan file with the graph of the same model and form. The checker must still accept the plan.
 
-    `work`: scratch and state of every operator. Raises ConfigError for a file that is not a plan, is one of
-    another model or board, or is inconsistent.
+    `work`: scratch and state of every operator. Raises ConfigError for an inconsistent file.
     """
-    content = _read(path, model_sha256, board)
     flow = Dataflow.of(graph)
     fault = next(_faults(content, flow, work), None)
     if fault is not None:
@@ -248,16 +248,16 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     status = _layout_status(content.arenas, predicted.peak_bytes)
     plan = Plan(
         graph=graph,
-        board=board,
+        board=content.board,
         block_rows=content.block_rows,
         leads=content.leads,
         schedule=schedule,
         layout=replace(layout, status=status),
         estimate=predicted,
-        form=_form(content),
+        form=content.form,
         kernels=content.kernels,
         splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart, s.staggered) for s in content.splits),
-        functions=_functions(content),
+        functions=content.by_unit,
         lanes=lanes,
     )
     if any(each.entry >= len(plan.tape) for lane in lanes for each in lane):
@@ -265,7 +265,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     return plan
 
 
-def _faults(content: _PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str]:
+def _faults(content: PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str]:
     """Yield inconsistencies of a plan.
 
     Every table must have the entries, and every entry the size, that the graph cut by `block_rows` requires.
@@ -310,14 +310,14 @@ def _faults(content: _PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str
         yield f"the arenas are {content.arenas}, what lies in them needs {needed}"
 
 
-def _step_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
+def _step_faults(content: PlanFile, tiled: TiledGraph) -> Iterator[str]:
     steps = {(at, block) for at, count in enumerate(tiled.step_counts) for block in range(count)}
     wrong = next((step for step in content.steps if step not in steps), None)
     if wrong is not None:
         yield f"there is no step {list(wrong)}"
 
 
-def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
+def _split_faults(content: PlanFile, tiled: TiledGraph) -> Iterator[str]:
     names = [operator.name for operator in tiled.graph.operators]
     cut = {name: tiled.block_rows[name] for name, n in zip(names, tiled.step_counts, strict=True) if n > 1}
     said = [(name, split.rows) for split in content.splits for name in split.operators]
@@ -374,7 +374,7 @@ def _text(spans: Sequence[Interval]) -> str:
     return " and ".join(map(str, spans)) or "no step"
 
 
-def _transfer_faults(content: _PlanFile) -> Iterator[str]:
+def _transfer_faults(content: PlanFile) -> Iterator[str]:
     """Yield transfers that refer to missing residences. The checker decides whether they are possible."""
     for _, name, block, source, to, _ in content.transfers:
         if name not in content.blocks:

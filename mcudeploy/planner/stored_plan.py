@@ -44,23 +44,23 @@ def require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
 
 def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
     """Return what `stored_plan` does, before the plan is held against the board and the checker."""
-    form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
+    content = planfile.read_plan(path, model.sha256, board.name)
     hop = None if model.window is None else model.window.hop
-    keeping = planfile.load_keeping(path, model.sha256, board.name, hop)
+    keeping = planfile.kept_rows(content, path, hop)
     if keeping is not None:
         model = _with_rows(model, keeping, path)
-    model = replace(model, cores=cores)
+    model = replace(model, cores=content.cores)
     asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
-    model = model.on_units(board, Assignment.of(functions, board.units[0].name))
+    model = model.on_units(board, Assignment.of(content.by_unit, board.units[0].name))
     if rules and model.functions != asked:
         raise ConfigError(f"{path} has other functions than --assign asks for")
     try:
-        made = model.in_form(form).with_kernels(kernels)
+        made = model.in_form(content.form).with_kernels(content.kernels)
     except ModelError as error:
         raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
     except ValueError as error:
         raise ConfigError(f"{path} is not a plan of this model for {board.name}: {error}") from error
-    plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
+    plan = planfile.plan_of(content, path, made.graph, made.work)
     plan = replace(plan, parameters=made.parameters)
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is not a plan of this model: its functions do not fit their operators")

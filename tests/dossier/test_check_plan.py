@@ -17,7 +17,7 @@ from fuzzing.trips import Trip, drawn
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.planfile import load_plan
+from mcudeploy.planner.planfile import plan_of, read_plan
 
 Json = dict[str, Any]
 
@@ -26,7 +26,8 @@ def first_verdict(trip: Trip, path: Path) -> tuple[Plan | None, str]:
     """The plan of a file, if it can be read, and the fault that mcudeploy itself finds, if any."""
     made = trip.made
     try:
-        plan = load_plan(path, made.plan.graph, made.model.sha256, made.board.name, made.model.work)
+        content = read_plan(path, made.model.sha256, made.board.name)
+        plan = plan_of(content, path, made.plan.graph, made.model.work)
     except ConfigError as error:
         return None, str(error)
     try:

@@ -37,7 +37,7 @@ from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.place.arena import Budget
-from mcudeploy.planner.planfile import load_plan, plan_text
+from mcudeploy.planner.planfile import plan_of, plan_text, read_plan
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 from mcudeploy.toolchain import build_firmware
@@ -223,7 +223,7 @@ def stored_again(trip: Trip, change: Callable[[str], str] = str) -> Plan:
     with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
         path = Path(folder) / "plan.json"
         path.write_text(change(plan_text(trip.made.plan, model.sha256)), "utf-8")
-        return load_plan(path, model.graph, model.sha256, trip.made.board.name, model.work)
+        return plan_of(read_plan(path, model.sha256, trip.made.board.name), path, model.graph, model.work)
 
 
 def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
