@@ -14,7 +14,7 @@ void hal_port_init(void);
 /* The next received byte, or -1 when none waits. */
 int32_t hal_port_read(uint32_t port);
 
-/* Begins to send bytes, which stay where they are meanwhile, and does not wait. port_work() runs when all are sent. */
+/* Begins to send bytes and returns. The caller keeps them unchanged until port_work() runs, after the last one. */
 void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count);
 
 /* Whether bytes of the last hal_port_send() are left. */
@@ -23,12 +23,12 @@ bool hal_port_sending(uint32_t port);
 /* Has port_work() run soon. */
 void hal_port_wake(void);
 
-/* Provided by the user of the ports: called when a frame has come, or been sent, never nested. It interrupts
- * the program, and every interrupt of a device interrupts it. */
+/* Provided by the user of the ports: called after a frame was received or sent, never nested. It runs at a lower
+ * interrupt priority than devices, and interrupts the program. */
 void port_work(void);
 
-/* Provided by the user of the ports: whether there is something to do, so that hal_wait() does not sleep. It is asked
- * while no interrupt can come in between. */
+/* Provided by the user of the ports: whether there is work, so that hal_wait() does not sleep. It is called with
+ * interrupts disabled. */
 bool port_busy(void);
 
 #endif

@@ -61,6 +61,6 @@ def c_elements(array: ConstantArray) -> list[str]:
 def comment_text(text: str) -> str:
     """Return text that is safe in a C comment: printable ASCII that neither ends it nor continues a line.
 
-    A slash stays: without an asterisk, which never does, it ends nothing.
+    Slashes stay: asterisks are replaced, so no slash can end the comment.
     """
     return re.sub(r"[^A-Za-z0-9 ._+/-]", "_", text)[:80]

@@ -88,7 +88,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
                 (*parsed.notes, *(it.note for it in bounded), *notes, *chosen, *retyped.notes, *states.notes),
             ),
             refusals={**parsed.refusals, **unrolled, **refusals},
-            made=frozenset((_values(plain.proto.graph) | wholes) - own),
+            introduced=frozenset((_values(plain.proto.graph) | wholes) - own),
             entries=plain.entries,
             file_ops=_operators(flat),
             file_types=retyped.types,

@@ -67,7 +67,7 @@ class Locations:
         """Return all memories in which blocks of a tensor ever reside."""
         return self._in[name]
 
-    def made(self, block_id: BlockId, time: int) -> Residence:
+    def destination(self, block_id: BlockId, time: int) -> Residence:
         """Return the residence into which a step writes a block.
 
         This is the latest current residence that no transfer fills or, if there is none, the one that is

@@ -146,7 +146,7 @@ def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout
                 yield Access(time, name, where.read(name, numbers, time), round(size * factor), 0)
         if not operator.op.accumulates or step.block == tiled.step_counts[step.operator] - 1:
             block = tiled.written(step.operator, step.block) - first[operator.output]
-            memory = where.made((operator.output, block), time).memory
+            memory = where.destination((operator.output, block), time).memory
             yield Access(time, operator.output, memory, 0, tiled.block_bytes(operator.output, block))
         size = sum(work.get(operator.name, (0, 0)))
         if size:

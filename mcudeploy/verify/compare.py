@@ -64,11 +64,11 @@ class Storage:
         """The storage of a plan."""
         return cls(plan, TiledGraph.of(plan), Locations.of(plan.layout))
 
-    def made_at(self, block_id: BlockId, time: int) -> Place:
+    def place_of(self, block_id: BlockId, time: int) -> Place:
         """Place of a block at the step that writes it; before all steps, at -1, the place that the
         application fills.
         """
-        residence = self.where.made(block_id, time)
+        residence = self.where.destination(block_id, time)
         return self._place(residence.memory, block_id, residence.offset)
 
     def read_at(self, block_ids: Sequence[BlockId], time: int) -> list[Place]:
@@ -103,7 +103,7 @@ class Storage:
         root = self.tiled.flow.roots[tensor]
         return [(root, block) for block in range(self.tiled.block_count(root))]
 
-    def made(self, step: Step) -> BlockId | None:
+    def completed_block(self, step: Step) -> BlockId | None:
         """The block that is complete after a step; None within an accumulation."""
         operator = self.plan.graph.operators[step.operator]
         if not operator.op.accumulates:
@@ -115,7 +115,7 @@ class Storage:
         """Write a whole tensor at its first write, before any step."""
         stored = value.tobytes()
         for block_id in self.blocks(tensor):
-            machine.write(*self.made_at(block_id, -1), stored[self.span(block_id)])
+            machine.write(*self.place_of(block_id, -1), stored[self.span(block_id)])
 
     def get_tensor(self, machine: Machine, tensor: str) -> Array:
         """Read a whole tensor, in its stored shape, after the last step."""
@@ -191,7 +191,7 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
         if first in feeds:
             time, block_id = feeds[first]
             data = inputs[block_id[0]].tobytes()[storage.span(block_id)]
-            machine.write(*storage.made_at(block_id, time), data)
+            machine.write(*storage.place_of(block_id, time), data)
         yield first, end - first
 
 
@@ -237,11 +237,11 @@ def check_operators(
                 if block_id[0] in stored:
                     machine.write(*at, stored[block_id[0]][storage.span(block_id)])
         machine.run(place, 1)
-        expected, block = references.get(operator.output), storage.made(step)
+        expected, block = references.get(operator.output), storage.completed_block(step)
         if expected is None or block is None:
             continue
         rows = tiled.block_interval(*block)
-        data = storage.get(machine, block, storage.made_at(block, time))
+        data = storage.get(machine, block, storage.place_of(block, time))
         computed = np.frombuffer(data, graph.tensors[operator.output].dtype.value)
         mask = ties.get(operator.output)
         diff = difference(
@@ -305,12 +305,12 @@ def run_with_ties_as_reference(
         if not isinstance(entry, Run):
             continue
         step = storage.plan.schedule.steps[time]
-        output, block = graph.operators[step.operator].output, storage.made(step)
+        output, block = graph.operators[step.operator].output, storage.completed_block(step)
         if output not in ties or block is None:
             continue
         rows = tiled.block_interval(*block)
         expected, mask = references[output][rows.lo : rows.hi], ties[output][rows.lo : rows.hi]
-        at = storage.made_at(block, time)
+        at = storage.place_of(block, time)
         computed = np.frombuffer(storage.get(machine, block, at), np.int8).reshape(expected.shape)
         off = mask & (np.abs(computed.astype(np.int16) - expected) == 1)
         if off.any():

@@ -245,8 +245,8 @@ def test_a_block_is_made_again_where_a_transfer_has_put_it() -> None:
     plan = again_at(9)  # the copy in psram has ended by then
     plan = replace(plan, layout=with_life(plan.layout, A, 1, Interval(5, 9)))
     check(plan, WORK, BOARD)
-    assert Locations.of(plan.layout).made(A, 9) == plan.layout.blocks["a"][1][2]
-    assert Locations.of(plan.layout).made(A, 1) == plan.layout.blocks["a"][1][0]
+    assert Locations.of(plan.layout).destination(A, 9) == plan.layout.blocks["a"][1][2]
+    assert Locations.of(plan.layout).destination(A, 1) == plan.layout.blocks["a"][1][0]
 
 
 def test_a_copy_of_what_is_made_again_is_of_no_use() -> None:

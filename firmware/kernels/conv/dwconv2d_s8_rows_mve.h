@@ -5,8 +5,9 @@
  * out      int8 [rows][output_cols][channels]
  * scratch  int8_t [most_blocks][columns][MCUD_FOUR_ROWS]: interleaved columns, see mcud_four_rows_s8.h
  *
- * Of 16 channels at a time four rows of the input are interleaved, for up to `most_outputs` outputs in a row. With
- * strides of 1 they are a block of two rows of the output, otherwise of one. A channel's weights serve all blocks.
+ * For 16 channels at a time, it interleaves four input rows that up to `most_outputs` outputs of a row read. With a
+ * stride of 1 a block of four input rows gives two output rows, otherwise one. All blocks use a channel's weights in
+ * turn.
  */
 #ifndef MCUD_DWCONV2D_S8_ROWS_MVE_H
 #define MCUD_DWCONV2D_S8_ROWS_MVE_H

@@ -1,11 +1,11 @@
-/* What the cells of a GRU do with their gates: update, reset and the candidate. */
+/* The cells of a GRU: from the sums of the gates (update, reset, candidate) to the next h. */
 #ifndef MCUD_GRU_CELLS_F32_H
 #define MCUD_GRU_CELLS_F32_H
 
 #include "mcud_exponential_f32.h"
 #include "mcud_recurrent_f32.h"
 
-/* The sums of the update and the reset gate to their values, in place. */
+/* Turns the sums of the update and the reset gate into their values, in place. */
 static inline void mcud_gru_gates_f32(const mcud_cell_f32 *cell, float *gates)
 {
     for (int32_t k = 0; k < 2 * cell->hidden; k++) {
@@ -13,7 +13,7 @@ static inline void mcud_gru_gates_f32(const mcud_cell_f32 *cell, float *gates)
     }
 }
 
-/* Adds the product with h, reset, to the candidate. */
+/* Adds the reset gate times the product of h to the sum of the candidate (linear_before_reset). */
 static inline void mcud_gru_reset_after_f32(const mcud_cell_f32 *cell, const float *product, float *gates)
 {
     const int32_t hidden = cell->hidden;
@@ -22,7 +22,7 @@ static inline void mcud_gru_reset_after_f32(const mcud_cell_f32 *cell, const flo
     }
 }
 
-/* h, reset, which the candidate's product takes. */
+/* c = the reset gate times h, from which the candidate's product is computed. */
 static inline void mcud_gru_reset_before_f32(const mcud_cell_f32 *cell, const float *gates, const float *h, float *c)
 {
     for (int32_t k = 0; k < cell->hidden; k++) {

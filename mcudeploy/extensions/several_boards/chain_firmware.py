@@ -134,7 +134,7 @@ def _tables(member: ChainBoard) -> dict[str, object]:
         "inputs": [
             piece
             for name, blocks in inputs
-            for piece in _pieces(storage, stage.received, name, [storage.made_at(it, -1) for it in blocks])
+            for piece in _pieces(storage, stage.received, name, [storage.place_of(it, -1) for it in blocks])
         ],
         "outputs": [
             piece

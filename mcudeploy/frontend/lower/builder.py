@@ -122,7 +122,7 @@ class Builder:
         entry = self.model.entries.get(name)
         if value.table is not None or info is None or info.shape != value.shape:
             return
-        if (name if entry is None else entry.whole) in self.model.made:
+        if (name if entry is None else entry.whole) in self.model.introduced:
             return
         tensor = self.tensors[value.tensor]
         if value.real != (tensor.dtype is DType.FLOAT32) or info.dtype not in _BORDER_DTYPES[tensor.dtype]:

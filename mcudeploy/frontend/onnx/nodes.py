@@ -132,7 +132,7 @@ class BatchEntry:
 class OnnxModel:
     """A checked model: nodes in topological order, constants by name, inputs and outputs in the file's order.
 
-    `notes`: assumptions of the reader; `made`: names of values that are not in the file; `refusals`: by
+    `notes`: assumptions of the reader; `introduced`: names of values that are not in the file; `refusals`: by
     label, why nodes are not ONNX operators; `file_ops`: by label, the operators of nodes in the file;
     `file_types`: by name, the element types in the file of values that are computed in another type;
     `states`: tensors kept between runs; `entries`: by name, values that are entries of batches; `declared`:
@@ -149,7 +149,7 @@ class OnnxModel:
     outputs: tuple[Info, ...]
     infos: Mapping[str, Info]
     notes: tuple[str, ...] = ()
-    made: frozenset[str] = frozenset()
+    introduced: frozenset[str] = frozenset()
     refusals: Mapping[str, str] = field(default_factory=dict)
     file_ops: Mapping[str, str] = field(default_factory=dict)
     file_types: Mapping[str, str] = field(default_factory=dict)

@@ -186,10 +186,10 @@ class _ByteAccesses:
         output = self._plan.graph.tensors[operator.output]
         if operator.op.accumulates:
             if entry.block == self.tiled.step_counts[entry.operator] - 1:
-                found = self._tensors.made((operator.output, 0), time)
+                found = self._tensors.destination((operator.output, 0), time)
                 yield found.memory, found.offset, found.offset + output.size_bytes
             return
-        found = self._tensors.made((operator.output, entry.block), time)
+        found = self._tensors.destination((operator.output, entry.block), time)
         begin = self.tiled.step_rows[entry.operator].start(entry.block)
         lo = found.offset + (part.rows.lo - begin) * output.row_bytes
         hi = found.offset + (part.rows.hi - begin) * output.row_bytes

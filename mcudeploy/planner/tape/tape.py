@@ -141,7 +141,7 @@ class _Versions:
             memory = self._tensors.read(self.tiled.flow.roots[name], numbers, time)
             found.append(self._common(NamedRange(False, name, memory), numbers, time))
         made = 0 if operator.op.accumulates else step.block
-        memory = self._tensors.made((operator.output, made), time).memory
+        memory = self._tensors.destination((operator.output, made), time).memory
         found.append(self._common(NamedRange(False, operator.output, memory), [made], time))
         if self._works(operator):
             worked = min(step.block, len(self._plan.layout.scratch[operator.name]) - 1)

@@ -25,7 +25,7 @@ static inline int32_t mcud_widen_fours(const int8_t *line, int32_t length, int32
     return sum;
 }
 
-/* Two channels of a record, by pairs of values 0 and 2, and of values 1 and 3. */
+/* Writes four values of two channels to a record, as pairs (0, 2) and (1, 3), and adds them to the sums of both. */
 static inline void mcud_widen_record(int32_t *record, int32_t k, const int32_t first[2], const int32_t second[2])
 {
     int32_t *weights = record + 2 + k;
