@@ -22,6 +22,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from tests import reports
 from tests.networks.refusals import problems_of
+from tests.weekly import sample
 
 FILES = {
     "one row": queue,
@@ -50,7 +51,7 @@ def test_sequences_are_those_of_tflite_micro(name: str, tmp_path: Path) -> None:
     assert np.unique(wanted).size > 20
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sample(FILES, 2))
 def test_programs_are_verified_and_keep_their_states(name: str, tmp_path: Path) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *FILES[name](file))
@@ -68,7 +69,7 @@ def test_a_queue_is_the_tensor_that_the_convolution_reads(tmp_path: Path, tail: 
 
 
 @pytest.mark.parametrize("board", ["host", "stm32f746-disco"])
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sample(FILES, 3))
 def test_a_state_that_the_next_run_does_not_find(name: str, board: str, tmp_path: Path) -> None:
     file = FlatFile()
     made = api.plan_model(file.save(tmp_path, *FILES[name](file)), load_board(board), QUICK)
