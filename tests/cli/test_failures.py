@@ -373,7 +373,7 @@ def test_every_stream_takes_every_character(encoding: str, folder: Path, deploy:
 def test_what_fails_as_a_signal_unwinds_is_no_error_of_its_own(
     mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interrupts._STATE, "asked", interrupts.HUNG_UP)
+    monkeypatch.setattr(interrupts._STATE, "exit_code", interrupts.HUNG_UP)
     deploy.answers["run_model"] = OSError(errno.EIO, "Input/output error")  # the terminal is gone
     result = mcudeploy_command(RUN_LINE)
     assert (result.exit_code, result.stderr) == (129, "error: ended with its terminal\n")

@@ -59,23 +59,11 @@ def test_a_search_without_time_still_has_the_stored_plan(model: Path, stored: Pa
 def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> None:
     first = api.plan_model(MODEL, HOST, Options(time_limit=0.5, ram_limit=40_000))
     api.save_plan(first, tmp_path / "plan.json")
-    told: list[int] = []
-
-    class Told:
-        def stage(self, name: str) -> None:
-            if name.startswith("searching"):
-                told.append(int(name.split()[2].replace(",", "")))
-
-        def update(self, name: str) -> None: ...
-
-        def advance(self, done: int, total: int) -> None: ...
-
-        def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None: ...
-
     options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=0.5)
-    again = api.plan_model(MODEL, HOST, options, Told())
-    assert told[1] <= 40_000  # right after the unsplit plan; the order is mended only at the end
-    assert again.plan.layout.arena_bytes <= first.plan.layout.arena_bytes
+    again = api.plan_model(MODEL, HOST, options)
+    arena = first.plan.layout.arena_bytes
+    assert arena in {size for size, _ in again.planned.points}
+    assert again.plan.layout.arena_bytes <= arena
 
 
 def test_a_stored_plan_over_the_limit_is_not_taken(model: Path, stored: Path) -> None:

@@ -1,7 +1,7 @@
 #include "softmax_s8_tflite.h"
 
 #include "mcud_clip_s8.h"
-#include "mcud_softmax.h"
+#include "mcud_largest.h"
 
 enum { SUM_SHIFT = 12, OUTPUT_SHIFT = 23 };
 
