@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 _MODEL = REPOSITORY / "examples" / "vww" / "model.onnx"
 _BOARD = ["--board", "stm32f405"]
 _UNSEEMLY = re.compile(r"Traceback|SystemError|ImportError|Exception ignored|internal error|Fatal Python")
-_BEGUN = re.compile(r"mcudeploy/(?!__main__|__init__|entry|interrupts)\w+")
+_BEGUN = re.compile(r"mcudeploy/(?!__main__|__init__|common/(__init__|interrupts))\w+")
 """Maximum lines of a traceback: modules that are imported before Ctrl-C is handled show less."""
 
 _PATIENCE_S = 600.0
