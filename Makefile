@@ -30,6 +30,10 @@ test: lint $(VENV)/.packages $(VENV)/.independent ## ruff, mypy, gcc -fanalyzer,
 weekly: $(VENV)/.ready $(VENV)/.packages $(VENV)/.independent ## all tests with whole sweeps, of which `test` has samples: for once a week
 	$(BIN)/python -m pytest -n $(JOBS) -m "" --hypothesis-profile=weekly
 
+.PHONY: faults
+faults: $(VENV)/.ready $(VENV)/.packages ## seed the bugs of benchmarks/faults.toml, and say which test files catch each: three hours, for once a week
+	$(BIN)/python benchmarks/faults.py --jobs $(JOBS)
+
 .PHONY: quick
 quick: lint ## lint, and the tests of what changed against BASE=main: at most 5 minutes
 	$(BIN)/python .ci/quick $(or $(BASE),main)

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from mcudeploy.planner import plan_cache
 from mcudeploy.planner.plan_cache import PlanCache
@@ -38,6 +38,7 @@ Options.__init__.__defaults__ = tuple(
 
 settings.register_profile("mcudeploy", deadline=None)  # a busy machine is not a failure
 settings.register_profile(PROFILE, deadline=None)
+settings.register_profile("unshrunk", deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 settings.load_profile("mcudeploy")
 
 

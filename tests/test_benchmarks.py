@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from faults import ROOT, all_faults
 from models import fully_connected, quantised_convolutions
 
 sys.path.append(str(Path(__file__).parent / "frontend" / "tflite"))
@@ -29,6 +30,7 @@ PARTS = {
     "fleet_boards",
     "generated",
     "int16_cases",
+    "nearest_tests",
     "signal_cases",
     "training_cases",
 }
@@ -49,6 +51,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "cost_table": [["--check", "model.onnx", *ON_M4]],
     "distributions": [["--output", "dist"]],
     "estimates": [["model.onnx", *ON_M4, *SHORT, "--most", "50"]],
+    "faults": [["--only", "auc-ties", "--first", "--jobs", "1"]],
     "figures": [["--check"]],
     "fleet": [["--boards", "2", "--tiles", "60", "--busy", "--only", "share"]],
     "fused_networks": [["--networks", "1", "--mutants", "1"]],
@@ -129,6 +132,14 @@ def server() -> ForkServerContext:
 
 def test_every_script_has_a_run() -> None:
     assert RUNS.keys() | PARTS == {script.stem for script in FOLDER.glob("*.py")}
+
+
+def test_every_fault_has_one_place_and_tests() -> None:
+    faults = all_faults()
+    assert len({fault.name for fault in faults}) == len(faults)
+    for fault in faults:
+        assert (ROOT / fault.file).read_text("utf-8").count(fault.old) == 1, fault.name
+        assert all((ROOT / name).exists() for name in fault.chosen()) and fault.chosen(), fault.name
 
 
 @pytest.mark.parametrize("script", RUNS)
