@@ -58,6 +58,9 @@ def test_first_fit_is_sound_and_never_below_the_bound(problem: PlacementProblem)
     offsets = fixed_orders(Clusters.of(problem), 0)
     check_offsets(problem, offsets)
     assert used_bytes(problem, offsets) >= lower_bound(problem)
+    clusters = Clusters.of(problem)
+    others = (used_bytes(problem, clusters.first_fit(order)) for order in clusters.orders())
+    assert used_bytes(problem, offsets) <= min(others)
 
 
 @QUICK

@@ -10,6 +10,7 @@ from harness import run_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from onnx import TensorProto
 from plain_node import check, check_by_definition, loaded, model
 from single_node import bounded, seeds, shapes
 
@@ -83,6 +84,16 @@ def test_a_division_by_zero_is_zero() -> None:
         for divisor in (0, -1):
             wanted = np.zeros_like(ends) if divisor == 0 or op == "Mod" else 0 - ends
             assert np.array_equal(_computed(op, ends, np.full_like(ends, divisor)), wanted), (op, divisor)
+
+
+def test_a_cast_of_floats_beyond_int32_saturates() -> None:
+    """ONNX leaves them open; a NaN is 0."""
+    x = np.array([[2.0**31, np.inf, 2.0**31 - 128, -(2.0**31), -np.inf, -2.5, np.nan, 7.9]], np.float32)
+    graph = loaded(model("Cast", {"x": x}, {"y": (np.int32, x.shape)}, to=TensorProto.INT32))
+    shape = graph.tensors[graph.inputs[0].tensor].shape
+    y = run_graph(graph, {graph.inputs[0].tensor: x.reshape(shape)})[graph.outputs[0].tensor]
+    most, least = 2**31 - 1, -(2**31)
+    assert y.ravel().tolist() == [most, most, most - 127, least, least, -2, 0, 7]
 
 
 def _computed(op: str, a: Array, b: Array) -> Array:

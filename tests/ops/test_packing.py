@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.parameter_table import table_bytes
 from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.conv.packing import pack_blocks, pack_fours, pack_fours_and_ones, pack_records, pack_taps
+from mcudeploy.ops.conv.packing import (
+    pack_blocks,
+    pack_fours,
+    pack_fours_and_ones,
+    pack_records,
+    pack_taps,
+    pack_vector_taps,
+)
 from mcudeploy.ops.requantize import INT32_MAX, Rounding, exact_bias, quantize_sums, settle_channels
 
 
@@ -41,6 +48,16 @@ def test_taps_are_mixed_two_by_two() -> None:
     first, second = _bytes(pack_taps(weights))
     assert first == [10, 20, 11, 21, 30, 40, 31, 41, 12, 22, 32, 42]
     assert second == [50, 0, 51, 0, 0, 0, 0, 0, 52, 0, 0, 0]
+
+
+def test_numbers_of_vectors_have_the_sequence_in_which_lanes_widen() -> None:
+    """Vectors widen even bytes to halves, then odd ones, and again the even halves first."""
+    channels = np.arange(16, dtype=np.int32)
+    weights = channels.astype(np.int8).reshape(16, 1)
+    bias, taps, multipliers = np.split(pack_vector_taps(channels, weights, channels + 100), [16, 20])
+    lanes = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
+    assert bias.tolist() == lanes and multipliers.tolist() == [100 + lane for lane in lanes]
+    assert taps.view(np.int8).tolist() == channels.tolist()
 
 
 def test_fours_interleave_their_channels_value_by_value() -> None:

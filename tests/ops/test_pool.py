@@ -23,7 +23,7 @@ from single_node import (
 
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool, Ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,22 @@ def test_ties_of_an_average_go_to_even(kernel: int, stride: int, size: tuple[int
     x = Quantized(Quantized.draw(rng, (1, 32, *size), np.int8).values, 0.25, 3)
     what = node("AveragePool", "x", kernel_shape=[kernel] * 2, strides=[stride] * 2)
     check_quantized(what, {"x": x}, output=(x.scale, 3), few=0, max_lsb=0)
+
+
+@pytest.mark.parametrize(("ties", "origin"), [("away", 0), ("up", -128)])
+@pytest.mark.parametrize("taps", [2, 3, 4, 6, 49, 64])
+def test_multipliers_separate_ties_from_other_means(ties: Ties, origin: int, taps: int) -> None:
+    """A mean is its distance from the origin, with halves away from it."""
+    x = Tensor("x", (taps, 1, 1), DType.INT8, Quantization(0.1, 5))
+    y = Tensor("y", (1, 1, 1), DType.INT8, Quantization(0.1, 5))
+    op = AveragePool((taps, 1), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False, ties)
+    call = op.kernel(Operator("pool", op, ("x",), "y"), (x,), y)
+    assert (call.params["input_zero_point"], call.params["output_zero_point"]) == (origin, origin)
+    shift = int(call.params["shift"])
+    sums = taps * -origin + np.arange(-128 * taps, 127 * taps + 1)
+    products = sums * int(np.ravel(call.params["multipliers"])[0])
+    means = (products + (1 << (shift - 1)) - 1 + ((products >> shift) & 1)) >> shift  # mcud_scale_even
+    assert np.array_equal(means, np.sign(sums) * ((2 * np.abs(sums) + taps) // (2 * taps)))
 
 
 # Loop nests and divisors, worked by hand.

@@ -109,6 +109,20 @@ def states(draw: st.DrawFn, places: int) -> State:
     return tuple(cuts)
 
 
+def test_parts_of_a_staggered_cut_end_where_the_windows_of_their_first_reader_end() -> None:
+    """Rows [0, 4) of b read rows [0, 5) of a: the parts of a end at rows 5, 9 and so on."""
+    shape = (16, 4, 4)
+    graph = Graph(
+        "chain",
+        {name: tensor(name, shape) for name in ("image", "a", "b")},
+        (conv("conv_a", "image", "a", (4, 4)), conv("conv_b", "a", "b", (4, 4))),
+        (border("image", shape),),
+        (border("b", shape),),
+    )
+    cut = Cut(0, 1, 4, staggered=True)
+    assert space_of(graph).step_rows((cut,)) == (BlockRows(4, 3), BlockRows(4))
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> None:
