@@ -46,6 +46,8 @@ def test_two_stages_overlap() -> None:
 
 
 def test_credits_hold_a_fast_stage_back() -> None:
+    sent = simulate([1.0, 1.0], [4.0], frames=3)
+    assert sent.stages[0][2][0] == sent.links[0][0][1] == 5  # the buffer of frame 0 is free once it was sent
     run = simulate([1.0, 10.0], [1.0], frames=6)
     assert run.stages[0][2][0] == run.links[0][0][1]  # frame 2 needs the buffer from which frame 0 was sent
     assert run.links[0][2][0] == run.stages[1][0][1]  # and arrives once the next stage has completed frame 0

@@ -204,3 +204,16 @@ def test_an_output_of_sums_takes_room_that_is_free_at_the_end() -> None:
     check(_by_rows(output=304, state=0), SUMS, BOARD)  # over the image's first row, which was read
     with pytest.raises(PlanFaultError, match="overwritten"):
         check(_by_rows(output=304, state=32), SUMS, BOARD)  # over its second row
+
+
+def test_scratch_of_a_step_between_two_others_spares_their_sums() -> None:
+    work = {"conv_a": (16, 0), "mean": (0, 16)}
+    tiled = TiledGraph(Dataflow.of(pooled()), {"conv_a": 1, "mean": 1})
+    schedule = reverse_post_order(tiled)
+    layout, estimate = lay_out(tiled, schedule, work, "sram", 4)
+    plan = Plan(tiled.graph, "host", tiled.block_rows, schedule, layout, estimate)
+    check(plan, work, BOARD)
+    (sums,) = layout.scratch["mean"]
+    scratch = {**layout.scratch, "conv_a": at_offsets(layout.scratch["conv_a"], *[sums[0].offset] * 8)}
+    with pytest.raises(PlanFaultError, match="needs its state, which is overwritten"):
+        check(replace(plan, layout=replace(layout, scratch=scratch)), work, BOARD)

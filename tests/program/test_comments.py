@@ -11,6 +11,7 @@ from graphs import conv, pooled, residual, tensor
 from test_golden import BOARD, PROGRAMS, SOURCE, plan_of, planned, program_of
 
 from mcudeploy.codegen.comments import operator_text
+from mcudeploy.codegen.ctext import comment_text
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render_firmware, render_model, render_package
 from mcudeploy.ir.graph import Graph, Operator
@@ -98,6 +99,10 @@ def test_operators_are_described() -> None:
     assert operator_text(graph, depthwise) == "conv_b, depthwise 3x3 stride 2, [8][8][4] -> [4][4][4]"
     assert operator_text(graph, many).startswith("all, concat, [8][8][4], ")
     assert operator_text(graph, many).endswith("[8][8][4], 2 more -> [8][8][24]")
+
+
+def test_a_name_of_the_model_does_not_end_a_comment() -> None:
+    assert comment_text("a */ int x; /* b\\\nc") == "a _/ int x_ /_ b__c"
 
 
 def test_long_comments_are_wrapped() -> None:
