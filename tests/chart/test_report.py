@@ -17,6 +17,7 @@ from models import quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.codegen.html_template import as_data
 from mcudeploy.common.files import is_ours
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Measurement, OperatorTime
@@ -219,3 +220,8 @@ def test_the_commands_write_pages_for_one_board_and_for_several(
     assert ">verified<" in page and "measured" in page
     assert json.loads(Path("t.json").read_text("utf-8"))["otherData"]["unit"] == "us"
     assert is_ours(Path("t.json")) and is_ours(Path("run.html"))
+
+
+def test_data_of_a_page_contain_no_markup() -> None:
+    names = ["</script><b>", "<!--", "a & b > c"]
+    assert not re.search("[<>&]", as_data(names)) and json.loads(as_data(names)) == names

@@ -18,7 +18,7 @@ from mcudeploy.planner.plan_options import Options
 
 def test_every_point_is_smaller_and_slower_than_the_one_before(model: Path) -> None:
     options = Options(time_limit=0.5, stream_input=True)
-    points = curve_points(model, load_board("mps2-an386"), options, (0.0, 30.0, 100.0))
+    points = curve_points(model, load_board("mps2-an386"), options, (0.0, 30.0, 30.0, 100.0))
     arenas = [point.deployment.plan.layout.arena_bytes for point in points if point.deployment is not None]
     assert len(arenas) >= 2 and arenas == sorted(set(arenas), reverse=True)
 

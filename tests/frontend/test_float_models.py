@@ -38,6 +38,13 @@ CASES: list[tuple[Any, ...]] = [
         {"w": W, "b": floats(3)},
         {"Conv2d": 1},
     ),
+    (
+        "sum_with_a_computed_constant",
+        [node("Neg", "c", "k"), node("Add", "x k", "y")],
+        {"x": X},
+        {"c": floats(*X.shape)},
+        {"Binary": 1},
+    ),
     *(
         (
             f"conv_{mode}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from harness import check_graph
 from programs import HOST, QUICK
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.extensions.int16.int16 import Bounds
+from mcudeploy.extensions.int16.int16_scales import bounds_of
 from mcudeploy.frontend.load import load
+from mcudeploy.frontend.tflite.contents import Scales, TfliteTensor
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.difference import least_tolerance
@@ -225,3 +229,9 @@ def test_zeros_of_scale_0_are_zeros_of_any_scale(kind: str, tmp_path: Path) -> N
     (found,) = translated(path, ["t0", "t1"], [f.tensors[y].name], values)
     (wanted,) = litert(path, values)
     assert np.abs(found.astype(int) - wanted).max() <= (kind == "INT8")  # TFLite rounds an int8 sum twice
+
+
+def test_bounds_of_activations_are_stored_integers_with_ties_away_from_zero() -> None:
+    result = TfliteTensor(0, "y", (1,), "INT16", None, Scales((0.4,), (0,), 0))
+    assert bounds_of((-1.0, 1.0), result) == Bounds(-3, 3)
+    assert bounds_of((0.0, inf), result) == Bounds(0, 2**15 - 1)
