@@ -15,6 +15,8 @@ import pytest
 from faults import ROOT, all_faults
 from models import fully_connected, quantised_convolutions
 
+from tests.weekly import sample
+
 sys.path.append(str(Path(__file__).parent / "frontend" / "tflite"))
 
 from flat_cases import network
@@ -98,6 +100,9 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
 }
 """The command lines of each script, in the folder of `work`."""
 
+SLOW = {"bounds", "fleet", "interleavings", "size", "tradeoff", "training", "wild"}
+"""Scripts whose smallest task takes 15 seconds or more: they run once a week."""
+
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -142,7 +147,7 @@ def test_every_fault_has_one_place_and_tests() -> None:
         assert all((ROOT / name).exists() for name in fault.chosen()) and fault.chosen(), fault.name
 
 
-@pytest.mark.parametrize("script", RUNS)
+@pytest.mark.parametrize("script", sample(RUNS, RUNS.keys() - SLOW))
 def test_a_script_runs(script: str, work: Path, server: ForkServerContext) -> None:
     for arguments in RUNS[script]:
         output = work / f"{script}.txt"

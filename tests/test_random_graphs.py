@@ -24,8 +24,8 @@ from mcudeploy.planner.model.model import Model, load_model
 from tests.residing import lying, offsets_of
 from tests.weekly import sample
 
-_SEEDS, _TOGETHER = 20, 10
-_OF_A_TRAIT = 4
+_SEEDS, _TOGETHER = 21, 7
+_OF_A_TRAIT = 3
 _WIDE = {TensorProto.INT16, TensorProto.UINT16}
 _INTEGERS = {TensorProto.INT32, TensorProto.INT64}
 
