@@ -17,11 +17,9 @@ from tests.weekly import sample
 _GRAPHS, _TOGETHER, _RUNS = 14, 12, 8
 
 
-@pytest.mark.parametrize(("seed", "engine"), sample([(1, "half"), (0, None)], 1))
-def test_interleavings_change_no_bit_of_an_output(
-    seed: int, engine: SoftEngine | None, tmp_path: Path
-) -> None:
-    trips = drawn(_TOGETHER, seed, _GRAPHS)
+@pytest.mark.parametrize("engine", sample(["half", None], 1))
+def test_interleavings_change_no_bit_of_an_output(engine: SoftEngine | None, tmp_path: Path) -> None:
+    trips = drawn(_TOGETHER, 0 if engine is None else 1, _GRAPHS)
     figures = Figures.of([it.made.plan for it in trips])
     assert figures.awaits > 3 * _TOGETHER and figures.columns > 3
     wrong = list(interleaved(trips, tmp_path, _RUNS, engine))

@@ -37,6 +37,7 @@ from mcudeploy.verify.samples import drawn_samples
 from tests import reports
 from tests.deploy.test_stateful import network, saved
 from tests.device.served import Served
+from tests.weekly import sample
 
 M4, HOST = load_board("mps2-an386"), load_board("host")
 BOTH = Options(time_limit=0.5, name="model", replaceable=("conv_0,conv_1",))
@@ -295,7 +296,7 @@ def test_parameters_that_kernels_read_in_flash(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("board", [M4, load_board("mps2-an521")], ids=lambda it: it.name)
+@pytest.mark.parametrize("board", sample([load_board("mps2-an521"), M4], 1), ids=lambda it: it.name)
 def test_parameters_in_flash_on_boards(board: Any, model: Path) -> None:
     options = replace(BOTH, parameters_in="flash", cores=board.cores)
     bare = replace(options, replaceable=(), parameters_in="ram")
@@ -437,7 +438,7 @@ def test_libraries_of_build_systems(kind: str, model: Path, tmp_path: Path) -> N
     assert read_layout(tmp_path / "lib").replaceable == ("conv_0", "conv_1")
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", sample(["gcc", "clang"], 1))
 def test_power_cuts_leave_the_old_or_the_new_parameters(compiler: str, model: Path, tmp_path: Path) -> None:
     """The program of examples/parameters; the power fails in the middle of each unit of flash."""
     library = tmp_path / "library"

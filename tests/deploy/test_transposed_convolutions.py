@@ -14,6 +14,7 @@ from mcudeploy.commands.commands import run_model
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
+from tests.weekly import sample
 
 HOST = load_board("host")
 CHANNELS = (4, 8, 16)
@@ -89,11 +90,12 @@ def unet(path: Path, dims: int, *, quantised: bool, kernel: int, size: int) -> P
 
 
 @pytest.mark.parametrize("quantised", [False, True], ids=["float", "int8"])
-@pytest.mark.parametrize(("dims", "size", "kernel"), [(1, 256, 2), (1, 256, 4), (2, 24, 3)])
+@pytest.mark.parametrize("shape", sample([(2, 24, 3), (1, 256, 2), (1, 256, 4)], 1))
 def test_cuts_pass_transposed_convolutions(
-    dims: int, size: int, quantised: bool, kernel: int, tmp_path: Path
+    shape: tuple[int, int, int], quantised: bool, tmp_path: Path
 ) -> None:
     """Cut plans are verified, and need four fifths of what the largest layer alone takes."""
+    dims, size, kernel = shape
     path = unet(tmp_path / "unet.onnx", dims, quantised=quantised, kernel=kernel, size=size)
     ran = run_model(path, Target(HOST), Options(time_limit=2, max_overhead=200))
     report = as_json(ran)

@@ -12,6 +12,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.weekly import sample
 
 
 def run(model: Path, board: str, options: Options) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def run(model: Path, board: str, options: Options) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["convolutions", "dense"])
-@pytest.mark.parametrize("cores", [1, 4])
+@pytest.mark.parametrize("cores", sample([4, 1], 1))
 def test_vectors_take_a_third_of_the_instructions(kind: str, cores: int, tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     if kind == "convolutions":

@@ -61,7 +61,9 @@ def includes(tmp_path: Path) -> list[Path]:
 
 @needs_clang
 @pytest.mark.parametrize("case", sample([(name, level) for name in CORES for level in LEVELS[name]], DAILY))
-def test_every_kernel_with_assembler_compiles(case: tuple[str, str], includes: list[Path], tmp_path: Path) -> None:
+def test_kernels_with_assembler_compile(
+    case: tuple[str, str], includes: list[Path], tmp_path: Path
+) -> None:
     name, level = case
     assert len(SPECIAL) > 40
     assert not complaints_of([*CORES[name].compiler("clang"), level], SPECIAL, includes, tmp_path / "objects")
@@ -79,7 +81,7 @@ def test_kernels_that_are_the_same_c_everywhere_have_no_warning(
     assert not complaints_of(command, portable, includes, tmp_path / "objects")
 
 
-@pytest.mark.parametrize("level", ["-O1", "-O3", "-Os"])
+@pytest.mark.parametrize("level", sample(["-O3", "-O1", "-Os"], 1))
 @pytest.mark.parametrize("name", ["cortex-m55", "rv32v"])
 def test_vectors_compile_at_every_level(name: str, level: str, includes: list[Path], tmp_path: Path) -> None:
     core = CORES[name]
@@ -112,7 +114,7 @@ def test_a_reserved_register_is_left_alone(name: str, includes: list[Path], tmp_
 
 
 @needs_clang
-@pytest.mark.parametrize("name", CORES)
+@pytest.mark.parametrize("name", sample(CORES, {"cortex-m4", "cortex-m55", "rv32v"}))
 def test_what_clang_compiles_computes_the_same_bits(name: str, tmp_path: Path) -> None:
     core = CORES[name]
     if shutil.which(core.gcc) is None:

@@ -16,6 +16,7 @@ from test_esphome import C_WARNINGS, CPP_WARNINGS, HOP, ROWS, Reference, manifes
 from mcudeploy.cli.main import cli
 from mcudeploy.extensions.audio.wake_word import detector_files
 from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
+from tests.weekly import sample
 
 SKETCH = Path(__file__).resolve().parents[3] / "examples" / "wake_word"
 
@@ -38,7 +39,7 @@ def library(model: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", sample(CORES, 1))
 def test_a_sketch_hears_what_its_rules_say(core: str, library: Path, model: Path, tmp_path: Path) -> None:
     files = {"Arduino.h": ARDUINO, **CORES[core], "main.cpp": MAIN, **detector_files()}
     for name, text in files.items():

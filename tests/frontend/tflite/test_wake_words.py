@@ -19,6 +19,7 @@ from mcudeploy.extensions.audio.front_ends import FrontEnd, micro_speech
 from mcudeploy.extensions.audio.joining import joined_file
 from mcudeploy.verify import micro
 from tests import reports
+from tests.weekly import sample
 
 STATES = {"okay_nabu": 3408, "hey_jarvis": 2840, "hey_mycroft": 3632, "alexa": 3024}
 """Bytes of the variables of each file."""
@@ -26,7 +27,7 @@ MOST_RAM = 1.30
 """Limit of the arena, in times of these bytes."""
 
 
-@pytest.fixture(params=STATES)
+@pytest.fixture(params=sample(STATES, 2))
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     package = find_spec("pymicro_wakeword")  # only its files are needed, not the libraries that it loads
     if package is None or package.origin is None:
