@@ -25,6 +25,7 @@ typedef struct {
     int32_t b_sign; /* 1, or -1 for a subtraction */
     mcud_quant quant; /* its shift is an exponent */
     mcud_act_s8 act;
+    int32_t exact; /* 1 or 2: the first or the second operand is exact, see mcud_sum_tflite.h; or 0 */
 } mcud_add_s8_tflite_params;
 
 mcud_kernel mcud_add_s8_tflite;

@@ -52,6 +52,8 @@ def broadcast_shape(a: Shape, b: Shape) -> Shape:
 
 
 _FRACTION = 20
+_MOST_SHIFT, _MOST_SUM_SHIFT = 4, 22
+"""The most that an operand and a sum are shifted in the fast arithmetic, so that they fit 32 bits."""
 """Bits by which TFLite's sums shift their operands left."""
 _LANES = 4
 """Values of a vector that are computed in 32 bits."""
@@ -214,7 +216,10 @@ class Binary(BroadcastOperator):
             case "add" | "sub" if self.rounding == "tflite":
                 sign = 1 if self.function == "add" else -1
                 params = {**pointers, **spread, **_add_twice(a, b, sign, target), **clamp}
-                return KernelCall("add_s8_tflite", params, counts=counts)
+                by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
+                exact = _exact_operand(params) if by_one else 0
+                form = "exact" if exact else ""
+                return KernelCall("add_s8_tflite", {**params, "exact": exact}, form=form, counts=counts)
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
                 params = {
@@ -354,6 +359,20 @@ def _add_twice(a: Quantization, b: Quantization, sign: int, out: Quantization) -
         "b_sign": sign,
         **quant(multipliers[2], exponents[2], out),
     }
+
+
+def _exact_operand(sums: Mapping[str, ParamValue]) -> int:
+    """The operand (1 or 2) whose share of a sum is exact and needs no multiplication, or 0 for neither.
+
+    It is the one with the larger scale. The shifts have to be those of the fast arithmetic of
+    mcud_sum_tflite.h.
+    """
+    numbers = {name: it for name, it in sums.items() if isinstance(it, int)}
+    operand, other = ("a", "b") if numbers["a_exponent"] == 0 else ("b", "a")
+    fits = -_MOST_SHIFT <= numbers[f"{other}_exponent"] <= numbers[f"{operand}_exponent"] == 0
+    fits &= -_MOST_SUM_SHIFT <= numbers["quant.shift"] < 0
+    fits &= numbers["b_sign"] > 0 and numbers[f"{other}_multiplier"] > 0 and numbers["quant.multiplier"] > 0
+    return "ab".index(operand) + 1 if fits else 0
 
 
 def _mul_arithmetic(
