@@ -306,7 +306,8 @@ def _of_file(path: Path, *, trust: bool) -> Extension:
         code.TRUSTED.add(code.digest_of(extension.files), extension.name)
     elif code.digest_of(extension.files) not in code.TRUSTED:
         raise ConfigError(
-            f"files that {path} names have changed: {', '.join(it.name for it in extension.files[1:])}. "
+            f"at least one of the files that {path} names has changed: "
+            f"{', '.join(it.name for it in extension.files[1:])}. "
             "Read them; --trust-extension allows them once, until any of them changes."
         )
     return extension

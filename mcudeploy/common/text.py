@@ -32,6 +32,11 @@ def first_line(error: Exception) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
+def described(error: Exception) -> str:
+    """Return the first line of an error's message after its class, which a ValueError does without."""
+    return first_line(error) if type(error) is ValueError else f"{type(error).__name__}: {first_line(error)}"
+
+
 def plain(text: object) -> str:
     """Return text on one line, with escapes for characters that steer a terminal or are not XML."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))

@@ -84,6 +84,7 @@ def test_the_reference_is_computed_in_pieces(spectral: Path) -> None:
     [
         ("x * np.maximum", "nothing * np.maximum", "fails: NameError: name 'nothing'"),
         ("return x", "return x, x", "returns 2 arrays, the node has 1 output"),
+        ("return x", "x[:] = 0; return x", "fails: ValueError: assignment destination is read-only"),
     ],
 )
 def test_a_faulty_reference_is_named(spectral: Path, old: str, new: str, why: str) -> None:
@@ -93,6 +94,16 @@ def test_a_faulty_reference_is_named(spectral: Path, old: str, new: str, why: st
         pytest.raises(ModelError, match=f"org.example::SpectralGate at '#0' {why}"),
     ):
         mcudeploy.check(MODEL)
+
+
+def test_a_model_that_cannot_be_calibrated_is_refused(spectral: Path) -> None:
+    np.save("samples.npy", np.zeros((4, 1, 64, 100), np.float32))
+    with (
+        extension_files("spectral.py", trust=True),
+        pytest.raises(ModelError, match=r"is org\.example::SpectralGate of an extension, which ONNX Runtime"),
+    ):
+        mcudeploy.quantize(MODEL, Path("samples.npy"), Path("int8.onnx"))
+    assert not Path("int8.onnx").exists()
 
 
 def test_costs_come_from_its_table_or_are_typical_with_a_warning(
@@ -153,11 +164,11 @@ def test_a_file_is_trusted_once_until_anything_of_it_changes(spectral: Path) -> 
     kernel = spectral / f"kernels/{KERNEL}.c"
     before = kernel.read_text("utf-8")
     kernel.write_text(f"{before}/* changed */\n", "utf-8")
-    with pytest.raises(ConfigError, match=r"names have changed: spectral_gate_f32\.c.*--trust-extension"):
+    with pytest.raises(ConfigError, match=r"names has changed: spectral_gate_f32\.c.*--trust-extension"):
         extension_files("spectral.py").__enter__()
     kernel.write_text(before, "utf-8")
     (spectral / "costs/cortex-m7.csv").write_text("variant,loop,instructions\n", "utf-8")
-    with pytest.raises(ConfigError, match="have changed"):
+    with pytest.raises(ConfigError, match="has changed"):
         extension_files("spectral.py").__enter__()
 
 

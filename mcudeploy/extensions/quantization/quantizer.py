@@ -16,9 +16,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.files import same_file, work_folder, write_file
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.text import printable
 from mcudeploy.extensions.quantization import agreement as compare
 from mcudeploy.extensions.quantization import ort_quantizer as library
 from mcudeploy.extensions.quantization import weights
@@ -46,6 +47,7 @@ from mcudeploy.extensions.quantization.sample_faults import (
     input_facts,
     output_fault,
 )
+from mcudeploy.frontend.onnx.foreign_nodes import foreign_nodes
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.tensors import external_files
@@ -170,6 +172,7 @@ def quantize_model(
     progress.stage(f"reading {path.name}")
     _require_apart(path, destination)
     model = read_float(path, InputChoices(request.shapes))
+    _require_known(model.proto)
     samples = open_samples(request.data, model.inputs)
     labels = _labels(request, samples)
     name = compare.class_output(model.inputs, model.outputs)
@@ -220,6 +223,16 @@ def _labels(request: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | N
         return load_labels(request.labels, samples.count)
     within = samples.labels
     return None if within is None else class_numbers(within, samples.count, str(request.data))
+
+
+def _require_known(proto: ModelProto) -> None:
+    if foreign := foreign_nodes(proto):
+        node = foreign[0]
+        raise ModelError(
+            f"{printable(node.name)!r} is {node.domain}::{printable(node.op_type)} of an extension, which "
+            "ONNX Runtime cannot calibrate: quantise the model without it (onnx.utils.extract_model cuts it "
+            "off), or where you train"
+        )
 
 
 def _require_apart(path: Path, destination: Path) -> None:

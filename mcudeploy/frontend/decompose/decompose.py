@@ -13,7 +13,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.common.text import printable
+from mcudeploy.common.text import described, printable
 from mcudeploy.extension import added_for
 from mcudeploy.frontend.decompose import (
     attention_rules,
@@ -253,7 +253,7 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Seq
             raise Unsupported(f"it computes in {kind}; export the model in float32")
         return make.nodes
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as fault:
-        raise Unsupported(f"its attributes and inputs do not fit: {fault}") from fault
+        raise Unsupported(f"its attributes and inputs do not fit: {described(fault)}") from fault
 
 
 def rule_for(node: NodeProto) -> Rule | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
-from mcudeploy.common.text import printable
+from mcudeploy.common.text import described, printable
 from mcudeploy.extension import added_for
 from mcudeploy.frontend.lower import (
     arithmetic,
@@ -139,7 +139,7 @@ def _lower_node(
     except Unsupported as verdict:
         return Problem(printable(node.label), op, str(verdict))
     except _FAULTS as fault:
-        return Problem(printable(node.label), op, f"its attributes and inputs do not fit: {fault}")
+        return Problem(printable(node.label), op, f"its attributes and inputs do not fit: {described(fault)}")
     return None
 
 

@@ -35,7 +35,8 @@ def foreign_nodes(proto: ModelProto) -> list[NodeProto]:
 def computed(node: NodeProto, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     """The outputs of a node by its numpy function, floats as float32; None stands for an input left out.
 
-    Raises ModelError that names the node and the fault of the function.
+    The inputs are read-only, so that a function that changes them fails itself. Raises ModelError that names
+    the node and the fault of the function.
     """
     function, at = reference_of(node), f"{node.domain}::{printable(node.op_type)} at {printable(node.name)!r}"
     if function is None:
@@ -43,7 +44,7 @@ def computed(node: NodeProto, inputs: Sequence[Array | None]) -> tuple[Array, ..
     attributes = {item.name: _value(item) for item in node.attribute}
     try:
         with np.errstate(all="ignore"):
-            result = function(*inputs, **attributes)
+            result = function(*map(_read_only, inputs), **attributes)
     except Exception as fault:  # the code of a user raises anything
         raise ModelError(
             f"the numpy function of {at} fails: {type(fault).__name__}: {first_line(fault)}"
@@ -56,6 +57,13 @@ def computed(node: NodeProto, inputs: Sequence[Array | None]) -> tuple[Array, ..
         )
     arrays = [np.asarray(it) for it in results]
     return tuple(it.astype(np.float32) if it.dtype.kind == "f" else it for it in arrays)
+
+
+def _read_only(array: Array | None) -> Array | None:
+    view = None if array is None else array.view()
+    if view is not None:
+        view.flags.writeable = False
+    return view
 
 
 def with_foreign_shapes(proto: ModelProto) -> bool:
