@@ -368,11 +368,11 @@ def _exact_operand(sums: Mapping[str, ParamValue]) -> int:
     mcud_sum_tflite.h.
     """
     numbers = {name: it for name, it in sums.items() if isinstance(it, int)}
-    operand, other = ("a", "b") if numbers["a_exponent"] == 0 else ("b", "a")
-    fits = -_MOST_SHIFT <= numbers[f"{other}_exponent"] <= numbers[f"{operand}_exponent"] == 0
-    fits &= -_MOST_SUM_SHIFT <= numbers["quant.shift"] < 0
-    fits &= numbers["b_sign"] > 0 and numbers[f"{other}_multiplier"] > 0 and numbers["quant.multiplier"] > 0
-    return "ab".index(operand) + 1 if fits else 0
+    exact, other = (1, "b") if numbers["a_exponent"] == 0 else (2, "a")
+    fits = 0 in (numbers["a_exponent"], numbers["b_exponent"])
+    fits &= min(numbers["b_sign"], numbers[f"{other}_multiplier"], numbers["quant.multiplier"]) > 0
+    fits &= -_MOST_SHIFT <= numbers[f"{other}_exponent"] <= 0 > numbers["quant.shift"] >= -_MOST_SUM_SHIFT
+    return exact if fits else 0
 
 
 def _mul_arithmetic(
