@@ -212,14 +212,13 @@ class Binary(BroadcastOperator):
         target = quantization_of(output)
         low, high = clamp_bounds(target, self.low, self.high)
         clamp = {"act.min": low, "act.max": high}
+        by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
         match self.function:
             case "add" | "sub" if self.rounding == "tflite":
                 sign = 1 if self.function == "add" else -1
                 params = {**pointers, **spread, **_add_twice(a, b, sign, target), **clamp}
-                by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
-                exact = _exact_operand(params) if by_one else 0
-                form = "exact" if exact else ""
-                return KernelCall("add_s8_tflite", {**params, "exact": exact}, form=form, counts=counts)
+                params["exact"] = exact = _exact_operand(params) if by_one else 0
+                return KernelCall("add_s8_tflite", params, form="exact" if exact else "", counts=counts)
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
                 params = {
@@ -228,7 +227,6 @@ class Binary(BroadcastOperator):
                     **within("quant", _add_arithmetic(a, b, sign, target)),
                     **clamp,
                 }
-                by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
                 vectors = KernelCall("add_s8_mve", params, isa=Isa.MVE, counts=counts)
                 return KernelCall(
                     "add_s8", params, counts=_add_counts(strides), others=(vectors,) if by_one else ()
