@@ -93,9 +93,42 @@ def test_family_name_means_its_default_first() -> None:
     assert [board.name for board in family("mps2-an385")] == ["mps2-an385"]
 
 
-def test_unknown_board_lists_the_known_ones() -> None:
-    with pytest.raises(BoardNotFoundError, match=r"no board 'stm32f4'.*stm32f405.*Families:.*stm32"):
+def test_an_unknown_name_is_answered_in_two_lines() -> None:
+    with pytest.raises(BoardNotFoundError, match=r"no board 'stm32f4'. Is it stm32f405 .*\?\n`mcud"):
         load_board("stm32f4")
+
+
+@pytest.mark.parametrize(
+    ("name", "board"),
+    [
+        ("pico", "rp2040-usb"),
+        ("Pico_W", "rp2040-usb"),
+        ("pico2", "rp2350-usb"),
+        ("xiao-c3", "esp32c3-usb"),
+        ("XIAO RP2040", "rp2040-usb"),
+        ("supermini", "esp32c3-usb"),
+        ("blackpill", "stm32f411"),
+        ("nano33", "nano33ble"),
+        ("nucleo-f411re", "stm32f411"),
+        ("nucleo-f446re", "pio:nucleo_f446re"),
+        ("STM32F405", "stm32f405"),
+    ],
+)
+def test_names_that_people_type(name: str, board: str) -> None:
+    assert load_board(name).name == board
+    assert [it.name for it in family(name)] == [board]
+
+
+@pytest.mark.parametrize("name", ["esp32", "discovery"])
+def test_an_alias_of_several_boards_lists_them(name: str) -> None:
+    with pytest.raises(BoardNotFoundError, match=rf"'{name}' may be one of 3 boards; name one:\n") as error:
+        load_board(name)
+    assert ("esp32s3: " in str(error.value)) == ("library only" in str(error.value))
+
+
+def test_no_alias_hides_a_board_or_a_family() -> None:
+    aliases = {alias for board in list_boards() for alias in board.aliases}
+    assert aliases.isdisjoint({name for board in list_boards() for name in (board.name, board.family)})
 
 
 def test_unknown_memory_lists_the_known_ones() -> None:

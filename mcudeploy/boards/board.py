@@ -44,7 +44,7 @@ from mcudeploy.boards.facts import (
     UsbId,
 )
 from mcudeploy.boards.flashers import Flasher
-from mcudeploy.boards.pioshipped import Radio, pio_boards, question_of
+from mcudeploy.boards.pioshipped import Radio, pio_boards, question_of, without_signs
 from mcudeploy.boards.platformio import PREFIX, is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
@@ -85,6 +85,7 @@ class Board(Facts):
 
     `vectors`: the core has the M-profile Vector Extension (Helium) or RISC-V's vectors (Zve32x), and
     `cpu_flags` allow it. `unit_hal`: HAL sources of programs that use more than the first compute unit.
+    `aliases`: other names that people type, such as those of boards with the same chip and pins.
     `cores`: how many of one kind can run one program together, in the memories that all reach; `core_hal`:
     HAL sources of such programs. `ports`: the lines to the previous and the next board of a chain;
     `port_hal`: HAL sources that they need. A board without `hal` is known by the facts of its `source` only:
@@ -104,6 +105,7 @@ class Board(Facts):
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
     usb_ids: tuple[UsbId, ...] = ()
+    aliases: tuple[BoardName, ...] = ()
     radio: tuple[Radio, ...] = ()
     hal: tuple[HalSource, ...] = ()
     unit_hal: tuple[HalSource, ...] = ()
@@ -402,6 +404,9 @@ def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = No
 _shipped = cache(read_board)
 
 
+_LIBRARY_ONLY = ", library only"
+
+
 @cache
 def list_boards() -> tuple[Board, ...]:
     """Return all shipped boards, by name."""
@@ -440,9 +445,10 @@ def is_path(name: str) -> bool:
 
 
 def load_board(name: str) -> Board:
-    """Return the board of that name or file, the default board of a family, or one of PlatformIO.
+    """Return the board of that name, alias or file, the default board of a family, or one of PlatformIO.
 
-    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Raises BoardNotFoundError for other names.
+    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Case and signs in a name do not count. Raises
+    BoardNotFoundError for other names, and for an alias of several boards.
     """
     if is_pio(name):
         return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
@@ -469,10 +475,14 @@ def _select(name: str, boards: Iterable[Board]) -> Board:
     for board in known:
         if board.family == name and board.family_default:
             return board
+    alike = [it for it in known if without_signs(name) in map(without_signs, (it.name, *it.aliases))]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        listed = "".join(f"\n  {it.name}: {it.title}{_LIBRARY_ONLY * it.facts_only}" for it in alike)
+        raise BoardNotFoundError(f"{name!r} may be one of {len(alike)} boards; name one:{listed}")
+    if same := [key for key in pio_boards() if without_signs(key) == without_signs(name)]:
+        return load_board(f"{PREFIX}{same[0]}")
     question = question_of(name, tuple(board.name for board in known))
-    names = ", ".join(board.name for board in known)
-    families = ", ".join(sorted({board.family for board in known}))
-    raise BoardNotFoundError(
-        f"no board {name!r}. {question}Boards: {names}. "
-        f"Families: {families}. A board file is named by its path, a board of PlatformIO as pio:<id>."
-    )
+    way_out = "`mcudeploy boards` lists all; a file is named by its path, a board of PlatformIO as pio:<id>."
+    raise BoardNotFoundError(f"no board {name!r}. {question}".rstrip() + f"\n{way_out}")

@@ -15,12 +15,14 @@ from mcudeploy.boards.facts import BoardName
 from mcudeploy.common.errors import ConfigError, UsageError
 
 _NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)
-_DEFAULT = re.compile(r"^family_default\s*=.*\n", re.MULTILINE)
+_OF_ONE = re.compile(r"^(family_default|aliases)\s*=.*\n", re.MULTILINE)
+"""Keys that one board has alone."""
 
 
 _OURS = "mcudeploy"
 _OWN_KEYS = {
     *("name", "title", "family", "family_default", "toolchain", "cpu_flags", "stack_bytes", "usb_ids", "hal"),
+    "aliases",
     *("source", "alignment", "arena_limit", "emulated_origin", "baud", "most_baud", "pins", "patience"),
 }
 _OWN_TABLES = ("emulator", "timer.emulated", "flasher", "registry", "framework")
@@ -70,7 +72,7 @@ def copied(name: str, like: str, destination: Path) -> str:
     except ValidationError as error:
         raise UsageError(f"--new {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
     source = board_file(like)
-    text = _DEFAULT.sub("", _text(source), count=1)
+    text = _OF_ONE.sub("", _text(source))
     text = _NAME.sub(lambda _: f'name = "{name}"', text, count=1)
     like = read_board(source).name
     text = f"# Copied from {like}: correct every fact that differs, and state its source.\n\n{text}"

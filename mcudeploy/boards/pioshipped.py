@@ -94,21 +94,21 @@ def nearest(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
     First a part of a board's name, then the start of a microcontroller's, or else names that are alike.
     """
-    wanted = _plain(name.removeprefix("pio:").partition(":")[0])
+    wanted = without_signs(name.removeprefix("pio:").partition(":")[0])
     if len(wanted) < _LEAST_LETTERS:
         return ()
-    known: dict[str, tuple[str, ...]] = {it: (_plain(it.removeprefix("pio:")),) for it in names}
-    known |= {f"pio:{key}": (_plain(key), _plain(it.mcu)) for key, it in pio_boards().items()}
-    within = [it for it, (plain, *_) in known.items() if wanted in plain]
+    known: dict[str, tuple[str, ...]] = {it: (without_signs(it.removeprefix("pio:")),) for it in names}
+    known |= {f"pio:{key}": (without_signs(key), without_signs(it.mcu)) for key, it in pio_boards().items()}
+    within = [it for it, (words, *_) in known.items() if wanted in words]
     chips = [it for it, (_, *mcu) in known.items() if mcu and mcu[0].startswith(wanted)]
     if within or chips:
         return tuple(dict.fromkeys([*within, *chips]))[:_ALIKE]
-    plain = [word for words in known.values() for word in words]
-    close = difflib.get_close_matches(wanted, plain, _ALIKE, _CUTOFF)
+    every = [word for words in known.values() for word in words]
+    close = difflib.get_close_matches(wanted, every, _ALIKE, _CUTOFF)
     alike = [it for word in close for it, words in known.items() if word in words]
     return tuple(dict.fromkeys(alike))[:_ALIKE]
 
 
-def _plain(name: str) -> str:
+def without_signs(name: str) -> str:
     """Return a name without case and signs."""
     return re.sub("[^a-z0-9]", "", name.lower())

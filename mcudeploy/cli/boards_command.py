@@ -82,6 +82,7 @@ def _listed(emulated: bool) -> dict[str, Any]:
             {
                 "name": board.name,
                 "title": board.title,
+                "aliases": board.aliases,
                 "family": board.family,
                 "core": board.core,
                 "flash_bytes": board.flash_bytes,

@@ -120,7 +120,8 @@ def load_attached(context: click.Context, _: click.Parameter, name: str | None) 
         return None
     boards = family(name)
     given = context.params
-    if boards[0].name == name or is_path(name) or given["emulate"]:
+    is_family = boards[0].family == name != boards[0].name
+    if not is_family or is_path(name) or given["emulate"]:
         return patient(boards[0])
     ports = given.get("ports") or filter(None, [given.get("port")])
     board, known_by = attached_board(name, tuple(ports), given.get("probe"))
