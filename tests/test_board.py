@@ -15,6 +15,7 @@ from mcudeploy.boards.board import (
     parse_board,
     read_board,
 )
+from mcudeploy.boards.emulated import stand_in
 from mcudeploy.boards.facts import pin_number
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
@@ -124,6 +125,31 @@ def test_an_alias_of_several_boards_lists_them(name: str) -> None:
     with pytest.raises(BoardNotFoundError, match=rf"'{name}' may be one of 3 boards; name one:\n") as error:
         load_board(name)
     assert ("esp32s3: " in str(error.value)) == ("library only" in str(error.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "emulated"),
+    [
+        ("rp2040", "mps2-an385"),
+        ("rp2350", "mps2-an521"),
+        ("esp32c3", "riscv32-virt"),
+        ("stm32f411", "stm32f405"),
+        ("nano33ble", "mps2-an386"),
+        ("teensy41", "mps2-an500"),
+    ],
+)
+def test_an_emulated_board_runs_the_code_of_another(name: str, emulated: str) -> None:
+    board = load_board(name)
+    found = stand_in(board)
+    assert found is not None and found.emulator is not None
+    assert (found.name, found.core, found.cpu_flags) == (emulated, board.core, board.cpu_flags)
+    assert found.ram_bytes >= board.ram_bytes
+
+
+@pytest.mark.parametrize("name", ["host", "stm32f405", "esp32s3"])
+def test_no_other_board_stands_in(name: str) -> None:
+    """This computer, a board with an emulator, and a core that none executes."""
+    assert stand_in(load_board(name)) is None
 
 
 def test_no_alias_hides_a_board_or_a_family() -> None:

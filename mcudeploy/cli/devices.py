@@ -121,13 +121,28 @@ def load_attached(context: click.Context, _: click.Parameter, name: str | None) 
     boards = family(name)
     given = context.params
     is_family = boards[0].family == name != boards[0].name
-    if not is_family or is_path(name) or given["emulate"]:
+    if given["emulate"]:
+        return patient(_emulated(boards[0], quiet=bool(given.get("quiet"))))
+    if not is_family or is_path(name):
         return patient(boards[0])
     ports = given.get("ports") or filter(None, [given.get("port")])
     board, known_by = attached_board(name, tuple(ports), given.get("probe"))
     if known_by and not given.get("quiet"):
         click.echo(f"{name} is {board.name}: {known_by}", err=True)
     return patient(board)
+
+
+def _emulated(board: Board, *, quiet: bool) -> Board:
+    """Return the board, or the emulated one that runs its code, and say so."""
+    from mcudeploy.boards.emulated import stand_in
+
+    emulated = stand_in(board)
+    if emulated is None:
+        return board
+    if not quiet:
+        text = "which has other memories and another clock"
+        click.echo(f"{board.name} has no emulator: its code runs on {emulated.name}, {text}", err=True)
+    return emulated
 
 
 _port_option = click.option(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.emulated import RUNS_ON
 from mcudeploy.boards.facts import Memory
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.ir.plan import Plan
 
 _ARM = "arm-none-eabi"
-_RUNS_ON = {"cortex-m0": "cortex-m3", "cortex-m0plus": "cortex-m3"}
-"""Cores whose instructions an emulated core of another kind executes, too: it has more memory."""
 
 
 def twin_of(board: Board, plan: Plan) -> Board:
@@ -39,7 +38,7 @@ def require_twin(board: Board) -> Board:
     if board.emulator is not None and not board.facts_only:
         return board
     emulated = [it for it in list_boards() if it.emulated_only and it.toolchain == _ARM]
-    core = _RUNS_ON.get(board.core, board.core)
+    core = RUNS_ON.get(board.core, board.core)
     twin = next((it for it in emulated if it.core == core), None)
     if twin is None:
         raise ConfigError(
