@@ -189,6 +189,14 @@ def test_the_judge_finds_faults(
         check_offsets(replace(TWO, stacks=stacks), offsets, 32)
 
 
+def test_it_ends_within_the_capacity_or_goes_on_to_the_fewest_bytes() -> None:
+    problem = puzzle(60, 5)
+    greedy = place(problem, 400, Effort(0.0)).used_bytes
+    assert place(problem, greedy, Effort.of(5.0), fewest=False).used_bytes == greedy > 400
+    assert 400 <= place(problem, greedy - 1, Effort.of(5.0), fewest=False).used_bytes < greedy
+    assert place(problem, greedy, Effort.of(5.0)).used_bytes == 400
+
+
 def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = puzzle(60, 5)
     best = place(problem, 400, Effort.of(5.0))

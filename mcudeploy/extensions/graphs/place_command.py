@@ -23,11 +23,20 @@ from mcudeploy.planner.plan_options import Options
     required=True,
     help="Size of the memory, such as 96k, 64KiB or 1M.",
 )
+@click.option("--fewest", is_flag=True, help="Search on for the fewest bytes once all rectangles fit.")
 @planning_options("time_limit", "seed")
 @destination_option("Write the rectangles with their offsets to this CSV file.")
 @files_option
 @output_options
-def place(*, rects: Path, capacity: int, options: Options, destination: Path | None, output: Output) -> None:
+def place(
+    *,
+    rects: Path,
+    capacity: int,
+    fewest: bool,
+    options: Options,
+    destination: Path | None,
+    output: Output,
+) -> None:
     """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
     from mcudeploy.checker.offsets import check_offsets
     from mcudeploy.common.effort import Effort
@@ -47,7 +56,8 @@ def place(*, rects: Path, capacity: int, options: Options, destination: Path | N
         )
     with output.progress() as progress:
         progress.stage(f"placing {count_text(len(named), 'rectangle')}")
-        placed = place_problem(problem, capacity, Effort.of(options.time_limit), seed=options.seed)
+        effort = Effort.of(options.time_limit)
+        placed = place_problem(problem, capacity, effort, seed=options.seed, fewest=fewest)
     used, bound = placed.used_bytes, placed.lower_bound_bytes
     if used > capacity:
         raise FitError(

@@ -51,8 +51,12 @@ class _SeparatePart:
         return used_bytes(self.bundles.problem, self.best)
 
 
-def place(problem: PlacementProblem, capacity: int, effort: Effort, *, seed: int = 0) -> Placed:
-    """Return offsets of all rectangles within the capacity (bytes) if possible, then with fewer bytes.
+def place(
+    problem: PlacementProblem, capacity: int, effort: Effort, *, seed: int = 0, fewest: bool = True
+) -> Placed:
+    """Return offsets of all rectangles within the capacity (bytes) if possible.
+
+    With `fewest` the search then goes on to fewer bytes, until none are possible.
 
     Exceeding the capacity is not an error: compare `used_bytes`. Without effort only first fit is tried.
     Ctrl-C ends the search, or the program if nothing fits yet.
@@ -61,7 +65,7 @@ def place(problem: PlacementProblem, capacity: int, effort: Effort, *, seed: int
     parts = [_part(problem, indices) for indices in _apart(problem)]
     try:
         for part in sorted(parts, key=lambda part: -part.bound):
-            enough = max((other.bound for other in parts), default=0)
+            enough = max([0 if fewest else capacity, *(other.bound for other in parts)])
             if part.used > enough and not effort.is_spent():
                 _improve(part, capacity, enough, effort.part(1 / len(parts)), seed)
     except KeyboardInterrupt:
