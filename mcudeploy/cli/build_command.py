@@ -151,7 +151,7 @@ def flash(
     from mcudeploy.commands import commands as api
 
     with output.progress() as progress:
-        progress.stage(f"flashing {target.board.name}")
+        progress.stage(f"{'preparing to flash' if dry_run else 'flashing'} {target.board.name}")
         if elf is not None:
             flashed = api.flash_program(elf, target, dry_run)
         else:

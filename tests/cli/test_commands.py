@@ -49,7 +49,8 @@ def test_json_is_the_report_and_all_of_stdout(line: str, mcudeploy_command: Invo
 @pytest.mark.parametrize("line", [*LINES, "boards", "doctor", "doctor --board tiny"])
 def test_tables_go_to_stdout(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
     result = mcudeploy_command(line)
-    progress = "flashing tiny\n" if line.startswith("flash") else ""
+    act = "preparing to flash" if "--dry-run" in line else "flashing"
+    progress = f"{act} tiny\n" if line.startswith("flash") else ""
     assert (result.exit_code, result.stderr) == (0, progress)
     assert result.stdout.strip() and not re.search(r"[ \t]+$", result.stdout, re.MULTILINE)
 
