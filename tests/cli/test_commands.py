@@ -79,6 +79,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
         {
             "name": "tiny",
             "title": "Tiny board",
+            "aliases": [],
             "family": "stm32",
             "core": "cortex-m4",
             "flash_bytes": 1048576,
