@@ -15,7 +15,7 @@ from mcudeploy.boards.board import (
     parse_board,
     read_board,
 )
-from mcudeploy.boards.emulated import stand_in
+from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.boards.facts import pin_number
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
@@ -140,16 +140,22 @@ def test_an_alias_of_several_boards_lists_them(name: str) -> None:
 )
 def test_an_emulated_board_runs_the_code_of_another(name: str, emulated: str) -> None:
     board = load_board(name)
-    found = stand_in(board)
-    assert found is not None and found.emulator is not None
-    assert (found.name, found.core, found.cpu_flags) == (emulated, board.core, board.cpu_flags)
-    assert found.ram_bytes >= board.ram_bytes
+    twin = emulated_twin(board)
+    assert twin is not None and twin.emulator is not None
+    assert (twin.name, twin.core, twin.cpu_flags) == (emulated, board.core, board.cpu_flags)
+    assert twin.ram_bytes >= board.ram_bytes
+
+
+def test_a_board_of_platformio_gets_the_code_of_its_core() -> None:
+    twin = emulated_twin(load_board("pio:nucleo_l073rz"))
+    assert twin is not None and (twin.name, twin.core) == ("mps2-an385", "cortex-m0plus")
+    assert twin.cpu_flags == load_board("rp2040").cpu_flags
 
 
 @pytest.mark.parametrize("name", ["host", "stm32f405", "esp32s3"])
-def test_no_other_board_stands_in(name: str) -> None:
+def test_others_have_no_emulated_twin(name: str) -> None:
     """This computer, a board with an emulator, and a core that none executes."""
-    assert stand_in(load_board(name)) is None
+    assert emulated_twin(load_board(name)) is None
 
 
 def test_no_alias_hides_a_board_or_a_family() -> None:

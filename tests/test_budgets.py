@@ -19,7 +19,7 @@ import mcudeploy
 
 ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
-    "boards": 1080,  # names that people type, boards that stand in for those without an emulator
+    "boards": 1080,  # names that people type, emulated twins of boards
     "checker": 870,
     "cli": 2350,
     "codegen": 1670,  # the calls that a kernel makes, kernels printed from those that round once
@@ -44,7 +44,7 @@ BUDGETS = {
     "frontend": 13160,
     "ir": 910,  # calls of stages; the names of tensors in two files; traits
     "mcudeploy": 410,
-    "ops": 5360,  # fused operators, the arithmetic of TFLite, vectors as rows
+    "ops": 5365,  # the exact operand of a sum, fused operators, the arithmetic of TFLite, vectors as rows
     "planner": 10600,  # the choice of fused chains, slower plans of fit
     "report": 1810,  # commands of the picture; results name their deployment
     "tiling": 580,

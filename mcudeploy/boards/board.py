@@ -470,9 +470,6 @@ def family(name: str) -> tuple[Board, ...]:
 def _select(name: str, boards: Iterable[Board]) -> Board:
     known = tuple(boards)
     for board in known:
-        if board.name == name:
-            return board
-    for board in known:
         if board.family == name and board.family_default:
             return board
     alike = [it for it in known if without_signs(name) in map(without_signs, (it.name, *it.aliases))]

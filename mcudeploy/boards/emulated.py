@@ -1,10 +1,10 @@
-"""The emulated board that runs the program of a board without an emulator."""
+"""The emulated board that runs the code of another board."""
 
 from __future__ import annotations
 
 from mcudeploy.boards.board import Board, list_boards
 
-RUNS_ON = {
+_RUNS_ON = {
     "cortex-m0": "cortex-m3",
     "cortex-m0plus": "cortex-m3",
     "cortex-m23": "cortex-m33",
@@ -15,23 +15,29 @@ RUNS_ON = {
 """Cores whose instructions an emulated core of another kind executes, too, on boards with more memory."""
 
 
-def stand_in(board: Board) -> Board | None:
+def executing(board: Board) -> list[Board]:
+    """Return the emulated boards whose core executes the instructions of a board's core."""
+    core = _RUNS_ON.get(board.core, board.core)
+    return [it for it in list_boards() if it.emulator is not None and it.core == core]
+
+
+def compiled_alike(emulated: Board, board: Board) -> Board:
+    """Return an emulated board for which code is compiled as for the core of another board."""
+    return emulated.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
+
+
+def emulated_twin(board: Board) -> Board | None:
     """Return the emulated board that runs the code of a board; None if it has an emulator, or no board can.
 
     It is the one with the least RAM that is not less than the board's; of two that have as much, the one with
-    as many cores. Code is compiled for the core of the board.
+    as many cores. A board of PlatformIO gets the code of a board with the same core.
     """
     if board.emulator is not None or board.is_host:
         return None
-    core = RUNS_ON.get(board.core, board.core)
-    able = [
-        it
-        for it in list_boards()
-        if it.emulator is not None and it.core == core and it.ram_bytes >= board.ram_bytes
-    ]
+    able = [it for it in executing(board) if it.ram_bytes >= board.ram_bytes]
     if not able:
         return None
     emulated = min(able, key=lambda it: (it.ram_bytes, abs(it.cores - board.cores)))
-    if emulated.toolchain != board.toolchain:
-        return emulated
-    return emulated.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
+    native = (it for it in list_boards() if it.core == board.core and it.toolchain == emulated.toolchain)
+    alike = next((it for it in (board, *native) if it.toolchain == emulated.toolchain), None)
+    return None if alike is None else compiled_alike(emulated, alike)

@@ -134,9 +134,9 @@ def load_attached(context: click.Context, _: click.Parameter, name: str | None) 
 
 def _emulated(board: Board, *, quiet: bool) -> Board:
     """Return the board, or the emulated one that runs its code, and say so."""
-    from mcudeploy.boards.emulated import stand_in
+    from mcudeploy.boards.emulated import emulated_twin
 
-    emulated = stand_in(board)
+    emulated = emulated_twin(board)
     if emulated is None:
         return board
     if not quiet:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
 from mcudeploy.device.lease import Lease, leased
@@ -178,7 +179,8 @@ def _require_reach(target: Target, port: str) -> None:
 
 def _out_of_reach(target: Target, port: str, tool: str) -> str:
     """Return the error text for a board on another computer, which the flasher does not reach."""
-    emulated = "; or --emulate runs it in QEMU here, without a port" if target.board.emulator else ""
+    is_emulated = target.board.emulator or emulated_twin(target.board)
+    emulated = "; or --emulate runs it in QEMU here, without a port" if is_emulated else ""
     return (
         f"{port} is the serial line of {target.board.name} on {host_of(port)}, and {tool} writes boards "
         "whose probe is on this computer. Run this command on the one with the probe; or say in a board file "

@@ -75,7 +75,7 @@ def find_port(board: Board, probe: str | None = None) -> str:
     if not matching:
         raise BoardNotFoundError(
             f"no {board.name} is attached: {_count(len(ports))} on this machine, none of them USB. "
-            f"Connect the board or give --port; --emulate runs the code of its core in QEMU."
+            f"Connect the board or give --port; --emulate runs its code in QEMU where that can."
         )
     names = ", ".join(f"{port.name} ({port.description}{_serial(port)})" for port in matching)
     raise BoardNotFoundError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcudeploy.boards.board import Board, list_boards
-from mcudeploy.boards.emulated import RUNS_ON
+from mcudeploy.boards.emulated import compiled_alike, executing
 from mcudeploy.boards.facts import Memory
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.ir.plan import Plan
@@ -16,8 +16,7 @@ def twin_of(board: Board, plan: Plan) -> Board:
     twin = require_twin(board)
     if twin == board:
         return board
-    compiled_alike = twin.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
-    return _with_memories(compiled_alike, board, plan)
+    return _with_memories(compiled_alike(twin, board), board, plan)
 
 
 def require_twin(board: Board) -> Board:
@@ -37,10 +36,9 @@ def require_twin(board: Board) -> Board:
         )
     if board.emulator is not None and not board.facts_only:
         return board
-    emulated = [it for it in list_boards() if it.emulated_only and it.toolchain == _ARM]
-    core = RUNS_ON.get(board.core, board.core)
-    twin = next((it for it in emulated if it.core == core), None)
+    twin = next((it for it in executing(board) if it.emulated_only), None)
     if twin is None:
+        emulated = [it for it in list_boards() if it.emulated_only and it.toolchain == _ARM]
         raise ConfigError(
             f"bounds are counted in an emulator, and no emulated board has the core of {board.name}, a "
             f"{board.core}: leave out --bounds, or build for {', '.join(it.name for it in emulated)}."

@@ -60,9 +60,10 @@ def computed(node: NodeProto, inputs: Sequence[Array | None]) -> tuple[Array, ..
 
 
 def _read_only(array: Array | None) -> Array | None:
-    view = None if array is None else array.view()
-    if view is not None:
-        view.flags.writeable = False
+    if array is None:
+        return None
+    view = array.view()
+    view.flags.writeable = False
     return view
 
 

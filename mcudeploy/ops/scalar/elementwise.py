@@ -217,8 +217,9 @@ class Binary(BroadcastOperator):
             case "add" | "sub" if self.rounding == "tflite":
                 sign = 1 if self.function == "add" else -1
                 params = {**pointers, **spread, **_add_twice(a, b, sign, target), **clamp}
-                params["exact"] = exact = _exact_operand(params) if by_one else 0
-                return KernelCall("add_s8_tflite", params, form="exact" if exact else "", counts=counts)
+                exact = _exact_operand(params) if by_one else 0
+                form = "exact" if exact else ""
+                return KernelCall("add_s8_tflite", {**params, "exact": exact}, form=form, counts=counts)
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
                 params = {
@@ -369,7 +370,8 @@ def _exact_operand(sums: Mapping[str, ParamValue]) -> int:
     exact, other = (1, "b") if numbers["a_exponent"] == 0 else (2, "a")
     fits = 0 in (numbers["a_exponent"], numbers["b_exponent"])
     fits &= min(numbers["b_sign"], numbers[f"{other}_multiplier"], numbers["quant.multiplier"]) > 0
-    fits &= -_MOST_SHIFT <= numbers[f"{other}_exponent"] <= 0 > numbers["quant.shift"] >= -_MOST_SUM_SHIFT
+    fits &= -_MOST_SHIFT <= numbers[f"{other}_exponent"] <= 0
+    fits &= -_MOST_SUM_SHIFT <= numbers["quant.shift"] < 0
     return exact if fits else 0
 
 
