@@ -80,4 +80,5 @@ def test_mistakes_are_named(text: str, said: str, tmp_path: Path) -> None:
     path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ConfigError, match=re.escape(said)) as caught:
         load_topology(path)
-    assert "t.toml" in str(caught.value) and "\n" not in str(caught.value)
+    fault, *way_out = str(caught.value).splitlines()
+    assert "t.toml" in fault and len(way_out) <= 1
