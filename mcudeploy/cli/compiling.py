@@ -45,6 +45,11 @@ def _holds_caches(folder: Path) -> bool:
 @contextmanager
 def compiling_told(tell: Callable[[str], None]) -> Iterator[None]:
     """Call `tell` for the first function that is compiled before the block ends; not for cached ones."""
+    from mcudeploy.common.compiled import COMPILED
+
+    if not COMPILED:
+        yield
+        return
     from numba.core.event import Event, Listener, install_listener
 
     class Compiling(Listener):

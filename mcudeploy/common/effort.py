@@ -8,6 +8,8 @@ from itertools import count, takewhile
 from math import inf
 from time import process_time
 
+from mcudeploy.common.fast import lacking
+
 _LOG = logging.getLogger(__name__)
 
 UNITS_PER_SECOND = 1_000_000
@@ -20,8 +22,9 @@ ROUND_ENDS_S = (1.0, 5.0, 10.0, 20.0, 60.0, 180.0, 540.0)
 _CLOCK_UNITS = 10_000
 """Units of work between two readings of the clock, which can take longer than a step of a search."""
 
-_CUTOFF, _COMPILING_S = 4.0, 120.0
-"""CPU-time cutoff, as a multiple of the time limit, plus the time of the first compilation of the loops.
+_CUTOFF, _CUTOFF_PLAIN, _COMPILING_S = 4.0, 40.0, 120.0
+"""CPU-time cutoff, as a multiple of the time limit with compiled loops and with plain ones, plus the time of
+the first compilation of the loops.
 
 Normally the count of units stops planning long before.
 """
@@ -39,7 +42,8 @@ class Effort:
     @classmethod
     def of(cls, seconds: float) -> Effort:
         """Return the effort of `seconds` on an ordinary PC."""
-        return cls(seconds * UNITS_PER_SECOND, process_time() + _CUTOFF * seconds + _COMPILING_S)
+        cutoff = _CUTOFF_PLAIN if "numba" in lacking() else _CUTOFF
+        return cls(seconds * UNITS_PER_SECOND, process_time() + cutoff * seconds + _COMPILING_S)
 
     @property
     def left(self) -> float:

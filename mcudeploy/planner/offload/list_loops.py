@@ -1,4 +1,4 @@
-"""The choice of what leaves the fast memory in a sequence of steps, compiled.
+"""The choice of what leaves the fast memory in a sequence of steps, for `compiled`.
 
 `choose` simulates the steps as if transfers took no time, and evicts the item used latest (Belady) until the
 needs of a step have room. An access of a step in the sequence has a number, its place; numbers after all
@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from mcudeploy.common.compiled import compiled, flags, floats, ints, numbers_from
 from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, TraceTable
 
 FREE, STAY, LEAVE = 0, 1, 2
@@ -70,22 +70,22 @@ class Choice(NamedTuple):
     worst: int
 
 
-@njit(cache=True)
+@compiled
 def accesses_of(table: TraceTable, sequence: Ints) -> Accesses:
     """Return the accesses of a sequence, joined to chains by item."""
     steps, items = len(sequence), len(table.size)
-    start = np.zeros(steps + 1, np.int64)
-    clock = np.zeros(steps + 1)
+    start = ints(steps + 1, 0)
+    clock = floats(steps + 1, 0.0)
     for k in range(steps):
         s = sequence[k]
         start[k + 1] = start[k] + table.first[s + 1] - table.first[s]
         clock[k + 1] = clock[k] + table.cycles[s]
     count = start[steps]
-    step = np.full(count + items, -1, np.int64)
-    entry = np.full(count + items, -1, np.int64)
-    before = np.full(count + items, -1, np.int64)
-    following = np.full(count + items, -1, np.int64)
-    last = np.arange(count, count + items)
+    step = ints(count + items, -1)
+    entry = ints(count + items, -1)
+    before = ints(count + items, -1)
+    following = ints(count + items, -1)
+    last = numbers_from(count, items)
     for k in range(steps):
         for f in range(start[k], start[k + 1]):
             e = table.first[sequence[k]] + f - start[k]
@@ -95,7 +95,7 @@ def accesses_of(table: TraceTable, sequence: Ints) -> Accesses:
     return Accesses(start, step, entry, before, following, clock)
 
 
-@njit(cache=True)
+@compiled
 def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     table: TraceTable, seen: Accesses, decisions: Decisions, capacity: int
 ) -> Choice:
@@ -103,15 +103,15 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     sequence, force, direct, slack, rule, _ = decisions
     steps, items = len(sequence), len(table.size)
     count = seen.start[steps]
-    leaves = np.full(count + items, -1, np.int64)
-    missing = np.zeros(count + items, np.bool_)
-    directly = np.zeros(count + items, np.bool_)
-    load = np.zeros(steps, np.int64)
-    here = np.zeros(items, np.bool_)
+    leaves = ints(count + items, -1)
+    missing = flags(count + items, False)
+    directly = flags(count + items, False)
+    load = ints(steps, 0)
+    here = flags(items, False)
     clean = table.given.copy()
-    at = np.arange(count, count + items)
-    needed = np.full(items, -1, np.int64)
-    live, listed = np.empty(items, np.int64), np.zeros(items, np.bool_)
+    at = numbers_from(count, items)
+    needed = ints(items, -1)
+    live, listed = ints(items, 0), flags(items, False)
     alive, held, pinned, overflow, worst, most = 0, 0, 0, 0.0, -1, 0
     for i in range(items):
         if table.loaded[i] or (table.fixed[i] and table.given[i]):

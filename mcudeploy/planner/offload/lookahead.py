@@ -1,4 +1,4 @@
-"""The look-ahead plan of a trace: it runs the compiled loops and returns a residency."""
+"""The look-ahead plan of a trace: it runs the loops and returns a residency."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.common.compiled import arrays, vectors
 from mcudeploy.ir.trace import ItemTransfer, Residency, Trace
 from mcudeploy.planner.offload import list_loops as loops
 from mcudeploy.planner.offload import serve_loops
@@ -32,12 +33,13 @@ class Outlook:
 
 def run(table: TraceTable, decisions: loops.Decisions, capacity: int) -> Outlook:
     """Choose what leaves, and serve the transfers if everything has room."""
-    seen = loops.accesses_of(table, decisions.sequence)
-    choice = loops.choose(table, seen, decisions, capacity)
+    table_in, decisions_in = vectors(table), vectors(decisions)
+    seen = loops.accesses_of(table_in, decisions_in.sequence)
+    choice = loops.choose(table_in, seen, decisions_in, capacity)
     served = None
     if not choice.overflow:
-        served = serve_loops.serve(table, seen, decisions, choice, capacity)
-    return Outlook(table, decisions, seen, choice, served)
+        served = arrays(serve_loops.serve(table_in, seen, decisions_in, choice, capacity))
+    return Outlook(table, decisions, arrays(seen), arrays(choice), served)
 
 
 def plan_of(trace: Trace, table: TraceTable, outlook: Outlook, method: str) -> Residency:

@@ -1,4 +1,4 @@
-"""The transfers of a sequence of steps, compiled.
+"""The transfers of a sequence of steps, for `compiled`.
 
 `serve` runs the steps with one engine. Transfers out start as soon as possible; transfers in as early as
 there is room, the earliest deadline first. Places of accesses are those of `list_loops`; times are in cycles.
@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from mcudeploy.common.compiled import compiled, flags, floats, ints
 from mcudeploy.planner.offload.list_loops import Accesses, Choice, Decisions
 from mcudeploy.planner.offload.trace_tables import Flags, Floats, Ints, TraceTable
 
@@ -31,13 +31,13 @@ class Served(NamedTuple):
     waits: Floats
 
 
-@njit(cache=True)
+@compiled
 def _add(load: Ints, lo: int, hi: int, size: int) -> None:
     for k in range(lo, min(hi, len(load))):
         load[k] += size
 
 
-@njit(cache=True)
+@compiled
 def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
     for k in range(lo, hi):  # noqa: SIM110  (numba has no all)
         if load[k] + size > capacity:
@@ -45,7 +45,7 @@ def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> int:
     """Return the place after which the bytes of a place leave; -1 if they change or are read directly."""
     while choice.leaves[place] < 0 or choice.direct[place]:
@@ -55,7 +55,7 @@ def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> i
     return place
 
 
-@njit(cache=True)
+@compiled
 def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     table: TraceTable, seen: Accesses, decisions: Decisions, choice: Choice, capacity: int
 ) -> Served:
@@ -65,15 +65,15 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     count = seen.start[steps]
     load, missing, leaves = choice.load.copy(), choice.missing.copy(), choice.leaves.copy()
     clean = table.given.copy()
-    number = np.full(count + items, -1, np.int64)  # of the transfer outwards, inwards, by place
+    number = ints(count + items, -1)  # of the transfer outwards, inwards, by place
     most = 3 * (count + items)
-    p_item, p_in = np.empty(most, np.int64), np.zeros(most, np.bool_)
-    p_place = np.full(most, -1, np.int64)
-    p_start, p_end, p_done = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-    pending = np.empty(count + items, np.int64)
-    flying = np.empty(count + items, np.int64)
-    wanted = np.empty(count + 1, np.int64)
-    waits = np.zeros(steps + 1)
+    p_item, p_in = ints(most, 0), flags(most, False)
+    p_place = ints(most, -1)
+    p_start, p_end, p_done = ints(most, 0), ints(most, 0), floats(most, 0.0)
+    pending = ints(count + items, 0)
+    flying = ints(count + items, 0)
+    wanted = ints(count + 1, 0)
+    waits = floats(steps + 1, 0.0)
     waiting, flights, transfers, wants, next_want = 0, 0, 0, 0, 0
     for f in range(count):
         if missing[f]:

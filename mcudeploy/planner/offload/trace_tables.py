@@ -1,4 +1,4 @@
-"""A trace as arrays for the compiled loops: one entry for each item that a step accesses."""
+"""A trace as arrays for the loops: one entry for each item that a step accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets by a depth-first search over canonical placements, with a compiled inner loop.
+"""Offsets by a depth-first search over canonical placements, with an inner loop for `compiled`.
 
 Method: the idea of MiniMalloc (Moffitt, ASPLOS'23). Every packing can be pushed down until each rectangle
 rests on another or on the ground, and then described in the order of offsets. The search therefore places
@@ -18,8 +18,8 @@ Import this module lazily: numba is slow to load.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from mcudeploy.common.compiled import ascending, compiled_as, floats, ints, recursion_of, vector
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.placement_problem import PlacementOutcome, stacks_at_the_top
@@ -78,22 +78,27 @@ def pack(
 def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:
     """Return 1 (success), 0 (infeasible) or -1 (out of nodes or work); the work done; the offsets."""
     count = len(sections.size)
-    everyone = np.arange(count)
-    ranking, left = (keys.copy(), crowd), sections.load.copy()
-    order = _ranked(everyone, ranking, (sections.lo, sections.hi, sections.room), left)
-    rank = np.empty(count, np.int64)
-    rank[order] = everyone
     lids = [sections.room[a:b].min() for a, b in zip(sections.lo, sections.hi, strict=True)]
-    lid = np.array(lids, np.int64)
-    fixed = (
-        sections.size, sections.lo, sections.hi, sections.near_at, sections.near,
-        sections.room, lid, sections.twins(order), sections.multiple,
+    size, lo, hi, near_at, near, room, lid, multiple, left = map(
+        vector,
+        (
+            sections.size, sections.lo, sections.hi, sections.near_at, sections.near, sections.room,
+            np.array(lids, np.int64), sections.multiple, sections.load.copy(),
+        ),
     )  # fmt: skip
-    offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
-    floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    state = (rank, floor, left, least, offset, done, used)
-    outcome = _search(order, (-1, -1), fixed, ranking, state)
-    return outcome, work - int(used[1]), offset
+    ranking = vector(keys.copy()), crowd
+    order = _ranked(vector(np.arange(count)), ranking, (lo, hi, room), left)
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count)
+    twin = vector(sections.twins(order))
+    fixed = (size, lo, hi, near_at, near, room, lid, twin, multiple)
+    nothing = np.zeros(count, np.int64)
+    floor, used = vector(np.zeros(len(left), np.int64)), vector(np.array([nodes, work], np.int64))
+    least, offset, done = vector(nothing), vector(nothing.copy()), vector(nothing.copy())
+    state = (vector(rank), floor, left, least, offset, done, used)
+    with recursion_of(2 * count + 2):
+        outcome = _search(order, (-1, -1), fixed, ranking, state)
+    return outcome, work - int(used[1]), np.array(offset, np.int64)
 
 
 _INTS = "int64[::1]"
@@ -102,7 +107,15 @@ _FIXED = f"UniTuple({_INTS}, 9)"
 _STATE = f"UniTuple({_INTS}, 7)"
 
 
-@njit(f"{_INTS}({_INTS}, {_RANKING}, UniTuple({_INTS}, 3), {_INTS})", cache=True)
+@compiled_as(f"{_INTS}({_INTS}, {_INTS})")
+def _picked(values: Ints, places: Ints) -> Ints:
+    result = ints(len(places), 0)
+    for k in range(len(places)):
+        result[k] = values[places[k]]
+    return result
+
+
+@compiled_as(f"{_INTS}({_INTS}, {_RANKING}, UniTuple({_INTS}, 3), {_INTS})")
 def _ranked(items: Ints, ranking: tuple[Floats, int], spans: tuple[Ints, Ints, Ints], left: Ints) -> Ints:
     """Return `items` sorted by the keys of a ranking, stably.
 
@@ -116,13 +129,16 @@ def _ranked(items: Ints, ranking: tuple[Floats, int], spans: tuple[Ints, Ints, I
             most = -_FAR
             for s in range(lo[u], hi[u]):
                 most = max(most, left[s] - room[s])
-            keys[crowd, u] = -most
+            keys[crowd][u] = -most
+    picked = floats(len(items), 0.0)
     for row in range(len(keys) - 1, -1, -1):
-        items = items[np.argsort(keys[row][items], kind="mergesort")]
+        for k in range(len(items)):
+            picked[k] = keys[row][items[k]]
+        items = _picked(items, ascending(picked))
     return items
 
 
-@njit(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})", cache=True)
+@compiled_as(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})")
 def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
     """Return True if the remaining bytes above rectangle u, in total or singly, exceed the room."""
     size, lo, hi, near_at, near, room, lid, _, _ = fixed
@@ -136,7 +152,7 @@ def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints)
     return False
 
 
-@njit(f"int64({_INTS}, UniTuple(int64, 2), {_FIXED}, {_RANKING}, {_STATE})", cache=True)
+@compiled_as(f"int64({_INTS}, UniTuple(int64, 2), {_FIXED}, {_RANKING}, {_STATE})")
 def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     items: Ints, below: tuple[int, int], fixed: tuple[Ints, ...], ranking: tuple[Floats, int],
     state: tuple[Ints, ...],
@@ -163,8 +179,8 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
         lowest_top = min(lowest_top, least[u] + size[u])
     used[1] -= end - begin
     # The lowest possible offset in each section, and the number of rectangles that cross its start.
-    lowest = np.full(end - begin, _FAR, np.int64)
-    crossing = np.zeros(end - begin + 1, np.int64)
+    lowest = ints(end - begin, _FAR)
+    crossing = ints(end - begin + 1, 0)
     for u in items:
         at = least[u]
         if at < last or (at == last and rank[u] < last_rank):
@@ -176,7 +192,7 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             lowest[s] = min(lowest[s], at)
         crossing[lo[u] - begin + 1] += 1
         crossing[hi[u] - begin] -= 1
-    part, reach, highest = np.zeros(end - begin, np.int64), 0, _FAR
+    part, reach, highest = ints(end - begin, 0), 0, _FAR
     for s in range(end - begin):
         if left[begin + s] > 0:
             spare = room[begin + s] - left[begin + s]
@@ -187,13 +203,13 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
         part[s] = (part[s - 1] if s > 0 else -1) + (1 if reach == 0 else 0)
     if part[-1] > 0:
         old_floor, old_left = floor[begin:end].copy(), left[begin:end].copy()
-        old_least, old_rank = least[items], rank[items]
-        members = np.zeros(part[-1] + 1, np.int64)
+        old_least, old_rank = _picked(least, items), _picked(rank, items)
+        members = ints(part[-1] + 1, 0)
         for u in items:
             members[part[lo[u] - begin]] += 1
         outcome = 1
-        for number in np.argsort(members):  # small ones are refuted soonest
-            some = np.empty(members[number], np.int64)
+        for number in ascending(members):  # small ones are refuted soonest
+            some = ints(members[number], 0)
             k = 0
             for u in items:
                 if part[lo[u] - begin] == number:
@@ -211,7 +227,7 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             for k in range(count):
                 least[items[k]], rank[items[k]], done[items[k]] = old_least[k], old_rank[k], 0
         return outcome
-    candidates, places, k = np.empty(count, np.int64), np.empty(count, np.int64), 0
+    candidates, places, k = ints(count, 0), ints(count, 0), 0
     for u in items:
         at = least[u]
         if at >= lowest_top or at > highest or at < last or (at == last and rank[u] < last_rank):
@@ -220,8 +236,8 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             continue
         candidates[k], places[k] = u, at * len(rank) + rank[u]
         k += 1
-    rest = np.empty(count - 1, np.int64)
-    for choice in np.argsort(places[:k]):
+    rest = ints(count - 1, 0)
+    for choice in ascending(places[:k]):
         u = candidates[choice]
         at, top = least[u], least[u] + size[u]
         used[1] -= near_at[u + 1] - near_at[u]
@@ -237,7 +253,7 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
         for s in range(begin, end):
             floor[s] = top
             left[s] -= size[u]
-        old_least = np.empty(near_at[u + 1] - near_at[u], np.int64)
+        old_least = ints(near_at[u + 1] - near_at[u], 0)
         for k in range(len(old_least)):
             other = near[near_at[u] + k]
             old_least[k] = least[other]

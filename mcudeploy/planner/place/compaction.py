@@ -55,26 +55,30 @@ def relocate(
     """
     import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
 
+    from mcudeploy.common.compiled import vector  # noqa: PLC0415
     from mcudeploy.planner.place import compaction_loops as loops  # noqa: PLC0415
 
     live = [index for index, item in enumerate(problem.rectangles) if len(item.life)]
     items = [problem.rectangles[index] for index in live]
     number = {index: at for at, index in enumerate(live)}
+    birth = np.array([item.life.lo for item in items], np.int64)
+    death = np.array([item.life.hi for item in items], np.int64)
+    size = np.array([item.size_bytes for item in items], np.int64)
     scene = loops.MoveTable(
-        np.array([item.life.lo for item in items], np.int64),
-        np.array([item.life.hi for item in items], np.int64),
-        np.array([item.size_bytes for item in items], np.int64),
-        np.array([item.alignment for item in items], np.int64),
-        np.zeros(len(live), np.int64),
-        np.full(len(live), np.iinfo(np.int64).max),
+        vector(birth),
+        vector(death),
+        vector(size),
+        vector(np.array([item.alignment for item in items], np.int64)),
+        vector(np.zeros(len(live), np.int64)),
+        vector(np.full(len(live), np.iinfo(np.int64).max)),
         room,
-        np.array([price.move + _RECORD, price.piece, price.byte]),
+        vector(np.array([price.move + _RECORD, price.piece, price.byte])),
     )
     stay = {**pinned, **dict.fromkeys((index for stack in problem.stacks for index in stack), NEVER)}
     for index, steps in stay.items():
         if index in number:
             scene.free[number[index]], scene.held[number[index]] = steps.lo, steps.hi
-    order = np.lexsort((-scene.size, -scene.death, scene.birth))
+    order = np.lexsort((-size, -death, birth))
     best, least = None, np.inf
     for ahead, rules in _TRIES:
         for given in _stacks(problem, room):
@@ -83,17 +87,20 @@ def relocate(
             most = int(min(effort.left / _UNITS, 1 << 62))
             if least == 0 or most <= 0:
                 break
-            pilot = loops.Pilot(ahead, np.array(rules), most)
-            cost, done, offsets, moves = loops.relocate(scene, order[base[order] < 0], base, pilot)
+            pilot = loops.Pilot(ahead, vector(np.array(rules)), most)
+            births = vector(order[base[order] < 0])
+            cost, done, offsets, moves = loops.relocate(scene, births, vector(base), pilot)
             effort.spend(_UNITS * done)
             if cost < least:
                 best, least = (offsets, moves), cost
     if best is None:
         return None
     offsets_of = [0] * len(problem.rectangles)
-    for index, offset in zip(live, best[0].tolist(), strict=True):
-        offsets_of[index] = offset
-    return Relocated(tuple(offsets_of), tuple((step, live[at], to) for step, at, to in best[1].tolist()))
+    for index, offset in zip(live, best[0], strict=True):
+        offsets_of[index] = int(offset)
+    step, at, to = (list(map(int, best[1][column::3])) for column in range(3))
+    moved = zip(step, (live[number] for number in at), to, strict=True)
+    return Relocated(tuple(offsets_of), tuple(moved))
 
 
 def _stacks(problem: PlacementProblem, room: int) -> Iterator[dict[int, int]]:

@@ -1,8 +1,8 @@
-"""The compiled inner loops of `compaction`: they place rectangles by birth and move others to make room.
+"""The inner loops of `compaction`: they place rectangles by birth and move others to make room.
 
 `live`: the `count` live rectangles, by ascending offset `at`. Rectangles born at the current step have no
 bytes yet, so moving them is free. Import this module lazily: numba is slow to load. It is one file, since
-numba's cache does not see changes of other files.
+numba's cache does not see changes of other files. Tables are vectors, row after row.
 """
 
 from __future__ import annotations
@@ -10,12 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Table = NDArray[np.int64]
+from mcudeploy.common.compiled import Floats, Ints, ascending, compiled, floats, ints, noise, seed_noise
 
 
 class MoveTable(NamedTuple):
@@ -43,7 +39,7 @@ class Occupancy(NamedTuple):
 
     live: Ints
     at: Ints
-    moves: Table
+    moves: Ints
     counts: Ints
 
 
@@ -52,7 +48,7 @@ class Openings(NamedTuple):
 
     place: Ints
     rank: Ints
-    way: Table
+    way: Ints
     cost: Floats
 
 
@@ -81,8 +77,11 @@ _FAR = 1_000_000
 
 _MOST_MOVES = 4_096
 
+_WAY, _MOVE = 5, 3
+"""The numbers of a way (kind, first and end of `live`, place, target of a jump) and of a move."""
 
-@njit(cache=True)
+
+@compiled
 def _bury(arena: Occupancy, scene: MoveTable, now: int) -> int:
     """Remove the rectangles that are dead at a step, and return the number of live ones."""
     left = 0
@@ -94,7 +93,7 @@ def _bury(arena: Occupancy, scene: MoveTable, now: int) -> int:
     return left
 
 
-@njit(cache=True)
+@compiled
 def _put(u: int, place: int, arena: Occupancy) -> None:
     """Insert rectangle u at an offset."""
     live, at, k = arena.live, arena.at, arena.counts[0]
@@ -106,7 +105,7 @@ def _put(u: int, place: int, arena: Occupancy) -> None:
     arena.counts[0] += 1
 
 
-@njit(cache=True)
+@compiled
 def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings) -> int:
     """Return the number of places for rectangle u: both ends of each sufficient gap, with their rank."""
     live, at, count = arena.live, arena.at, arena.counts[0]
@@ -138,7 +137,7 @@ def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Ope
     return choices
 
 
-@njit(cache=True)
+@compiled
 def _cost(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> float:
     """Return the cost of moving rectangle v before step `now`; overlaps are copied in pieces of
     the distance.
@@ -150,13 +149,37 @@ def _cost(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> floa
     return float(scene.price[0] + scene.price[1] * pieces + scene.price[2] * size)
 
 
-@njit(cache=True)
+@compiled
 def _moves(v: int, now: int, scene: MoveTable) -> bool:
     """Return whether rectangle v may move before step `now`; one that is born then has no bytes yet."""
     return bool((scene.free[v] <= now or scene.birth[v] == now) and now < scene.held[v])
 
 
-@njit(cache=True)
+@compiled
+def _add_way(openings: Openings, at: int, kind: int, way: tuple[int, int, int], cost: float) -> None:
+    """Write a way and its cost. `way`: the first and the end of `live`, and the place."""
+    first = at * _WAY
+    openings.way[first] = kind
+    openings.way[first + 1], openings.way[first + 2], openings.way[first + 3] = way
+    openings.cost[at] = cost
+
+
+@compiled
+def _way(openings: Openings, at: int) -> Ints:
+    return openings.way[at * _WAY : (at + 1) * _WAY]
+
+
+@compiled
+def _least(values: Ints | Floats, count: int) -> int:
+    """Return the place of the first least of some values."""
+    best = 0
+    for k in range(1, count):
+        if values[k] < values[best]:
+            best = k
+    return best
+
+
+@compiled
 def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int:
     """Return the number of ways to make room for u.
 
@@ -164,7 +187,6 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
     """
     live, at, count = arena.live, arena.at, arena.counts[0]
     size, grain, limit = scene.size, scene.grain, scene.limit
-    way, cost = openings.way, openings.cost
     now, choices = scene.birth[u], 0
     for a in range(count):
         v = live[a]
@@ -181,8 +203,7 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                 end = to + size[w]
                 place = -(-end // grain[u]) * grain[u]
                 if place + size[u] <= (at[live[b + 1]] if b + 1 < count else limit):
-                    way[choices, 0], way[choices, 1], way[choices, 2], way[choices, 3] = DOWN, a, b + 1, place
-                    cost[choices] = total
+                    _add_way(openings, choices, DOWN, (a, b + 1, place), total)
                     choices += 1
                     break
         if at[v] + size[v] < above:  # a gap above it: it and those below close up upwards
@@ -196,8 +217,7 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                 end = to
                 place = (end - size[u]) // grain[u] * grain[u]
                 if place >= (at[live[b - 1]] + size[live[b - 1]] if b > 0 else 0):
-                    way[choices, 0], way[choices, 1], way[choices, 2], way[choices, 3] = UP, b, a + 1, place
-                    cost[choices] = total
+                    _add_way(openings, choices, UP, (b, a + 1, place), total)
                     choices += 1
                     break
         place = -(-below // grain[u]) * grain[u]
@@ -211,24 +231,23 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                 if k < count:
                     low = high + size[live[k]]
             if to >= 0:
-                way[choices, 0], way[choices, 1], way[choices, 2], way[choices, 3] = JUMP, a, a + 1, place
-                way[choices, 4] = to
-                cost[choices] = _cost(v, to, arena, scene, now)
+                _add_way(openings, choices, JUMP, (a, a + 1, place), _cost(v, to, arena, scene, now))
+                openings.way[choices * _WAY + 4] = to
                 choices += 1
     return choices
 
 
-@njit(cache=True)
+@compiled
 def _go(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> None:
     """Move rectangle v to another offset before step `now`."""
-    lines = arena.counts[1]
-    if arena.at[v] != to and scene.birth[v] != now and lines < len(arena.moves):
-        arena.moves[lines, 0], arena.moves[lines, 1], arena.moves[lines, 2] = now, v, to
+    line = arena.counts[1] * _MOVE
+    if arena.at[v] != to and scene.birth[v] != now and line < len(arena.moves):
+        arena.moves[line], arena.moves[line + 1], arena.moves[line + 2] = now, v, to
         arena.counts[1] += 1
     arena.at[v] = to
 
 
-@njit(cache=True)
+@compiled
 def _make_way(way: Ints, arena: Occupancy, scene: MoveTable, now: int) -> None:
     """Make room as `way` says before step `now`."""
     live, at, count = arena.live, arena.at, arena.counts[0]
@@ -256,7 +275,7 @@ def _make_way(way: Ints, arena: Occupancy, scene: MoveTable, now: int) -> None:
         _put(v, way[4], arena)
 
 
-@njit(cache=True)
+@compiled
 def _copy(arena: Occupancy, to: Occupancy) -> None:
     to.counts[0] = arena.counts[0]
     for k in range(arena.counts[0]):
@@ -264,7 +283,7 @@ def _copy(arena: Occupancy, to: Occupancy) -> None:
         to.at[arena.live[k]] = arena.at[arena.live[k]]
 
 
-@njit(cache=True)
+@compiled
 def _free_run(
     births: Ints, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings
 ) -> tuple[int, int]:
@@ -275,11 +294,11 @@ def _free_run(
         choices = _places(u, arena, scene, rule, openings)
         if choices == 0:
             return number, work
-        _put(u, openings.place[np.argmin(openings.rank[:choices])], arena)
+        _put(u, openings.place[_least(openings.rank, choices)], arena)
     return len(births), work
 
 
-@njit(cache=True)
+@compiled
 def _run(
     births: Ints, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings
 ) -> tuple[float, int]:
@@ -293,20 +312,20 @@ def _run(
         work += count + 1
         choices = _places(u, arena, scene, rule, openings)
         if choices > 0:
-            _put(u, openings.place[np.argmin(openings.rank[:choices])], arena)
+            _put(u, openings.place[_least(openings.rank, choices)], arena)
             continue
         choices = _ways(u, arena, scene, openings)
         work += 4 * count
         if choices == 0:
             return total + _STUCK * (len(births) - number), work
-        best = np.argmin(openings.cost[:choices])
+        best = _least(openings.cost, choices)
         total += openings.cost[best]
-        _make_way(openings.way[best], arena, scene, scene.birth[u])
-        _put(u, openings.way[best, 3], arena)
+        _make_way(_way(openings, best), arena, scene, scene.birth[u])
+        _put(u, openings.way[best * _WAY + 3], arena)
     return total, work
 
 
-@njit(cache=True)
+@compiled
 def _leap(
     births: Ints,
     arenas: tuple[Occupancy, Occupancy, Occupancy],
@@ -331,7 +350,7 @@ def _leap(
     return most, work
 
 
-@njit(cache=True)
+@compiled
 def _foreseen(
     births: Ints, arenas: tuple[Occupancy, Occupancy], scene: MoveTable, rules: Ints, openings: Openings
 ) -> tuple[float, int]:
@@ -349,21 +368,20 @@ def _foreseen(
     return after + _MEAN * mean, work
 
 
-@njit(cache=True)
+@compiled
 def _arena(base: Ints, most_moves: int) -> Occupancy:
     """Return an arena in which the rectangles have the offsets of `base`, and none is live."""
-    live, moves = np.empty(len(base) + 1, np.int64), np.empty((most_moves, 3), np.int64)
-    return Occupancy(live, base.copy(), moves, np.zeros(2, np.int64))
+    return Occupancy(ints(len(base) + 1, 0), base.copy(), ints(most_moves * _MOVE, 0), ints(2, 0))
 
 
-@njit(cache=True)
+@compiled
 def _openings(n: int) -> Openings:
-    way, cost = np.empty((3 * n + 3, 5), np.int64), np.empty(3 * n + 3, np.float64)
-    return Openings(np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64), way, cost)
+    ways = 3 * n + 3
+    return Openings(ints(2 * n + 2, 0), ints(2 * n + 2, 0), ints(ways * _WAY, 0), floats(ways, 0.0))
 
 
-@njit(cache=True)
-def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[float, int, Ints, Table]:
+@compiled
+def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[float, int, Ints, Ints]:
     """Place the births of `order` around the offsets of `base` (others: -1).
 
     Returns the cost of the moves, the work, the offsets at birth, and the moves: step, rectangle, new offset.
@@ -371,12 +389,12 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
     Otherwise it takes the place, or without one the way, after which the next births cost least by the rules;
     noise decides ties. The cost is infinite if nothing makes room or the work exceeds the pilot's.
     """
-    np.random.seed(0)
+    seed_noise(0)
     total, work, number, born = 0.0, 0, 0, base.copy()
     arena, trial = _arena(base, _MOST_MOVES), _arena(base, 0)
     then, furthest = _arena(base, 0), _arena(base, 0)
     openings, tried = _openings(len(base)), _openings(len(base))
-    for u in np.argsort(base):
+    for u in ascending(base):
         if base[u] >= 0:
             _put(u, base[u], arena)
     while number < len(order):
@@ -403,22 +421,22 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
         for k in range(choices):
             _copy(arena, then)
             if not has_place:
-                _make_way(openings.way[k], then, scene, now)
-            _put(u, openings.place[k] if has_place else openings.way[k, 3], then)
+                _make_way(_way(openings, k), then, scene, now)
+            _put(u, openings.place[k] if has_place else openings.way[k * _WAY + 3], then)
             after, done = _foreseen(later, (then, trial), scene, pilot.rules, tried)
             work += done
-            score = (0.0 if has_place else openings.cost[k]) + after + 1e-3 * np.random.random()
+            score = (0.0 if has_place else openings.cost[k]) + after + 1e-3 * noise()
             if score < least:
                 best, least = k, score
         if best < 0 or work > pilot.most or arena.counts[1] + count > _MOST_MOVES:
             return np.inf, work, born, trial.moves
         if not has_place:
             total += openings.cost[best]
-            _make_way(openings.way[best], arena, scene, now)
+            _make_way(_way(openings, best), arena, scene, now)
             for v in arena.live[:count]:
                 if scene.birth[v] == now:
                     born[v] = arena.at[v]
-        born[u] = openings.place[best] if has_place else openings.way[best, 3]
+        born[u] = openings.place[best] if has_place else openings.way[best * _WAY + 3]
         _put(u, born[u], arena)
         number += 1
-    return total, work, born, arena.moves[: arena.counts[1]].copy()
+    return total, work, born, arena.moves[: arena.counts[1] * _MOVE].copy()

@@ -1,4 +1,4 @@
-"""The inner loop of first fit, compiled if there is much to place."""
+"""The inner loop of first fit, compiled if there is much to place and numba is installed."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ _INTERPRETED = Effort(100_000)
 def first_fit_of(pairs: int) -> FirstFit:
     """Return `first_fit` for some pairs of neighbours, compiled if all calls together are worth it."""
     _INTERPRETED.spend(pairs)
-    return first_fit if _INTERPRETED.left and "numba" not in sys.modules else compiled()
+    return first_fit if _INTERPRETED.left and "numba" not in sys.modules else compiled_fit()
 
 
 @cache
-def compiled() -> FirstFit:
-    """Return `first_fit`, compiled."""
-    from numba import njit  # noqa: PLC0415 - numba is slow to load
+def compiled_fit() -> FirstFit:
+    """Return `first_fit` as `compiled` decorates it."""
+    from mcudeploy.common.compiled import compiled  # noqa: PLC0415 - numba is slow to load
 
-    result: FirstFit = njit(cache=True)(first_fit)
-    return result
+    return compiled(first_fit)
 
 
 def first_fit(order: Ints, arrays: Arrays, offsets: Ints) -> None:

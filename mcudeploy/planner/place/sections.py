@@ -84,7 +84,7 @@ class Sections:
     def twins(self, order: Ints) -> Ints:
         """Return, for each rectangle, the previous one in order that equals it, or -1."""
         twins, last = np.full(len(order), -1, np.int64), dict[tuple[int, ...], int]()
-        for u in order.tolist():
+        for u in map(int, order):
             key = tuple(int(each[u]) for each in (self.size, self.multiple, self.lo, self.hi))
             twins[u] = last.get(key, -1)
             last[key] = u
