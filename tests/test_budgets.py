@@ -24,9 +24,9 @@ BUDGETS = {
     "cli": 2350,
     "codegen": 1670,  # the calls that a kernel makes, kernels printed from those that round once
     "commands": 1_060,  # results name their deployment
-    "common": 910,  # loops compiled or plain
+    "common": 1280,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain
     "cost": 610,
-    "device": 1770,
+    "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late
     "execution": 1230,
     "extensions": 90,
     "extensions/audio": 1870,
@@ -48,7 +48,7 @@ BUDGETS = {
     "planner": 10630,  # the choice of fused chains, slower plans of fit
     "report": 1810,  # commands of the picture; results name their deployment
     "tiling": 580,
-    "toolchain": 2300,
+    "toolchain": 2340,  # sizes of programs of Windows and macOS, compilers of MSVC
     "verify": 1420,
 }
 _SLACK_PERCENT, _SLACK_LINES = 10, 50

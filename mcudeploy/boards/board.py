@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -441,7 +442,7 @@ def is_path(name: str) -> bool:
     """Whether the name of a board is the path of a file: it has a slash or ends in `.toml`."""
     if is_pio(name):
         return False
-    return "/" in name or name.endswith(".toml")
+    return "/" in name or os.sep in name or name.endswith(".toml")
 
 
 def load_board(name: str) -> Board:

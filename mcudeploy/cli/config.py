@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def _from_environment(environment: Mapping[str, str], commands: _Commands) -> di
     for name, text in environment.items():
         if text and name.startswith(_PREFIX) and name not in _NOT_OPTIONS:
             key = name.removeprefix(_PREFIX).lower().replace("_", "-")
-            table[key] = text.split(":") if key in _LISTS else text
+            table[key] = text.split(os.pathsep) if key in _LISTS else text
     return _validated(table, commands, lambda key: _PREFIX + key.upper().replace("-", "_"))
 
 

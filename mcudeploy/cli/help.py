@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import rich_click as click
 
+from mcudeploy.common.system import EXAMPLE_PORT
+
 EXAMPLES = {
     "boards": "mcudeploy boards --explain stm32f405",
     "devices": "mcudeploy devices",
@@ -27,9 +29,9 @@ EXAMPLES = {
     "train build": "mcudeploy train build float.onnx --update bias --rate 0.01 --board stm32f405 -o lib",
     "train run": "mcudeploy train run float.onnx --data train.npz --update last:2 --board mps2-an386",
     "parameters make": "mcudeploy parameters make retrained.onnx --library lib -o new.bin",
-    "parameters pull": "mcudeploy parameters pull --port /dev/ttyACM0 -o present.bin",
-    "parameters push": "mcudeploy parameters push new.bin --port /dev/ttyACM0",
-    "parameters diff": "mcudeploy parameters diff new.bin --port /dev/ttyACM0 --library lib",
+    "parameters pull": f"mcudeploy parameters pull --port {EXAMPLE_PORT} -o present.bin",
+    "parameters push": f"mcudeploy parameters push new.bin --port {EXAMPLE_PORT}",
+    "parameters diff": f"mcudeploy parameters diff new.bin --port {EXAMPLE_PORT} --library lib",
     "graph order": "mcudeploy graph order graph.json -o order.json",
     "graph place": "mcudeploy graph place rectangles.csv --capacity 1M -o offsets.csv",
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",

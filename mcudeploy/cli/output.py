@@ -6,7 +6,6 @@ import json
 import logging
 import math
 import re
-import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.resources import way_out_of_limit
+from mcudeploy.common.system import memory_limit
 from mcudeploy.common.text import plain
 from mcudeploy.report import as_json
 
@@ -178,8 +178,8 @@ def describe(error: Exception) -> str:
     if isinstance(error, DeployError):
         return str(error)
     if _ran_out_of_memory(error):
-        most, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if most == resource.RLIM_INFINITY:
+        most = memory_limit()
+        if most is None:
             return "memory ran out: end other programs, or run on a computer with more memory"
         return f"memory ran out: this process may take {most // 2**20:,} MiB (`ulimit -v`): raise that limit"
     if isinstance(error, OSError) and error.strerror:

@@ -18,13 +18,17 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn, TypeVar
 
+from mcudeploy.common.system import CLOSED_TERMINAL, Alarm
+
 _T = TypeVar("_T")
 
 INTERRUPTED, TERMINATED, HUNG_UP = 130, 143, 129
 """The exit codes of Ctrl-C, of SIGTERM, and of SIGHUP, which a closing terminal sends."""
 
 WORDS = {INTERRUPTED: "interrupted", TERMINATED: "terminated", HUNG_UP: "ended with its terminal"}
-_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED, signal.SIGHUP: HUNG_UP}
+_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+if CLOSED_TERMINAL is not None:
+    _CODES[CLOSED_TERMINAL] = HUNG_UP
 
 _AGAIN_S = 0.02
 """Seconds until the handler looks again."""
@@ -53,8 +57,12 @@ class _Interrupts:
     exit_code = 0
     begun = closing = False
     looks = 0
+    alarm = Alarm()
 
     def on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.alarm.rang(number):
+            self.deliver(number, frame)
+            return
         code = _CODES[signal.Signals(number)]
         if self.exit_code or not self.begun:
             self.end(code)
@@ -66,7 +74,7 @@ class _Interrupts:
             return
         if not _foreign(frame):
             raise KeyboardInterrupt if self.exit_code == INTERRUPTED else Terminated(self.exit_code)
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        self.alarm.set(_AGAIN_S)
         self.looks += 1
         if self.looks == _TOLD_AFTER:
             message = f"{WORDS[self.exit_code]}: waiting for the compiler; Ctrl-C again ends at once\n"
@@ -90,14 +98,15 @@ def listen() -> None:
     for number in _CODES:
         if signal.getsignal(number) in usual:
             signal.signal(number, _STATE.on_interrupt)
-    signal.signal(signal.SIGALRM, _STATE.deliver)
+    if Alarm.number not in _CODES:
+        signal.signal(Alarm.number, _STATE.on_interrupt)
     atexit.register(_deaf)
 
 
 def _deaf() -> None:
     """Ignore signals at exit: Python restores their default, which is to kill."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    for number in (*_CODES, signal.SIGALRM):
+    _STATE.alarm.set(0)
+    for number in {*_CODES, Alarm.number}:
         signal.signal(number, signal.SIG_IGN)
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
+
+from mcudeploy.common.system import SHORT_TEMPORARY, ProcessGroup, program_names
 
 _MOST_CHARACTERS = 70
 _UNSET = ("PWD", "OLDPWD", "PYTHONSTARTUP")
@@ -24,8 +26,10 @@ def find_program(name: str) -> str | None:
 
     Entries of PATH that are relative or empty, or are the working directory, do not count.
     """
-    path = shutil.which(name, path=trusted_entries(os.environ.get("PATH", os.defpath)))
-    return path and str(Path(path).absolute())
+    entries = trusted_entries(os.environ.get("PATH", os.defpath)).split(os.pathsep)
+    folders = [""] if os.path.dirname(name) else [it for it in entries if it]  # noqa: PTH120
+    files = (str(Path(folder, it).absolute()) for folder in folders for it in program_names(name))
+    return next((it for it in files if Path(it).is_file() and os.access(it, os.X_OK)), None)
 
 
 def trusted_entries(search_path: str) -> str:
@@ -44,7 +48,8 @@ def empty_folder() -> TemporaryDirectory[str]:
     Its path is short enough for a socket in it.
     """
     long = len(gettempdir()) > _MOST_CHARACTERS
-    return TemporaryDirectory(prefix="mcudeploy-", dir="/tmp" if long else None, ignore_cleanup_errors=True)
+    folder = SHORT_TEMPORARY if long else None
+    return TemporaryDirectory(prefix="mcudeploy-", dir=folder, ignore_cleanup_errors=True)
 
 
 def python_module(name: str) -> list[str]:
@@ -56,7 +61,8 @@ def output_of(
     command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> bytes:
     """Return a program's stdout. Raises OSError if it cannot be started, TimeoutExpired if slow."""
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    pipes["stdout"] = subprocess.PIPE
     with empty_folder() as folder, start(command, folder, environment, **pipes) as process:
         try:
             return process.communicate(timeout=timeout_s)[0]
@@ -65,15 +71,19 @@ def output_of(
 
 
 def start(
-    command: Sequence[str], folder: Path | str, environment: Mapping[str, str] | None = None, **pipes: Any
+    command: Sequence[str],
+    folder: Path | str,
+    environment: Mapping[str, str] | None = None,
+    group: ProcessGroup | None = None,
+    **pipes: Any,
 ) -> subprocess.Popen[bytes]:
     """Start a program in one of our folders. Raises OSError if it cannot be started.
 
-    `environment`: by default this process's. `pipes`: keywords of Popen.
+    `environment`: by default this process's. `group`: the program ends with it. `pipes`: keywords of Popen.
     """
     program = find_program(command[0])
     if program is None:
-        code = errno.EACCES if "/" in command[0] and Path(command[0]).exists() else errno.ENOENT
+        code = errno.EACCES if os.path.dirname(command[0]) and Path(command[0]).exists() else errno.ENOENT  # noqa: PTH120
         raise OSError(code, os.strerror(code), command[0])
     variables = dict(os.environ if environment is None else environment)
     for name in _UNSET:
@@ -81,4 +91,18 @@ def start(
     for name in ("PATH", "PYTHONPATH"):
         if name in variables:
             variables[name] = trusted_entries(variables[name])
-    return subprocess.Popen([program, *command[1:]], cwd=folder, env=variables, **pipes)
+    options = group.options if group is not None else {}
+    process = subprocess.Popen([program, *command[1:]], cwd=folder, env=variables, **options, **pipes)
+    if group is not None:
+        group.add(process)
+    return process
+
+
+@contextmanager
+def process_group() -> Iterator[ProcessGroup]:
+    """Yield a group whose programs end with the block, or with this process."""
+    group = ProcessGroup(start)
+    try:
+        yield group
+    finally:
+        group.close()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import read_regular, write_file
+from mcudeploy.common.system import config_folder
 
 _MOST_BYTES = 2**26
 
@@ -46,6 +46,4 @@ class TrustList:
 
     @property
     def _path(self) -> Path:
-        base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-        folder = base if base.is_absolute() else Path("~/.config").expanduser()
-        return folder / "mcudeploy" / f"trusted-{self.kind}"
+        return config_folder() / "mcudeploy" / f"trusted-{self.kind}"

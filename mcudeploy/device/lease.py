@@ -5,7 +5,6 @@ A lease is a lock on a file. The system releases it with the process that holds 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ConfigError, PortError
 from mcudeploy.common.resources import cache_dir
+from mcudeploy.common.system import lock_byte, lock_file, port_identity, unlock_byte, unlock_file
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.02
@@ -29,9 +29,7 @@ class Lease:
     """The right to use a port. Not for several threads at once."""
 
     def __init__(self, port: str) -> None:
-        # two names of a device are one port
-        name = str(Path(port).resolve()) if port.startswith("/") else port
-        digest = hashlib.sha256(name.encode()).hexdigest()[:20]
+        digest = hashlib.sha256(port_identity(port).encode()).hexdigest()[:20]
         folder = cache_dir() / "leases"
         self._held, self._next = FileLock(folder / f"{digest}.held"), FileLock(folder / f"{digest}.next")
 
@@ -99,9 +97,7 @@ class FileLock:
         """Try to take the lock without waiting; return whether it is ours."""
         if self._file is None:
             file = self._open()
-            try:
-                fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not lock_file(file, shared=shared):
                 os.close(file)
                 return False
             self._file = file
@@ -110,7 +106,7 @@ class FileLock:
     def give_back(self) -> None:
         """Release the lock, then close: a child between fork and exec has a copy of the descriptor."""
         if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            unlock_file(self._file)
             os.close(self._file)
             self._file = None
 
@@ -118,7 +114,8 @@ class FileLock:
         """Replace the content of the file; the lock is ours."""
         assert self._file is not None
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, text.encode(), 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, text.encode())
 
     def text(self) -> str:
         """Return the content of the file."""
@@ -150,12 +147,10 @@ class Claims:
     def of(self, key: str) -> Iterator[bool]:
         """Whether nobody else has claimed the key; then it is ours inside of the block."""
         at = int.from_bytes(hashlib.sha256(key.encode()).digest()[:7])  # of 2^56 bytes, none of them stored
-        try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
-        except (BlockingIOError, PermissionError):
+        if not lock_byte(self._file, at):
             yield False
             return
         try:
             yield True
         finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, at)
+            unlock_byte(self._file, at)

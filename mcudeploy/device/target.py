@@ -11,6 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
+from mcudeploy.common.system import EXAMPLE_PORT
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.transport import USB, RefusedError, host_of, open_transport
@@ -36,7 +37,7 @@ def require_kind(port: str) -> None:
     """Raise UsageError for a port of another kind than `--port` takes: pyserial has URLs that write files."""
     if ":" in port and not port.startswith(("/", *_SCHEMES)):
         raise UsageError(
-            f"{port!r} is not a port: give a device such as /dev/ttyACM0, or {', '.join(_SCHEMES[:-1])} or "
+            f"{port!r} is not a port: give a device such as {EXAMPLE_PORT}, or {', '.join(_SCHEMES[:-1])} or "
             f"{_SCHEMES[-1]} with an address"
         )
 
@@ -232,7 +233,7 @@ def open_device(
     elif port is None:
         with Emulator(board, firmware.elf, emulator_arguments, wires) as emulator:
             try:
-                with _connect(board, emulator.url, firmware) as session:
+                with _connect_emulated(emulator, firmware) as session:
                     yield Device(session, emulator.url, firmware, patience_s, emulator.why_dead)
             except (PortError, ProtocolError) as error:  # a program that died at once refuses connections
                 reason = emulator.why_dead()
@@ -289,6 +290,18 @@ def _session_after_flashing(target: Target, port: str, firmware: Firmware) -> Se
             return _connect(board, port, firmware)
         except PortError:
             if time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_S)
+
+
+def _connect_emulated(emulator: Emulator, firmware: Firmware) -> Session:
+    """Connect to an emulator; where its line is a port of this computer, it has to open that first."""
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            return _connect(emulator.board, emulator.url, firmware)
+        except RefusedError:
+            if not emulator.alive() or time.monotonic() > deadline:
                 raise
         time.sleep(_RETRY_S)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-import select
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -20,12 +18,14 @@ import serial
 
 from mcudeploy.common.errors import PortError, ProtocolError
 from mcudeploy.common.programs import empty_folder, start
+from mcudeploy.common.system import PipeEnds, local_socket, pipe_ends, unlock_file, why_port_not_open
 from mcudeploy.toolchain.ports import list_serial_ports, port_with
 
 _UNIX = "unix://"
 USB = "usb:"
 """Prefix of a port that is named by its USB id, because the system does not show it yet."""
 _CHUNK_BYTES = 65536
+_HANGS_S = 10.0
 _RFC2217_READ_S = 0.02
 _HEAD_LINES, _TAIL_LINES = 12, 3
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -58,44 +58,34 @@ class Transport(Protocol):
         """Close the line. A process is ended."""
 
 
-class _Descriptor:
-    """The common part of pipes and sockets: non-blocking file descriptors."""
+class _Stream:
+    """The common part of pipes and sockets."""
 
     bytes_per_second = float("inf")
+    _hangs = False
 
-    def __init__(self, name: str, reader: int, writer: int) -> None:
+    def __init__(self, name: str, ends: PipeEnds) -> None:
         self.name = name
-        self._reader, self._writer = reader, writer
-        os.set_blocking(reader, False)
-        os.set_blocking(writer, False)
-        self._readable, self._writable = select.poll(), select.poll()
-        self._readable.register(reader, select.POLLIN)
-        self._writable.register(writer, select.POLLOUT)
+        self._ends = ends
 
     def write(self, data: bytes) -> None:
-        view = memoryview(data)
-        deadline = time.monotonic() + 10.0
-        while view:
-            try:
-                view = view[os.write(self._writer, view) :]
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise ProtocolError(
-                        f"{self.name} has taken no bytes for 10 s: the measurer hangs. Start it again."
-                    ) from None
-                self._writable.poll(100)
-            except OSError:
-                raise self._closed_error() from None
-
-    def read(self, timeout_s: float) -> bytes:
-        if not self._readable.poll(max(0.0, timeout_s) * 1000):
-            return b""
         try:
-            data = os.read(self._reader, _CHUNK_BYTES)
-        except BlockingIOError:
-            return b""
+            sent = self._ends.send(data, _HANGS_S)
         except OSError:
             raise self._closed_error() from None
+        if not sent:
+            self._hangs = True
+            raise ProtocolError(
+                f"{self.name} has taken no bytes for {_HANGS_S:g} s: the measurer hangs. Start it again."
+            )
+
+    def read(self, timeout_s: float) -> bytes:
+        try:
+            data = self._ends.receive(max(0.0, timeout_s))
+        except OSError:
+            raise self._closed_error() from None
+        if data is None:
+            return b""
         if not data:
             raise self._closed_error()
         return data
@@ -121,7 +111,7 @@ def _address(url: str) -> tuple[str, int]:
 def _connect(url: str, timeout_s: float) -> socket.socket:
     if not url.startswith(_UNIX):
         return socket.create_connection(_address(url), timeout_s)
-    connection = socket.socket(socket.AF_UNIX)
+    connection = local_socket()
     try:
         connection.settimeout(timeout_s)
         connection.connect(url.removeprefix(_UNIX))
@@ -131,7 +121,27 @@ def _connect(url: str, timeout_s: float) -> socket.socket:
     return connection
 
 
-class SocketTransport(_Descriptor):
+@dataclass(frozen=True, slots=True)
+class _SocketEnds:
+    connection: socket.socket
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        self.connection.settimeout(timeout_s)
+        try:
+            return self.connection.recv(_CHUNK_BYTES)
+        except (TimeoutError, BlockingIOError):
+            return None
+
+    def send(self, data: bytes, timeout_s: float) -> bool:
+        self.connection.settimeout(timeout_s)
+        try:
+            self.connection.sendall(data)
+        except TimeoutError:
+            return False
+        return True
+
+
+class SocketTransport(_Stream):
     """The UART of a board that a server serves at `socket://host:port`, or of a local emulator at
     `unix://PATH`.
 
@@ -146,13 +156,13 @@ class SocketTransport(_Descriptor):
             raise kind(
                 f"cannot connect to {url}: {error}. Is the emulator running, or who serves the port?"
             ) from None
-        self._remote = self._socket.family != socket.AF_UNIX
+        self._remote = not url.startswith(_UNIX)
         if self._remote:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for option, value in _KEEP_ALIVE:  # a computer that is gone is detected while a program runs
                 self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
-        super().__init__(url, self._socket.fileno(), self._socket.fileno())
+        super().__init__(url, _SocketEnds(self._socket))
 
     def read(self, timeout_s: float) -> bytes:
         data = super().read(timeout_s)
@@ -167,7 +177,7 @@ class SocketTransport(_Descriptor):
         self._socket.close()
 
 
-class ProcessTransport(_Descriptor):
+class ProcessTransport(_Stream):
     """The measurer as a process of this machine, on its standard input and output.
 
     The process inherits `descriptors`. If it dies, the error shows the end of its standard error (reports of
@@ -198,7 +208,8 @@ class ProcessTransport(_Descriptor):
             self._folder.cleanup()
             raise PortError(f"cannot start {command[0]}: {error.strerror}") from None
         assert self._process.stdin is not None and self._process.stdout is not None
-        super().__init__(str(command[0]), self._process.stdout.fileno(), self._process.stdin.fileno())
+        ends = pipe_ends(self._process.stdout.fileno(), self._process.stdin.fileno())
+        super().__init__(str(command[0]), ends)
 
     @property
     def pid(self) -> int:
@@ -227,14 +238,16 @@ class ProcessTransport(_Descriptor):
         return ProtocolError(f"the process {self.name} {how}" + (f":\n{tail}" if tail else ""))
 
     def close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        if self._hangs:  # on Windows a pipe is not closed while a thread writes it
+            self._process.kill()
+        self._process.stdin.close()
         try:
             self._process.wait(1.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
         self._stderr.close()
         self._folder.cleanup()
 
@@ -288,7 +301,7 @@ class SerialTransport:
     def close(self) -> None:
         """Close the port; unlock it first: a child between fork and exec has a copy of its descriptor."""
         with suppress(OSError):  # closed already, or a URL without a descriptor
-            fcntl.flock(self._port.fileno(), fcntl.LOCK_UN)
+            unlock_file(self._port.fileno())
         self._port.close()
 
 
@@ -303,14 +316,15 @@ def host_of(port: str) -> str:
 
 
 def _why_not_open(port: str, error: Exception) -> str:
-    text, code = str(error).rstrip("."), getattr(error, "errno", None)
+    text = str(error).rstrip(".")
     if is_url(port):
         return f"cannot open {port}: {text}. Is its server running, and free?"
-    if code == errno.EACCES or "Permission denied" in text:
+    why = why_port_not_open(error)
+    if why == "denied":
         hint = "you may not open it. Join its group (sudo usermod -aG dialout $USER) and log in again."
-    elif code in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text:
+    elif why == "busy":
         hint = "another program holds it. Close serial monitors and other mcudeploy runs."
-    elif code == errno.ENOENT or "No such file" in text:
+    elif why == "absent":
         names = ", ".join(attached.name for attached in list_serial_ports())
         hint = f"there is no such port; this machine has {names or 'no serial ports'}."
     else:

@@ -12,10 +12,10 @@ from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.boards.usb import boards_reached_by, kind_of
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.common.programs import find_program
+from mcudeploy.common.system import USB_DEVICES, install
 from mcudeploy.toolchain.ports import SAFE_SERIAL, list_serial_ports
 from mcudeploy.toolchain.tools import run_tool
 
-_USB_FOLDER = Path("/sys/bus/usb/devices")
 _PROBE_S = 20.0
 _ID_BITS = 0xFFF
 _WRITES = ("probe", "boot loader")
@@ -49,7 +49,7 @@ def list_devices() -> tuple[AttachedDevice, ...]:
         replace(_device(it.usb_id, it.serial, it.description), port=it.name, allowed=it.allowed)
         for it in ports
     ]
-    for folder in sorted(_USB_FOLDER.glob("*")):
+    for folder in sorted(USB_DEVICES.glob("*")):
         usb_id = f"{_text(folder / 'idVendor')}:{_text(folder / 'idProduct')}"
         device = _device(usb_id, _text(folder / "serial"), _text(folder / "product"))
         known = device.boards or kind_of(usb_id, _text(folder / "product"))
@@ -112,7 +112,7 @@ def _by_chip(name: str, device: AttachedDevice, candidates: list[Board]) -> tupl
     if chip is None:
         raise BoardNotFoundError(
             f"{device} may be {', '.join(it.name for it in candidates)}; which one is not known, since its "
-            "chip reports no id. Check power and wires, install st-info (sudo apt-get install stlink-tools), "
+            f"chip reports no id. Check power and wires, install st-info ({install('stlink-tools')}), "
             "or name the board."
         )
     matching = [it for it in candidates if it.chip_id is not None and it.chip_id.value == chip]

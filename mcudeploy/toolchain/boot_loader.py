@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher, PicoTool, Uf2
 from mcudeploy.common.errors import FlashError
+from mcudeploy.common.system import LISTS_USB, port_identity, unmounted
 from mcudeploy.toolchain.attached import list_devices
 from mcudeploy.toolchain.flash_tools import drive_of
 from mcudeploy.toolchain.ports import list_serial_ports, touch
@@ -18,7 +18,6 @@ _LOG = logging.getLogger(__name__)
 _APPEARS_S = 20.0
 """Seconds from the touch to a drive that the system has mounted."""
 _POLL_S = 0.1
-_LABELS = Path("/dev/disk/by-label")
 _HOLD = "Hold the button of the boot loader (BOOTSEL) while you plug the board in."
 
 
@@ -43,7 +42,11 @@ def enter_boot_loader(board: Board, flasher: Flasher, port: str | None) -> None:
 
 
 def boot_loader_attached(board: Board) -> bool:
-    """Whether a USB device with an id of the board's boot loader is attached."""
+    """Whether a USB device with an id of the board's boot loader is attached, or its drive where the system
+    does not list USB devices.
+    """
+    if not LISTS_USB:
+        return any(drive_of(it) is not None for it in board.flashers if isinstance(it, Uf2))
     own = {board.uart.usb_id} if board.uart else set()
     ids = set(board.usb_ids) - own
     return any(it.kind == "boot loader" and it.usb_id in ids for it in list_devices())
@@ -61,9 +64,8 @@ def _looks_for(board: Board, flasher: Flasher) -> Callable[[], bool] | None:
 def _why_absent(flasher: Flasher) -> str:
     if not isinstance(flasher, Uf2):
         return "its boot loader did not appear."
-    drive = _LABELS / flasher.drive
-    if drive.exists():
-        return f"the drive {flasher.drive} is there, and not mounted (udisksctl mount -b {drive})."
+    if mount := unmounted(flasher.drive):
+        return f"the drive {flasher.drive} is there, and not mounted ({mount})."
     return f"no drive {flasher.drive} is mounted."
 
 
@@ -74,7 +76,7 @@ def _touched(board: Board, port: str | None) -> str:
         return ""
     programs = [it.name for it in list_serial_ports() if it.usb_id == uart.usb_id]
     if port is not None:
-        programs = [it for it in programs if Path(it) == Path(port).resolve()]
+        programs = [it for it in programs if port_identity(it) == port_identity(port)]
     if len(programs) != 1:
         return ""
     touch(programs[0], uart.touch_baud)

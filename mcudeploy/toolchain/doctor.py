@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import grp
 import importlib.metadata
-import os
 import re
 import shlex
 import sys
@@ -18,6 +16,7 @@ from typing import Literal
 from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import cache_dir, resource_dir
+from mcudeploy.common.system import JOIN_PORTS, in_group_of_ports, install
 from mcudeploy.extension import built_in_extensions, disagreement, foreign_candidates
 from mcudeploy.toolchain.emulator import QEMU_PACKAGES
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, compiler_names, find_compiler
@@ -101,7 +100,7 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     if flashed:
         yield from _flashers(flashed)
     if any(it.framework is None for it in flashed):
-        gdb = _tool("gdb-multiarch", "gdb-multiarch", "sudo apt-get install gdb-multiarch")
+        gdb = _tool("gdb-multiarch", "gdb-multiarch", install("gdb-multiarch"))
         yield replace(gdb, use="debugging")
     if flashed:
         yield replace(_serial_ports(), use="hardware")
@@ -157,7 +156,7 @@ def _framework(board: Board) -> Iterator[Check]:
 def _python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
     ok = sys.version_info >= (3, 11)
-    return Check("python", ok, version, "" if ok else "sudo apt-get install python3.11 python3.11-venv")
+    return Check("python", ok, version, "" if ok else install("python3.11 python3.11-venv"))
 
 
 def _requirements() -> dict[str, str]:
@@ -218,18 +217,18 @@ def _toolchain(toolchain: str) -> Iterator[Check]:
     first = compiler_names(toolchain)[0]
     compiler = find_compiler(toolchain) or first
     if toolchain == "host":
-        yield _tool("C compiler", compiler, f"sudo apt-get install {packages[0]} libc6-dev")
+        yield _tool("C compiler", compiler, install(f"{packages[0]} libc6-dev"))
         return
-    yield _tool(first, compiler, f"sudo apt-get install {packages[0]}")
+    yield _tool(first, compiler, install(packages[0]))
     name, specs, package = _LIBC[toolchain]
     # GCC prints the bare name back for a file it cannot find.
     path = _output([compiler, f"-print-file-name={specs}"]) or specs
     ok = Path(path).is_absolute() and Path(path).exists()
-    yield Check(name, ok, path if ok else "not installed", "" if ok else f"sudo apt-get install {package}")
+    yield Check(name, ok, path if ok else "not installed", "" if ok else install(package))
 
 
 def _emulator(qemu: str, machines: set[str]) -> Check:
-    remedy = f"sudo apt-get install {QEMU_PACKAGES[qemu]}"
+    remedy = install(QEMU_PACKAGES[qemu])
     check = _tool(qemu, qemu, remedy)
     if not check.ok:
         return check
@@ -245,20 +244,12 @@ def _serial_ports() -> Check:
     name = "serial port permission"
     ports = [it for it in list_serial_ports() if it.usb_id]
     closed = [it.name for it in ports if not it.allowed]
-    member = os.geteuid() == 0 or _in_dialout()
-    remedy = 'sudo usermod -aG dialout "$USER"  # then log in again'
+    member, remedy = in_group_of_ports(), JOIN_PORTS
     if closed:
         return Check(name, False, f"no access to {', '.join(closed)}", remedy)
     if not ports and not member:
         return Check(name, False, "no port attached; you are not in the group dialout", remedy)
     return Check(name, True, ", ".join(it.name for it in ports) or "no port attached", "")
-
-
-def _in_dialout() -> bool:
-    try:
-        return grp.getgrnam("dialout").gr_gid in os.getgroups()
-    except KeyError:
-        return False
 
 
 def _tool(name: str, program: str, remedy: str) -> Check:

@@ -1,11 +1,10 @@
-"""A board in QEMU; its serial line is a socket that only this user can reach."""
+"""A board in QEMU; on POSIX its serial line is a socket that only this user can reach."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import re
-import socket
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -18,8 +17,9 @@ from typing import IO, Self
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import EmulatorFacts
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
-from mcudeploy.common.programs import empty_folder, find_program, start
-from mcudeploy.toolchain.tools import ending, process_group, run_tool, told
+from mcudeploy.common.programs import empty_folder, find_program, process_group, start
+from mcudeploy.common.system import install, line_to_serve
+from mcudeploy.toolchain.tools import ending, run_tool, told
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 _VERSION_S = 20.0
@@ -53,7 +53,7 @@ def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
     if find_program(facts.qemu) is None:
         raise BoardNotFoundError(
             f"{board.name} needs {facts.qemu}, which is not installed: "
-            f"sudo apt-get install {QEMU_PACKAGES[facts.qemu]}"
+            f"{install(QEMU_PACKAGES[facts.qemu])}"
         )
     return [
         facts.qemu,
@@ -104,8 +104,8 @@ class Emulator:
 
     QEMU also gets `arguments` and the descriptors `wires`, which connect the board's serial ports to other
     boards in the order of the board file; None leaves a port open. The program starts when something connects
-    to `url`, so no byte of it is lost. The socket listens here before QEMU inherits it: connecting is never
-    too early. It lies in a private folder, in which QEMU runs and writes messages of the program.
+    to `url`, so no byte of it is lost; see `system.line_to_serve`. QEMU runs in a private folder, and writes
+    messages of the program there.
     """
 
     def __init__(
@@ -192,15 +192,13 @@ class Emulator:
     def _start(self) -> None:
         folder = Path(self._group.enter_context(empty_folder()))
         self._sent = folder / "sent"
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(folder / "line"))
-            listener.listen(1)
+        with line_to_serve(folder) as line:
             log = str(self._sent).replace(",", ",,")
-            chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on,logfile={log}"
+            chardev = f"socket,id=uart,{line.options},server=on,wait=on,logfile={log}"
             serial = ("-chardev", chardev, "-serial", "chardev:uart")
             elf = self.elf.absolute()
             command = [*qemu_command(self.board, elf, serial), *_ports(self.wires), *self.arguments]
-            self.url = f"unix://{folder / 'line'}"
+            self.url = line.url
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             # a separate process group: our interrupts do not reach QEMU
             group = self._group.enter_context(process_group())
@@ -208,9 +206,9 @@ class Emulator:
             self._process = start(
                 command,
                 folder,
+                group=group,
                 stdin=subprocess.DEVNULL,
                 stdout=self._messages,
                 stderr=subprocess.STDOUT,
-                pass_fds=(listener.fileno(), *(wire for wire in self.wires if wire is not None)),
-                process_group=group,
+                pass_fds=(*line.descriptors, *(wire for wire in self.wires if wire is not None)),
             )

@@ -1,4 +1,4 @@
-"""A built firmware and its sizes, read from the ELF file."""
+"""A built firmware and its sizes, read from its file: ELF, or what a process of this computer is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from elftools.elf.elffile import ELFFile
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError
+from mcudeploy.toolchain.native_sections import native_sections
 
 CALLS_NAME = "calls.ci"
 """A file beside firmware.elf: frames and calls of its functions as GCC states them; not for the host."""
@@ -51,6 +52,9 @@ class Firmware:
     sizes: Sizes
 
 
+_ELF, _PE, _MACH_O = b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe"
+_KINDS = (_ELF, _PE, _MACH_O)
+"""The first bytes of programs: of Linux, Windows and macOS."""
 _NO_RAM = (".stack", ".skipped", ".data_image")
 """Sections without content that do not count as RAM: its unused rest, and addresses of flash (data_bus.ld).
 """
@@ -87,16 +91,18 @@ def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firm
     try:
         sizes = Sizes(**json.loads((folder / "firmware.json").read_text(encoding="utf-8")))
         with elf.open("rb") as file:
-            whole = file.read(4) == b"\x7fELF"
+            whole = file.read(4).startswith(_KINDS if board.is_host else _ELF)
     except (OSError, ValueError, TypeError):
         return None
     return Firmware(elf, board, firmware_hash, emulated, sizes) if whole else None
 
 
 def _sections(path: Path) -> list[tuple[str, str, int]]:
-    """Yield (name, type, size) of the sections that occupy memory."""
+    """Return (name, type, size) of the sections that occupy memory."""
     try:
         with path.open("rb") as file:
+            if (others := native_sections(file)) is not None:
+                return others
             return [
                 (section.name, section["sh_type"], section["sh_size"])
                 for section in ELFFile(file).iter_sections()

@@ -19,6 +19,7 @@ from mcudeploy.boards.platformio import ASK_S, SETTINGS, is_pio, users_environme
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.common.programs import find_program, output_of, python_module
+from mcudeploy.common.system import HOST_CODE_FLAGS, HOST_COMPILERS, HOST_LINK_FLAGS, install
 from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import cache, framework
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
@@ -26,7 +27,7 @@ from mcudeploy.toolchain.project import CONSTANTS, Project, SoftEngine, assemble
 from mcudeploy.toolchain.tools import ending, run_tool
 
 HOST_FLAGS = (
-    *("-std=c99", "-O2", "-g", "-fno-pie", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
+    *("-std=c99", "-O2", "-g", *HOST_CODE_FLAGS, "-ffp-contract=off"),
     *("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
 )
 _HOST_DATA_BYTES = 4096
@@ -210,7 +211,7 @@ def _build_host(project: Project, sources: Path, ready: Path, compiler: str, san
     if any(status for status, _ in results):
         raise explain(project, log)
     elf = ready / "firmware.elf"
-    link = [compiler, *flags, "-no-pie", "-Wl,--gc-sections", *objects, "-lm", "-pthread", "-o", str(elf)]
+    link = [compiler, *flags, *HOST_LINK_FLAGS, *objects, "-lm", "-pthread", "-o", str(elf)]
     status, text = run_logged(link, None, sources)
     if status:
         raise explain(project, log + text)
@@ -257,6 +258,11 @@ def explain(project: Project, log: str) -> DeployError:
             f"the firmware does not fit {board.name}: {'; '.join(parts)} "
             f"(at least {board.stack_bytes} B of {board.memories[0].name} are kept for the stack)."
         )
+    if board.is_host and "-lasan" in log:
+        raise BuildError(
+            "this C compiler has no address sanitizer, as GCC of MinGW-w64: name Clang of llvm-mingw by the "
+            "variable CC, or run on Linux (in WSL)."
+        )
     path = cache.keep_log(project.name, log)
     lines = _COMPLAINT.findall(log)[:5] or _killed(log) or log.strip().splitlines()[-8:]
     excerpt = "\n".join(lines)
@@ -274,7 +280,7 @@ def compiler_names(toolchain: str) -> tuple[str, ...]:
     if toolchain != "host":
         return (f"{toolchain}-gcc",)
     chosen = os.environ.get("CC")
-    return (chosen,) if chosen else ("cc", "gcc", "clang")
+    return (chosen,) if chosen else HOST_COMPILERS
 
 
 def find_compiler(toolchain: str) -> str | None:
@@ -288,9 +294,20 @@ def _compiler(toolchain: str) -> str:
     path = find_compiler(toolchain)
     if path is None:
         names = " or ".join(compiler_names(toolchain))
-        remedy = f"sudo apt-get install {COMPILER_PACKAGES[toolchain]}"
+        remedy = install(COMPILER_PACKAGES[toolchain])
         raise BuildError(f"no C compiler {names} on this computer. Install one: {remedy}")
+    if toolchain == "host" and _is_microsofts(path):
+        raise BuildError(
+            f"{path} is the compiler of MSVC, or uses its libraries, which lack C99 and threads of POSIX. "
+            "Put GCC of MinGW-w64 or Clang of llvm-mingw on PATH, or name one by the variable CC: "
+            f"{install(COMPILER_PACKAGES['host'])}"
+        )
     return path
+
+
+def _is_microsofts(compiler: str) -> bool:
+    """Whether a C compiler is cl, has its command line, or builds for its run-time library."""
+    return Path(compiler).stem.lower() in ("cl", "clang-cl") or "msvc" in _machine(compiler)
 
 
 def _require_vectors(board: Board, compiler: str) -> None:
@@ -312,6 +329,12 @@ def _require_vectors(board: Board, compiler: str) -> None:
 def compiler_version(board: Board) -> str:
     """Return the first line of the version of a board's compiler, "" if that is not on this computer."""
     return _version(find_compiler(board.toolchain) or "")
+
+
+@memoize
+def _machine(compiler: str) -> str:
+    """Return the machine that GCC or Clang builds for, such as x86_64-w64-mingw32."""
+    return run_tool([compiler, "-dumpmachine"], _VERSION_S).output.strip()
 
 
 @memoize

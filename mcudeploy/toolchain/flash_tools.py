@@ -14,6 +14,7 @@ from mcudeploy.boards.flashers import Flasher
 from mcudeploy.boards.platformio import users_environment
 from mcudeploy.common.errors import FlashError
 from mcudeploy.common.programs import find_program
+from mcudeploy.common.system import copy_command, drives, install, usual_drive
 from mcudeploy.toolchain import images
 from mcudeploy.toolchain.framework import PROJECT, run_command
 
@@ -23,7 +24,6 @@ _PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
 _WIRES = "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile"
 _BOOTSEL = "BOOTSEL: hold it while you plug the board in"
 _HOLD_BOOT = "the chip is not in its boot loader"
-_DRIVE_FOLDERS = ("/media/*", "/media", "/run/media/*", "/mnt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +95,11 @@ def _image_form(flasher: Flasher) -> tuple[str, _Form | None]:
 
 def drive_of(flasher: facts.Uf2) -> Path | None:
     """Return the mounted drive of a UF2 boot loader; None if there is none. FlashError for several."""
-    drives = sorted(
-        {
-            drive
-            for folder in _DRIVE_FOLDERS
-            for drive in Path("/").glob(f"{folder.lstrip('/')}/{flasher.drive}*")
-            if (drive / "INFO_UF2.TXT").is_file()
-        }
-    )
-    if len(drives) > 1:
-        names = ", ".join(map(str, drives))
-        raise FlashError(f"{len(drives)} boards wait for a file: {names}. Unplug all but one.")
-    return drives[0] if drives else None
+    waiting = [it for it in drives(flasher.drive) if (it / "INFO_UF2.TXT").is_file()]
+    if len(waiting) > 1:
+        names = ", ".join(map(str, waiting))
+        raise FlashError(f"{len(waiting)} boards wait for a file: {names}. Unplug all but one.")
+    return waiting[0] if waiting else None
 
 
 def _optional(option: str, value: str | None) -> list[str]:
@@ -165,7 +158,7 @@ def _platformio(flasher: Flasher, _: Board, image: Path, attached: Attached) -> 
 
 def _uf2(flasher: Flasher, _: Board, image: Path, __: Attached) -> Lines:
     assert isinstance(flasher, facts.Uf2)
-    return [["cp", str(image), str(drive_of(flasher) or Path("/media") / flasher.drive)]]
+    return [copy_command(image, drive_of(flasher) or usual_drive(flasher.drive))]
 
 
 def _uf2_form(flasher: Flasher, content: bytes, origin: int) -> bytes:
@@ -210,7 +203,7 @@ TOOLS: dict[str, Tool] = {
     "command": Tool((), "", _command, by_port=True),
     "openocd": Tool(
         ("openocd",),
-        "sudo apt-get install openocd",
+        install("openocd"),
         _openocd,
         remedies=(
             (
@@ -222,7 +215,7 @@ TOOLS: dict[str, Tool] = {
             ("init mode failed", _WIRES),
             (
                 "couldn't find script",
-                "this OpenOCD has no script for the board: sudo apt-get install openocd",
+                f"this OpenOCD has no script for the board: {install('openocd')}",
             ),
             ("checksum mismatch", "flash does not hold what was written: is it write-protected?"),
         ),
@@ -252,7 +245,7 @@ TOOLS: dict[str, Tool] = {
     ),
     "st-flash": Tool(
         ("st-flash",),
-        "sudo apt-get install stlink-tools",
+        install("stlink-tools"),
         _st_flash,
         ".bin",
         _plain,
@@ -271,7 +264,7 @@ TOOLS: dict[str, Tool] = {
     ),
     "picotool": Tool(
         ("picotool",),
-        "sudo apt-get install picotool  # Debian 13 or newer",
+        install("picotool"),
         _picotool,
         remedies=(
             ("no accessible", f"{_HOLD_BOOT}: hold BOOTSEL while you plug it in"),
@@ -283,7 +276,7 @@ TOOLS: dict[str, Tool] = {
     "uf2": Tool((), "", _uf2, ".uf2", _uf2_form, button=_BOOTSEL),
     "dfu-util": Tool(
         ("dfu-util",),
-        "sudo apt-get install dfu-util",
+        install("dfu-util"),
         _dfu_util,
         ".bin",
         _plain,
@@ -295,7 +288,7 @@ TOOLS: dict[str, Tool] = {
     ),
     "teensy_loader_cli": Tool(
         ("teensy_loader_cli",),
-        "sudo apt-get install teensy-loader-cli",
+        install("teensy-loader-cli"),
         _teensy,
         ".hex",
         _hex,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher, Uf2
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, UsageError
+from mcudeploy.common.system import flush_disks
 from mcudeploy.toolchain.boot_loader import enter_boot_loader
 from mcudeploy.toolchain.flash_tools import TOOLS, Attached, command_lines, drive_of, make_image
 from mcudeploy.toolchain.tools import run_tool
@@ -126,7 +126,7 @@ def _last_lines(output: str) -> str:
 
 def _require_gone(board: Board, drive: Path) -> None:
     """Check that a boot loader took a file: it then starts the program, and its drive disappears."""
-    os.sync()
+    flush_disks()
     deadline = time.monotonic() + _LEAVES_S
     while (drive / "INFO_UF2.TXT").exists():
         if time.monotonic() > deadline:

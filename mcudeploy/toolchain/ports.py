@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import serial
 from serial.tools import list_ports
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BoardNotFoundError, PortError
+from mcudeploy.common.system import may_open
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.toolchain.flash_tools import Attached
 
@@ -54,7 +52,7 @@ def _port(info: object, boards: tuple[Board, ...]) -> SerialPort:
         description=str(getattr(info, "description", "") or ""),
         usb_id=usb_id,
         boards=tuple(board.name for board in boards if usb_id and usb_id in board.usb_ids),
-        allowed=sys.platform == "win32" or not Path(name).exists() or os.access(name, os.R_OK | os.W_OK),
+        allowed=may_open(name),
         serial=str(getattr(info, "serial_number", "") or ""),
         location=str(getattr(info, "location", "") or "").partition(":")[0],
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.common.programs import empty_folder, start
+from mcudeploy.common.programs import empty_folder, process_group, start
+from mcudeploy.common.system import fault_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,16 +47,16 @@ def run_tool(
             command,
             folder or empty,
             environment,
+            group,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            process_group=group,
         )
         try:
             output, _ = process.communicate(timeout=timeout_s)
             status: int | None = process.returncode
         except subprocess.TimeoutExpired:
-            _kill(group)
+            group.kill()
             output, status = _rest(process), None
     return Ended(status, output.decode("utf-8", errors="replace"))
 
@@ -71,38 +69,10 @@ def _rest(process: subprocess.Popen[bytes]) -> bytes:
         return error.output or b""
 
 
-@contextmanager
-def process_group() -> Iterator[int]:
-    """Yield the number of a process group that ends with the block, or with this process.
-
-    A program in it never outlives either, even if an interrupt comes before its Popen object exists. Its
-    first member waits for the end of a pipe from here. PR_SET_PDEATHSIG would already kill when the starting
-    thread ends, and could not be set before an interrupt comes.
-    """
-    guard = start(
-        ["/bin/sh", "-c", "read -r _; kill -KILL 0"],
-        "/",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        process_group=0,
-    )
-    try:
-        yield guard.pid
-    finally:
-        _kill(guard.pid)
-        guard.wait()
-        if guard.stdin is not None:
-            guard.stdin.close()
-
-
-def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
 def ending(status: int) -> str:
     """Return how a program ended, by its exit status: Popen's, or a shell's."""
+    if fault := fault_of(status):
+        return f"was ended by {fault}"
     number = -status if status < 0 else status - 128
     try:
         return f"was ended by {signal.Signals(number).name}"

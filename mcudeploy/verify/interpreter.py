@@ -39,7 +39,7 @@ class Interpreter:
             source, target = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
             np.savez(source, **_by_place(inputs))  # type: ignore[arg-type]
             command = [*python_module(self.module), str(model.resolve()), str(source), str(target)]
-            pipes = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": PIPE}
+            pipes: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": PIPE}
             with start(command, folder, None, **pipes) as process:
                 try:
                     _, errors = process.communicate(timeout=_PATIENCE_S)

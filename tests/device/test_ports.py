@@ -23,7 +23,7 @@ def comport(
 
 def attach(monkeypatch: pytest.MonkeyPatch, *found: SimpleNamespace) -> None:
     monkeypatch.setattr(ports.list_ports, "comports", lambda: list(found))
-    monkeypatch.setattr(ports.os, "access", lambda name, mode: True)  # whatever ports this machine has
+    monkeypatch.setattr(ports, "may_open", lambda name: True)  # whatever ports this machine has
 
 
 STLINK, MICROBIT = "0483:374b", "0d28:0204"
@@ -68,7 +68,7 @@ def test_no_board_or_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_port_that_is_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     attach(monkeypatch, comport("/dev/null"))
-    monkeypatch.setattr(ports.os, "access", lambda name, mode: False)
+    monkeypatch.setattr(ports, "may_open", lambda name: False)
     (port,) = ports.list_serial_ports()
     assert not port.allowed
 

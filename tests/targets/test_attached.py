@@ -37,9 +37,9 @@ def plug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plug:
     folder = tmp_path / "usb"
     folder.mkdir()
     comports: list[SimpleNamespace] = []
-    monkeypatch.setattr(attached, "_USB_FOLDER", folder)
+    monkeypatch.setattr(attached, "USB_DEVICES", folder)
     monkeypatch.setattr(ports.list_ports, "comports", lambda: list(comports))
-    monkeypatch.setattr(ports.os, "access", lambda name, mode: True)
+    monkeypatch.setattr(ports, "may_open", lambda name: True)
 
     def plug_in(usb_id: str, serial: str = "", product: str = "", port: str = "") -> None:
         place = folder / f"1-{len(list(folder.iterdir())) + 1}"

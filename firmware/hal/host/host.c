@@ -1,10 +1,19 @@
 /* The host as a board: the serial line is standard input and output, a pipe or a socket. */
 #define _POSIX_C_SOURCE 200809L
 
-#include <poll.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#include <windows.h>
+#define read _read
+#define write(file, bytes, count) _write(file, bytes, (unsigned)(count))
+#else
+#include <poll.h>
+#endif
 
 #include "mcud_hal.h"
 
@@ -22,6 +31,13 @@ static struct {
 void hal_init(void)
 {
     host.stack_top = __builtin_frame_address(0);
+#ifdef _WIN32
+    (void)_setmode(STDIN_FILENO, _O_BINARY);
+    (void)_setmode(STDOUT_FILENO, _O_BINARY);
+    for (uint32_t i = 0; i < STACK_BYTES; i += 4096) { /* each page of a stack exists after the one above it */
+        *(volatile uint8_t *)(host.stack_top - i);
+    }
+#endif
 }
 
 uint32_t hal_clock_hz(void)
@@ -56,8 +72,29 @@ void hal_uart_write(const uint8_t *bytes, uint32_t count)
 /* True when there is input; waits for it up to `timeout_ms`, or for ever where that is negative. */
 static int input_ready(int timeout_ms)
 {
+#ifdef _WIN32
+    DWORD count = 0;
+    if (timeout_ms < 0) {
+        return 1; /* read waits */
+    }
+    if (!PeekNamedPipe(GetStdHandle(STD_INPUT_HANDLE), NULL, 0, NULL, &count, NULL)) {
+        return GetLastError() == ERROR_BROKEN_PIPE; /* that is read, too */
+    }
+    return count > 0;
+#else
     struct pollfd line = {STDIN_FILENO, POLLIN, 0};
     return poll(&line, 1, timeout_ms) > 0;
+#endif
+}
+
+static void receive(void)
+{
+    const ssize_t count = read(STDIN_FILENO, host.input, sizeof host.input);
+    if (count <= 0) {
+        exit(EXIT_SUCCESS); /* the other end has gone */
+    }
+    host.received = (uint32_t)count;
+    host.taken = 0;
 }
 
 int32_t hal_uart_read(void)
@@ -66,12 +103,7 @@ int32_t hal_uart_read(void)
         if (!input_ready(0)) {
             return -1;
         }
-        const ssize_t count = read(STDIN_FILENO, host.input, sizeof host.input);
-        if (count <= 0) {
-            exit(EXIT_SUCCESS); /* the other end has gone */
-        }
-        host.received = (uint32_t)count;
-        host.taken = 0;
+        receive();
     }
     return host.input[host.taken++];
 }
@@ -81,7 +113,9 @@ void hal_wait(void)
 #if MCUD_CHAIN
     (void)input_ready(1); /* bytes of ports do not end it */
 #else
-    (void)input_ready(-1);
+    if (host.taken == host.received && input_ready(-1)) {
+        receive();
+    }
 #endif
 }
 

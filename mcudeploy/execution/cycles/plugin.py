@@ -14,6 +14,7 @@ import numpy as np
 
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.common.resources import cache_dir, cache_fault
+from mcudeploy.common.system import install
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain.emulator import qemu_version
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
@@ -80,7 +81,7 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
     if compiler is None:
         raise BuildError(
             "counting compiles a plugin for QEMU, and this computer has no C compiler: "
-            f"sudo apt-get install {COMPILER_PACKAGES['host']}"
+            f"{install(COMPILER_PACKAGES['host'])}"
         )
     flags = (*FLAGS, f"-DQEMU_API={interface}")
     text = source.read_bytes() + HEADER.read_bytes() + " ".join((compiler, *flags)).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError
 from mcudeploy.common.programs import find_program
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.common.system import install
 from mcudeploy.toolchain.firmware_build import find_compiler
 from mcudeploy.toolchain.tools import run_tool
 
@@ -48,7 +50,7 @@ def analysed(library: Path, board: Board, prefix: str) -> StaticAnalysis:
     """
     tool = find_program("cppcheck")
     if tool is None:
-        return StaticAnalysis(absent="cppcheck is not installed: sudo apt-get install cppcheck")
+        return StaticAnalysis(absent=f"cppcheck is not installed: {install('cppcheck')}")
     sources = sorted(it for it in (library / "src").glob("*.c") if not it.name.endswith("_weights.c"))
     options = ["--addon=misra", "--quiet", "--std=c99", "--template={file}:{line}: [{id}]"]
     options += [f"--suppress={it}" for it in ("missingInclude", "missingIncludeSystem", "unusedStructMember")]
@@ -93,5 +95,5 @@ def _target_macros(board: Board) -> Mapping[str, str]:
     compiler = find_compiler(board.toolchain) if board.toolchain != "platformio" else None
     if compiler is None:
         return {}
-    command = [compiler, *board.cpu_flags, "-dM", "-E", "-x", "c", "/dev/null"]
+    command = [compiler, *board.cpu_flags, "-dM", "-E", "-x", "c", os.devnull]
     return dict(_TARGET.findall(run_tool(command, _ANALYSIS_S).output))

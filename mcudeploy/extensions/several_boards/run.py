@@ -13,6 +13,7 @@ from typing import Any
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import ProtocolError, UsageError
 from mcudeploy.common.progress import Progress
+from mcudeploy.common.system import PASSES_DESCRIPTORS
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
@@ -92,6 +93,11 @@ def run_chain(
     for target in request.targets:
         require_port(target)
         _require_rate(target.board, request.line)
+        if not PASSES_DESCRIPTORS and (target.emulated or target.board.is_host):
+            raise UsageError(
+                f"Windows joins no programs by sockets, and {target.board.name} would be one: run the chain "
+                "on Linux (in WSL), or on boards"
+            )
     if options.hop is not None:
         raise UsageError("--hop is for one board, which keeps rows between runs: leave it out with --chain")
     model = read_model(path, options)
