@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcudeploy.common.fast import COSTS, INSTALL
+
 ROOT = Path(__file__).parents[1]
 PROGRAM = """
 import sys
@@ -62,10 +64,39 @@ def printed(form: str, body: str, *arguments: str) -> Sequence[str]:
     command = [sys.executable, "-c", PROGRAM.format(body=body), form, *arguments]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert not run.returncode, run.stderr
+    notes = [f"without {name}, {cost} ({INSTALL})\n" for name, cost in COSTS.items()]
+    once = int(form == "light" and body == PLANS)
+    assert [run.stderr.count(note) for note in notes] == [once, once]
     return run.stdout.splitlines()
+
+
+PLANS = """
+from pathlib import Path
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.commands import commands as api
+from mcudeploy.planner.plan_options import Options
+
+model, folder = Path(sys.argv[2]), Path(sys.argv[3])
+for board, limits in (("stm32f405", ()), ("mps2-an505", (("sram", 40_000),))):
+    made = api.plan_model(model, load_board(board), Options(time_limit=0.5, memory_limits=limits))
+    api.save_plan(made, folder / f"{board}.json")
+"""
 
 
 def test_loops_give_the_same_without_numba() -> None:
     light = printed("light", SEARCHES)
     assert len(light) == 19
     assert light == printed("fast", SEARCHES)
+
+
+def test_plans_are_the_same_without_the_extra(tmp_path: Path) -> None:
+    plans = []
+    for form in ("light", "fast"):
+        folder = tmp_path / form
+        folder.mkdir()
+        printed(form, PLANS, str(ROOT / "examples/vww/model.onnx"), str(folder))
+        plans.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    light, fast = plans
+    assert len(light) == 2
+    assert light == fast

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from importlib.util import find_spec
 
+_LOG = logging.getLogger(__name__)
+
 COSTS = {
-    "numba": "the search runs as plain Python: the same plans in up to ten times the time",
+    "numba": "searches run as plain Python: the same plans in up to ten times the time",
+    "ortools": "first fit chooses among several memories, and methods that use CP-SAT are missing",
 }
 """The cost of each package's absence."""
 
@@ -17,3 +21,10 @@ INSTALL = "pip install 'mcudeploy[fast]'"
 def lacking() -> tuple[str, ...]:
     """Return the packages of the extra that are not installed."""
     return tuple(name for name in COSTS if find_spec(name) is None)
+
+
+@cache
+def note_lacking() -> None:
+    """Log the cost of what is not installed, once."""
+    for name in lacking():
+        _LOG.warning("without %s, %s (%s)", name, COSTS[name], INSTALL)

@@ -5,8 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.fast import INSTALL, lacking
+
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+
+
+def require_solver(method: str) -> None:
+    """Raise UsageError if OR-Tools, which a method needs, is not installed."""
+    if "ortools" in lacking():
+        raise UsageError(f"{method} needs OR-Tools: {INSTALL}")
 
 
 def cp_solver(seconds: float, *, effort: float = math.inf) -> cp_model.CpSolver:

@@ -15,6 +15,7 @@ from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.common.effort import ROUND_ENDS_S, Effort
 from mcudeploy.common.errors import ConfigError, FitError, UsageError
+from mcudeploy.common.fast import note_lacking
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
@@ -302,6 +303,7 @@ def search_plans(
     board = board.reserving(base.parameters.ram_bytes)
     searching = options.split and (stored is None or options.resume)
     searching &= footprint.weights_bytes(base.calls) <= board.flash_room  # no search can shrink the weights
+    note_lacking()
     effort = Effort.of(options.time_limit)
     begin = effort.within(ROUND_ENDS_S[0]) if searching else effort
     if options.placement == "tags":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import all_orders, least_peak, problems, without_chances
 
 from mcudeploy.common.effort import Effort, endless
+from mcudeploy.planner.order import bounds
 from mcudeploy.planner.order.bounds import least_needs, sure_needs
 from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.contract import contracted
@@ -135,3 +137,12 @@ def test_contraction_minds_what_the_next_step_saves_in_place() -> None:
     problem = OrderProblem(((), (), (0, 1), ()), buffers, (InPlace(2, 0, 2),))
     smaller, _ = contracted(problem, endless())
     assert least_peak(smaller) == least_peak(problem) == problem.peak((1, 3, 0, 2)) == 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems())
+def test_minimum_cuts_are_the_same_without_ortools(problem: OrderProblem) -> None:
+    needs = least(problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds, "lacking", lambda: ("ortools",))
+        assert least(problem) == needs

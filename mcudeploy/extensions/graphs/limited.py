@@ -9,6 +9,7 @@ from pathlib import Path
 from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
+from mcudeploy.common.fast import lacking
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.extensions.graphs.ordering import AUTO, GraphOrder, order_graph
@@ -43,7 +44,8 @@ class Limits:
 class LimitedOrder:
     """A graph in its order without a limit, its access trace, and its residency within `limit_bytes`.
 
-    `least_cycles` is the exact model's lower bound for plans of this order; None if the model does not apply.
+    `least_cycles` is the exact model's lower bound for plans of this order; None if the model does not apply
+    or OR-Tools is missing.
     """
 
     ordered: GraphOrder
@@ -85,9 +87,10 @@ def order_limited(
 def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> float | None:
     """Return the exact model's lower bound for plans of this order, found in a fraction of the seconds.
 
-    None if the graph is too large or has no link, or if steps may repeat, which the model does not cover.
+    None without OR-Tools, if the graph is too large or has no link, or if steps may repeat, which the model
+    does not cover.
     """
-    if len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
+    if "ortools" in lacking() or len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
         return None
     effort = Effort.of(min(seconds, _EXACT_S) / 4)
     bound = exact_cycles(trace, limit, limits.link, effort)

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 from mcudeploy.common.effort import Effort
+from mcudeploy.common.fast import note_lacking
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
@@ -34,6 +35,7 @@ def order_graph(path: Path, effort: Effort, method: str = AUTO, progress: Progre
     progress.stage(f"reading {path.name}")
     graph = load_plain_graph(path)
     progress.stage(f"ordering {graph.problem.steps} of {count_text(len(graph.nodes), 'node')}")
+    note_lacking()
     start = monotonic()
     methods = DEFAULT if method == AUTO else (method,)
     best = best_order(graph.problem, effort, methods, updates=graph.updates, interruptible=True)

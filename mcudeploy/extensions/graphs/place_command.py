@@ -41,6 +41,7 @@ def place(
     from mcudeploy.checker.offsets import check_offsets
     from mcudeploy.common.effort import Effort
     from mcudeploy.common.errors import FitError
+    from mcudeploy.common.fast import note_lacking
     from mcudeploy.extensions.graphs.rectfile import read_rectangles, write_offsets
     from mcudeploy.ir.rectangles import PlacementProblem
     from mcudeploy.planner.place.place import place as place_problem
@@ -56,6 +57,7 @@ def place(
         )
     with output.progress() as progress:
         progress.stage(f"placing {count_text(len(named), 'rectangle')}")
+        note_lacking()
         effort = Effort.of(options.time_limit)
         placed = place_problem(problem, capacity, effort, seed=options.seed, fewest=fewest)
     used, bound = placed.used_bytes, placed.lower_bound_bytes

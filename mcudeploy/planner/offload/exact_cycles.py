@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.solver import cp_solver
+from mcudeploy.common.solver import cp_solver, require_solver
 from mcudeploy.ir.trace import MemoryLink, Trace
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ class ExactBound:
 def exact_cycles(trace: Trace, capacity_bytes: int, link: MemoryLink, effort: Effort) -> ExactBound | None:
     """Return the cycles of the best choices for a trace of at most 40 steps, or None if none was found.
 
-    The engine must work while the core computes, and no item may be fixed and given.
+    The engine must work while the core computes, and no item may be fixed and given. Raises UsageError
+    without OR-Tools.
     """
+    require_solver("the exact model")
     if len(trace.steps) > MOST_STEPS:
         raise ValueError(f"{len(trace.steps)} steps, the exact model takes {MOST_STEPS} at most")
     from ortools.sat.python import cp_model  # noqa: PLC0415 - slow to import

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.common.effort import Effort
+from mcudeploy.common.fast import lacking
 from mcudeploy.planner.order.closure import Closure
+from mcudeploy.planner.order.max_flow import max_flow
 from mcudeploy.planner.order.order_problem import OrderProblem
 
 _ARC_UNITS = 0.5
@@ -97,15 +99,18 @@ class _Network:
                 fixed += buffer.size_bytes
             else:
                 arcs.append((self.source, self._nodes(number)[0]))
-        ends = np.array(arcs, np.int64)
-        from ortools.graph.python.max_flow import SimpleMaxFlow  # noqa: PLC0415 - it takes long to import
+        added = np.array([(*ends, self.endless) for ends in arcs], np.int64)
+        return fixed + _max_flow(np.concatenate([self.arcs, added]), self.source, self.sink)
 
-        flow = SimpleMaxFlow()
-        flow.add_arcs_with_capacity(
-            np.concatenate([self.arcs[:, 0], ends[:, 0]]).astype(np.int32),
-            np.concatenate([self.arcs[:, 1], ends[:, 1]]).astype(np.int32),
-            np.concatenate([self.arcs[:, 2], np.full(len(ends), self.endless)]),
-        )
-        if flow.solve(self.source, self.sink) != SimpleMaxFlow.OPTIMAL:
-            raise ArithmeticError("sizes add up to more bytes than a maximum flow can have")
-        return fixed + int(flow.optimal_flow())
+
+def _max_flow(arcs: np.ndarray, source: int, sink: int) -> int:
+    """Return the maximum flow of arcs, each a row of its two nodes and its capacity."""
+    if "ortools" in lacking():
+        return max_flow(arcs.tolist(), sink + 1, source, sink)
+    from ortools.graph.python.max_flow import SimpleMaxFlow  # noqa: PLC0415 - it takes long to import
+
+    flow = SimpleMaxFlow()
+    flow.add_arcs_with_capacity(arcs[:, 0].astype(np.int32), arcs[:, 1].astype(np.int32), arcs[:, 2])
+    if flow.solve(source, sink) != SimpleMaxFlow.OPTIMAL:
+        raise ArithmeticError("sizes add up to more bytes than a maximum flow can have")
+    return int(flow.optimal_flow())

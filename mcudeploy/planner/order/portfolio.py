@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
+from mcudeploy.common.solver import require_solver
 from mcudeploy.planner.order.beam import beam
 from mcudeploy.planner.order.bounds import least_needs, sure_needs
 from mcudeploy.planner.order.closure import Closure
@@ -91,8 +92,10 @@ def best_order(
     """Return the best order that `methods` produce with some effort, never worse than the numbered order.
 
     `updates`: steps, such as updates of weights, that may be deferred. `interruptible`: Ctrl-C ends the
-    search, not the program.
+    search, not the program. Raises UsageError for `ilp` without OR-Tools.
     """
+    if "ilp" in methods:
+        require_solver("the method ilp")
     components = [_component(steps, part, updates) for steps, part in in_series(problem)]
     floor = max((component.bound for component in components), default=0)
     try:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mcudeploy.common.fast import lacking
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.banks import Assigned, MemoryAssignment
 
@@ -41,7 +42,9 @@ def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
 
 
 def _searched(task: MemoryAssignment, relocation: Budget) -> Assigned:
-    """Return the cheapest assignment that packs; first fit is the fallback."""
+    """Return the cheapest assignment that packs; first fit is the fallback, also without OR-Tools."""
+    if "ortools" in lacking():
+        return _first_fit(task, relocation)
     from mcudeploy.planner.place.choice import least_loads  # noqa: PLC0415 - the solver's import is slow
 
     limits = _capacities(task)

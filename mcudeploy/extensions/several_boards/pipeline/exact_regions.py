@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from mcudeploy.common.solver import cp_solver
+from mcudeploy.common.solver import cp_solver, require_solver
 from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine
 from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective, Region, worth
 
@@ -31,8 +31,10 @@ class Exact:
 def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None:
     """Return the partition with the least objective, as far as the solver comes.
 
-    None if it found none, if none fits, and if the line has too many stretches for it.
+    None if it found none, if none fits, and if the line has too many stretches for it. Raises UsageError
+    without OR-Tools.
     """
+    require_solver("--mode exact")
     choices = _choices(line)
     if not choices or len(choices) > _MOST_CHOICES:
         return None
