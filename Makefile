@@ -16,7 +16,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(VENV)/.ready $(VENV)/.packages ## run a person detector on a picture, on an emulated board (BOARD=stm32f405)
+demo: $(VENV)/.light ## run a person detector on a picture, on an emulated board (BOARD=stm32f405)
 	@echo "picture: $(EXAMPLE)/person.png"
 	$(BIN)/mcudeploy run $(EXAMPLE)/model.onnx --board $(BOARD) --emulate \
 	    --input $(EXAMPLE)/person.npy --expected $(EXAMPLE)/person_expected.npy
@@ -96,5 +96,11 @@ $(VENV)/.independent: .ci/independent | $(VENV)/.ready
 	@ls $(VENV)/independent/*.missing >/dev/null 2>&1 || touch $@
 
 $(VENV)/.ready: pyproject.toml .ci/venv | $(VENV)/.packages
-	@PYTHON="$(PYTHON)" .ci/venv $(VENV)
+	@PYTHON="$(PYTHON)" .ci/venv $(VENV) dev
+	@touch $@
+
+# What users install; a virtual environment that has more stays as it is.
+$(VENV)/.light: pyproject.toml .ci/venv .ci/packages
+	@if [ -e $(VENV)/.ready ]; then $(MAKE) --no-print-directory $(VENV)/.ready; \
+	else .ci/packages --demo && PYTHON="$(PYTHON)" .ci/venv $(VENV); fi
 	@touch $@

@@ -137,7 +137,7 @@ def devices(hardware_map: Path | None, output: Output) -> None:
 @click.option(
     "--prepare",
     is_flag=True,
-    help="Compile the search for this machine now, up to a minute; otherwise the first plan does.",
+    help="Compile the search by numba now, which takes up to a minute; otherwise the first plan does.",
 )
 @output_options
 @click.pass_context
@@ -146,9 +146,10 @@ def doctor(context: click.Context, board: Board | None, prepare: bool, output: O
 
     With --board, exit code 1 means that the board can run neither on hardware nor emulated.
     """
+    from mcudeploy.common.fast import lacking as lacking_packages
     from mcudeploy.toolchain import checks, lacking
 
-    if prepare:
+    if prepare and "numba" not in lacking_packages():
         from mcudeploy.planner.prepare import compile_loops
 
         with output.progress():

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.common import fast
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import cache_dir, resource_dir
 from mcudeploy.common.system import JOIN_PORTS, in_group_of_ports, install
@@ -34,7 +35,7 @@ _LIBC = {
 }
 
 
-Use = Literal["always", "hardware", "emulator", "debugging"]
+Use = Literal["always", "hardware", "emulator", "debugging", "speed"]
 """The purpose that a check is needed for."""
 
 
@@ -82,6 +83,7 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     yield _python()
     requirements = _requirements()
     yield _packages([it for name, it in requirements.items() if name not in _PLATFORMIO])
+    yield from _fast()
     yield _cache()
     if any(not it.is_host for it in boards):
         for package, name in _PLATFORMIO.items():
@@ -175,6 +177,14 @@ def _packages(requirements: list[str]) -> Check:
     if not missing:
         return Check("python packages", True, f"all {len(requirements)}", "")
     return Check("python packages", False, f"missing: {', '.join(missing)}", _pip(*missing))
+
+
+def _fast() -> Iterator[Check]:
+    """Check the packages without which searches take longer or prove less; the cost is said."""
+    for name, cost in fast.COSTS.items():
+        missing = name in fast.lacking()
+        found = f"not installed: {cost}" if missing else _installed(name) or "installed"
+        yield Check(name, not missing, found, _pip(name) if missing else "", "speed")
 
 
 def _package(name: str, package: str, requirement: str) -> Check:

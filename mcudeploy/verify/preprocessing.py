@@ -184,7 +184,7 @@ def _decoded(
         from PIL import Image, ImageOps  # noqa: PLC0415
     except ImportError as error:
         raise UsageError(
-            f"{path} is a picture, which Pillow reads: pip install 'mcudeploy[images]', or give a .npy file"
+            f"{path} is a picture, which Pillow reads: pip install pillow, or give a .npy file"
         ) from error
     try:
         opened = Image.open(BytesIO(content), formats=("PNG", "JPEG"))

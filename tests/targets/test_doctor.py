@@ -78,13 +78,22 @@ def test_one_way_to_run_programs_is_enough() -> None:
 def test_a_board_needs_only_its_own_tools() -> None:
     host = {check.name for check in checks(load_board("host"))}
     of_tools = {name for name in host if not name.startswith("extension ")}
-    assert of_tools == {"python", "python packages", "build cache", "C compiler"}
+    assert of_tools == {"python", "python packages", "numba", "ortools", "build cache", "C compiler"}
     riscv = {check.name for check in checks(load_board("riscv32-virt"))}
     assert {"riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32"} <= riscv
     assert not riscv & {"arm-none-eabi-gcc", "qemu-system-arm", "serial port permission"}
     assert not any(name.startswith("flasher") for name in riscv)
     arm = {it.name for it in checks(load_board("stm32f405"))}
     assert {"flasher of stm32f405", "serial port permission"} <= arm
+
+
+def test_what_makes_a_search_fast_is_not_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.fast, "lacking", lambda: ("numba",))
+    found = {it.name: it for it in checks(load_board("host"))}
+    assert found["ortools"].ok and not found["numba"].ok
+    assert found["numba"].found.startswith("not installed: searches run as plain Python")
+    assert found["numba"].remedy.endswith("pip install numba")
+    assert "numba" not in [it.name for it in lacking(list(found.values()))]
 
 
 def test_links_of_a_board_are_told() -> None:

@@ -17,7 +17,7 @@ try:
     import flatbuffers
     import tflite
     from flatbuffers import flexbuffers
-except ImportError:  # an extra of mcudeploy
+except ImportError:  # an incomplete installation
     tflite = None
 
 _SCHEMA_VERSION, _ALIGNMENT = 3, 16
@@ -29,7 +29,7 @@ def tflite_file(contents: Contents) -> bytes:
     Raises ModelError without the package `tflite`.
     """
     if tflite is None:
-        raise ModelError("the package that writes .tflite files is missing: pip install 'mcudeploy[tflite]'")
+        raise ModelError("the package that writes .tflite files is missing: pip install tflite")
     return _File().content(contents)
 
 

@@ -24,7 +24,7 @@ from mcudeploy.frontend.tflite.sparse_constants import Sparsity, TreeLevel
 try:
     import tflite
     from flatbuffers import flexbuffers, number_types  # tflite depends on it
-except ImportError:  # an extra of mcudeploy
+except ImportError:  # an incomplete installation
     tflite = None
 
 _Item = TypeVar("_Item")
@@ -53,7 +53,7 @@ def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Conte
     if tflite is None:
         raise ModelError(
             f"{where} is a .tflite file, and the package that reads such files is missing: "
-            "pip install 'mcudeploy[tflite]'"
+            "pip install tflite"
         )
     if content[4:8] != IDENTIFIER:
         raise ModelError(f"{where} is not a .tflite file, or it is damaged: it has no 'TFL3' at byte 4")
