@@ -111,7 +111,7 @@ def kernel_paths(folder: Path) -> list[Path]:
     """Write the printed kernels into a folder, for a compiler; return the C files of all kernels."""
     for source in printed_sources():
         part = folder / f"{source.name}.{os.getpid()}"  # another process never sees half of a file
-        part.write_text(source.text, "utf-8")
+        part.write_text(source.text, "utf-8", newline="\n")
         part.replace(folder / source.name)
     return [folder / it.name if it.is_printed else it.path for it in kernel_sources()]
 

@@ -117,14 +117,17 @@ def _users_folder(of_macos: str, variable: str, usual: str) -> Path:
 
 
 def program_names(name: str) -> tuple[str, ...]:
-    """Return the names of the file of a program.
+    """Return the names of the file of a program, by its name on PATH or by its path.
 
     Windows would run `.bat` and `.cmd` files by cmd.exe, whose quoting lets arguments run commands: they do
     not count.
     """
-    if not WINDOWS or Path(name).suffix.lower() in (".exe", ".com"):
+    if not WINDOWS:
         return (name,)
-    return f"{name}.exe", f"{name}.com"
+    suffix = Path(name).suffix.lower()
+    is_path = Path(name).name != name
+    exact = suffix in (".exe", ".com") or (is_path and suffix not in (".bat", ".cmd"))
+    return *((name,) if exact else ()), f"{name}.exe", f"{name}.com"
 
 
 HOST_COMPILERS = ("gcc", "clang") if WINDOWS else ("cc", "gcc", "clang")

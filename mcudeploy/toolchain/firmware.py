@@ -82,7 +82,7 @@ def constant_bytes(objects: Iterable[Path]) -> int:
 
 def save(folder: Path, sizes: Sizes) -> None:
     """Write the sizes beside firmware.elf: the mark of a complete build."""
-    (folder / "firmware.json").write_text(json.dumps(asdict(sizes)) + "\n", encoding="utf-8")
+    (folder / "firmware.json").write_text(json.dumps(asdict(sizes)) + "\n", encoding="utf-8", newline="\n")
 
 
 def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firmware | None:

@@ -119,7 +119,7 @@ def write_project(project: Project, folder: Path) -> None:
     for name, text in project.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _build(project: Project, compiler: str, sanitize: bool) -> Path:
@@ -149,7 +149,8 @@ def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
         raise explain(project, log)
     shutil.copyfile(elf, ready / "firmware.elf")
     calls = sorted(elf.parent.rglob("*.ci"))
-    (ready / CALLS_NAME).write_text("".join(it.read_text("utf-8") for it in calls), encoding="utf-8")
+    text = "".join(it.read_text("utf-8") for it in calls)
+    (ready / CALLS_NAME).write_text(text, encoding="utf-8", newline="\n")
     return measure(elf)
 
 
@@ -314,7 +315,7 @@ def _require_vectors(board: Board, compiler: str) -> None:
     """Raise BuildError if the compiler or its assembler does not know RISC-V's vectors."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "vectors.c"
-        source.write_text('__asm__("vsetvli t0, a0, e8, m1, ta, ma");\n', encoding="utf-8")
+        source.write_bytes(b'__asm__("vsetvli t0, a0, e8, m1, ta, ma");\n')
         command = [compiler, *board.cpu_flags, "-c", str(source), "-o", str(source.with_suffix(".o"))]
         status, log = run_logged(command, None, source.parent)
     if status != 0:
