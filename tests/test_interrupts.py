@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -87,8 +88,8 @@ print("told")
 """
 
 
-def run(body: str, *, begun: bool = True) -> subprocess.CompletedProcess[str]:
-    text = _LISTENING.format(begin="interrupts.begin()" if begun else "") + body
+def run(body: str, *, begun: bool = True, first: str = "") -> subprocess.CompletedProcess[str]:
+    text = first + _LISTENING.format(begin="interrupts.begin()" if begun else "") + body
     return subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
     )
@@ -100,6 +101,21 @@ def run(body: str, *, begun: bool = True) -> subprocess.CompletedProcess[str]:
 def test_it_is_delivered_where_it_can_be_taken(body: str, said: str) -> None:
     done = run(body)
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+
+
+_LACKING = "import signal\nfor name in ('SIGALRM', 'SIGHUP'): delattr(signal, name)\n"
+
+
+@pytest.mark.parametrize(("body", "said"), [(_COMPILED, "in order\n"), (_IMPORTING, "in order True\n")])
+def test_without_an_alarm_signal_a_thread_looks_again(body: str, said: str) -> None:
+    """As on Windows. On POSIX such a thread does not end a sleep of the main one, hence the short sleeps."""
+    patient = body.replace("time.sleep(5)", "[time.sleep(0.02) for _ in range(250)]")
+    done = run(patient, first=_LACKING)
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    assert (
+        run(re.sub(r"interrupt\(([\d.]+)\)", r"interrupt(\1, times=2)", body), first=_LACKING).returncode
+        == 130
+    )
 
 
 def test_before_anything_began_it_ends_at_once() -> None:

@@ -22,6 +22,7 @@ from tests.other_host import differences
 
 ROOT = Path(mcudeploy.__file__).parent
 SYSTEM = "common/system.py"
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="stands for other systems on Linux only")
 MODULES = re.compile(
     r"^\s*(?:import|from) (?:fcntl|resource|grp|pwd|termios|tty|pty|select|syslog|posix|nt|msvcrt|winreg"
     r"|_winapi|ctypes|platform)\b",
@@ -68,6 +69,7 @@ def test_written_text_has_the_same_line_ends_everywhere() -> None:
     assert lacking == []
 
 
+@ON_LINUX
 def test_sessions_write_the_same_bytes_everywhere(tmp_path: Path) -> None:
     """Check, fit, plan, quantize, build, init with a verified host program, and the Python API."""
     flags = ("-X", "warn_default_encoding", "-W", "ignore::EncodingWarning")  # ours are errors there
@@ -110,6 +112,7 @@ def as_on(platform: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@ON_LINUX
 def test_programs_of_windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     system = as_on("win32", monkeypatch)
     assert system.program_names("openocd") == ("openocd.exe", "openocd.com")
@@ -128,6 +131,7 @@ def test_programs_of_windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         system.local_socket()
 
 
+@ON_LINUX
 def test_a_line_of_windows_is_a_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with as_on("win32", monkeypatch).line_to_serve(tmp_path) as line:
         number = line.url.removeprefix("socket://127.0.0.1:")
@@ -135,6 +139,7 @@ def test_a_line_of_windows_is_a_port(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         assert int(number) > 0
 
 
+@ON_LINUX
 def test_drives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     macos = as_on("darwin", monkeypatch)
     (tmp_path / "RPI-RP2").mkdir()
@@ -150,6 +155,7 @@ def test_drives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert windows.copy_command(Path("a.uf2"), Path("E:\\"))[-2:] == ["a.uf2", "E:\\"]
 
 
+@ON_LINUX
 def test_pipes_that_threads_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     system = as_on("win32", monkeypatch)
     echo = "import sys, os\nwhile data := os.read(0, 99): os.write(1, data)\nos.close(1); os.read(0, 1)"
@@ -170,6 +176,7 @@ def test_pipes_that_threads_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
             ends.send(b"x", 20)
 
 
+@ON_LINUX
 def test_a_program_that_reads_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     system = as_on("win32", monkeypatch)
     (output, _), (unread, writer) = os.pipe(), os.pipe()
@@ -185,6 +192,7 @@ int zeros[20], data[3] = {1, 2, 3};
 """
 
 
+@ON_LINUX
 @pytest.mark.parametrize("target", ["arm64-apple-macos11", "x86_64-w64-windows-gnu"])
 def test_sizes_of_other_object_files(target: str, tmp_path: Path) -> None:
     source, object_file = tmp_path / "a.c", tmp_path / "a.o"
@@ -202,6 +210,7 @@ def test_sizes_of_other_object_files(target: str, tmp_path: Path) -> None:
     }
 
 
+@ON_LINUX
 @pytest.mark.parametrize(
     ("name", "machine"), [("cl", ""), ("clang", "x86_64-pc-windows-msvc")], ids=["cl", "clang"]
 )

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from mcudeploy.common.system import CLOSED_TERMINAL, Alarm
+from mcudeploy.common.system import ALARM, CLOSED_TERMINAL, set_alarm
 
 _T = TypeVar("_T")
 
@@ -57,12 +57,8 @@ class _Interrupts:
     exit_code = 0
     begun = closing = False
     looks = 0
-    alarm = Alarm()
 
     def on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.alarm.rang(number):
-            self.deliver(number, frame)
-            return
         code = _CODES[signal.Signals(number)]
         if self.exit_code or not self.begun:
             self.end(code)
@@ -74,7 +70,7 @@ class _Interrupts:
             return
         if not _foreign(frame):
             raise KeyboardInterrupt if self.exit_code == INTERRUPTED else Terminated(self.exit_code)
-        self.alarm.set(_AGAIN_S)
+        set_alarm(_AGAIN_S)
         self.looks += 1
         if self.looks == _TOLD_AFTER:
             message = f"{WORDS[self.exit_code]}: waiting for the compiler; Ctrl-C again ends at once\n"
@@ -98,15 +94,14 @@ def listen() -> None:
     for number in _CODES:
         if signal.getsignal(number) in usual:
             signal.signal(number, _STATE.on_interrupt)
-    if Alarm.number not in _CODES:
-        signal.signal(Alarm.number, _STATE.on_interrupt)
+    signal.signal(ALARM, _STATE.deliver)
     atexit.register(_deaf)
 
 
 def _deaf() -> None:
     """Ignore signals at exit: Python restores their default, which is to kill."""
-    _STATE.alarm.set(0)
-    for number in {*_CODES, Alarm.number}:
+    set_alarm(0)
+    for number in (*_CODES, ALARM):
         signal.signal(number, signal.SIG_IGN)
 
 

@@ -38,37 +38,26 @@ CLOSED_TERMINAL = _signal("SIGHUP", "SIGBREAK")
 """The signal of a terminal that closes; None without one. On Windows also Ctrl-Break sends it."""
 
 
-class Alarm:
-    """Raises a signal in this process some time later, which also ends a sleep of the main thread.
+ALARM = _signal("SIGALRM") or signal.SIGABRT
+"""The signal of `set_alarm`. Windows has no SIGALRM. SIGABRT otherwise comes from `abort` only, which ends
+the process whatever a handler does.
+"""
 
-    Windows has no SIGALRM. There a thread raises SIGINT, and `rang` tells it from Ctrl-C.
+
+def set_alarm(seconds: float) -> None:
+    """Raise ALARM in this process after some time; 0 stops an alarm of POSIX.
+
+    It also ends a sleep of the main thread, but not on Windows, where a thread raises it.
     """
+    if ALARM is signal.SIGABRT:
+        if seconds:
+            import threading  # noqa: PLC0415
 
-    number = _signal("SIGALRM") or signal.SIGINT
-
-    def __init__(self) -> None:
-        self._rings = False
-
-    def set(self, seconds: float) -> None:
-        """Raise the signal after this time; 0 stops the alarm, except on Windows, where it still raises."""
-        if self.number is signal.SIGINT:
-            if seconds:
-                import threading  # noqa: PLC0415
-
-                timer = threading.Timer(seconds, self._ring)
-                timer.daemon = True
-                timer.start()
-        elif sys.platform != "win32":
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-
-    def rang(self, number: int) -> bool:
-        """Whether a signal that has come is the alarm's, once for each."""
-        rings, self._rings = self._rings, False
-        return number == self.number and (rings or self.number is not signal.SIGINT)
-
-    def _ring(self) -> None:
-        self._rings = True
-        signal.raise_signal(self.number)
+            timer = threading.Timer(seconds, signal.raise_signal, (ALARM,))
+            timer.daemon = True
+            timer.start()
+    elif sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 # Limits of this process
