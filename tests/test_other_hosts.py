@@ -16,6 +16,7 @@ import pytest
 import mcudeploy
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import BuildError
+from mcudeploy.execution.cycles import plugin
 from mcudeploy.toolchain import firmware_build
 from mcudeploy.toolchain.native_sections import native_sections
 from tests.other_host import differences
@@ -183,6 +184,12 @@ def test_a_program_that_reads_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch
     ends = system.pipe_ends(output, writer)
     assert not ends.send(b"x" * 2**20, 0.2)
     os.close(unread)
+
+
+def test_nothing_is_counted_where_plugins_cannot_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "PLUGIN_FLAGS", None)
+    with pytest.raises(BuildError, match="--objective instructions"):
+        plugin.build_plugin(1)
 
 
 CONSTANTS = """

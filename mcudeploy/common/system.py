@@ -133,6 +133,8 @@ HOST_LINK_FLAGS = (
     if MACOS
     else ("-no-pie", "-Wl,--gc-sections")
 )
+PLUGIN_FLAGS = None if WINDOWS else ("-undefined", "dynamic_lookup") if MACOS else ()
+"""Flags of a plugin whose functions the program that loads it has; None where a plugin is linked to that."""
 
 _PACKAGES = {
     "gcc": ("xcode-select --install", "BrechtSanders.WinLibs.POSIX.UCRT"),

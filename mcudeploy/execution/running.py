@@ -20,7 +20,7 @@ from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.counted import count_steps
 from mcudeploy.execution.cycles.marks import count_lanes
-from mcudeploy.execution.cycles.plugin import Counts
+from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT
@@ -165,6 +165,8 @@ def run_on(
     deployment: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> tuple[Firmware, Observation]:
     """Build a deployment's firmware, run the samples on the target, store the measurement."""
+    if target.emulated and deployment.planned.objective == "cycles":
+        require_plugins()
     progress.stage(f"building firmware for {target.board.name}")
     firmware = deployment.build(target)
     deployment.require_flash(firmware)

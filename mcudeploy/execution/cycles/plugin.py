@@ -14,7 +14,7 @@ import numpy as np
 
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.common.resources import cache_dir, cache_fault
-from mcudeploy.common.system import install
+from mcudeploy.common.system import PLUGIN_FLAGS, install
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain.emulator import qemu_version
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
@@ -75,15 +75,25 @@ def load_arguments(source: Path, qemu: str, out: Path, arguments: Sequence[str])
     return "-plugin", ",".join(value.replace(",", ",,") for value in values)
 
 
+def require_plugins() -> None:
+    """Raise BuildError if no plugin for QEMU can be compiled on this system."""
+    if PLUGIN_FLAGS is None:
+        raise BuildError(
+            "cycles are counted by a plugin of QEMU, and plugins for Windows are linked to QEMU's sources: "
+            "run with --objective instructions and without --timing, or on Linux (in WSL)"
+        )
+
+
 def build_plugin(interface: int, source: Path = SOURCE) -> Path:
     """Return a plugin for a version of QEMU's interface, cached or compiled. Raises BuildError."""
+    require_plugins()
     compiler = find_compiler("host")
     if compiler is None:
         raise BuildError(
             "counting compiles a plugin for QEMU, and this computer has no C compiler: "
             f"{install(COMPILER_PACKAGES['host'])}"
         )
-    flags = (*FLAGS, f"-DQEMU_API={interface}")
+    flags = (*FLAGS, *(PLUGIN_FLAGS or ()), f"-DQEMU_API={interface}")
     text = source.read_bytes() + HEADER.read_bytes() + " ".join((compiler, *flags)).encode()
     key = hashlib.sha256(text).hexdigest()[:20]
     path = cache_dir() / "plugins" / f"{source.stem}-{key}.so"
@@ -97,7 +107,7 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
             status, log = run_logged(line, None, path.parent)
             if status:
                 raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
-            plugin.rename(path)  # whole or not at all, even with concurrent compilers
+            plugin.replace(path)  # whole or not at all, even with concurrent compilers
     except OSError as error:
         raise BuildError(cache_fault(error, path)) from error
     return path
