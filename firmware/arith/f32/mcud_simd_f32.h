@@ -23,7 +23,7 @@
 #include "mcud_clamp_f32.h"
 
 /* sum + a * b */
-static inline float mcud_fused_f32(float a, float b, float sum)
+static inline float mcud_mac_f32(float a, float b, float sum)
 {
 #if (defined(__arm__) && !defined(__ARM_FEATURE_FMA)) || (defined(__riscv) && !defined(__riscv_flen))
     return sum + a * b;

@@ -10,10 +10,10 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
     float c = sums[2];
     float d = sums[3];
     for (const float *const end = x + values; x != end; x++, w += 4) {
-        a = mcud_fused_f32(*x, w[0], a);
-        b = mcud_fused_f32(*x, w[1], b);
-        c = mcud_fused_f32(*x, w[2], c);
-        d = mcud_fused_f32(*x, w[3], d);
+        a = mcud_mac_f32(*x, w[0], a);
+        b = mcud_mac_f32(*x, w[1], b);
+        c = mcud_mac_f32(*x, w[2], c);
+        d = mcud_mac_f32(*x, w[3], d);
     }
     sums[0] = a;
     sums[1] = b;
@@ -44,14 +44,14 @@ static inline void mcud_add_2x4_f32(const float *x, int32_t step, const float *w
     const float *const end = x + values;
     const float *next = x + step;
     for (; x != end; x++, next++, w += 4) {
-        a0 = mcud_fused_f32(*x, w[0], a0);
-        a1 = mcud_fused_f32(*next, w[0], a1);
-        b0 = mcud_fused_f32(*x, w[1], b0);
-        b1 = mcud_fused_f32(*next, w[1], b1);
-        c0 = mcud_fused_f32(*x, w[2], c0);
-        c1 = mcud_fused_f32(*next, w[2], c1);
-        d0 = mcud_fused_f32(*x, w[3], d0);
-        d1 = mcud_fused_f32(*next, w[3], d1);
+        a0 = mcud_mac_f32(*x, w[0], a0);
+        a1 = mcud_mac_f32(*next, w[0], a1);
+        b0 = mcud_mac_f32(*x, w[1], b0);
+        b1 = mcud_mac_f32(*next, w[1], b1);
+        c0 = mcud_mac_f32(*x, w[2], c0);
+        c1 = mcud_mac_f32(*next, w[2], c1);
+        d0 = mcud_mac_f32(*x, w[3], d0);
+        d1 = mcud_mac_f32(*next, w[3], d1);
     }
     sums[0] = a0;
     sums[1] = b0;
@@ -83,10 +83,10 @@ static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcu
         float c = sums[2];
         float d = sums[3];
         for (int32_t s = 0; s < taps->count; s++, from += taps->x_pitch, by += taps->w_pitch) {
-            a = mcud_fused_f32(from[0], by[0], a);
-            b = mcud_fused_f32(from[1], by[1], b);
-            c = mcud_fused_f32(from[2], by[2], c);
-            d = mcud_fused_f32(from[3], by[3], d);
+            a = mcud_mac_f32(from[0], by[0], a);
+            b = mcud_mac_f32(from[1], by[1], b);
+            c = mcud_mac_f32(from[2], by[2], c);
+            d = mcud_mac_f32(from[3], by[3], d);
         }
         sums[0] = a;
         sums[1] = b;

@@ -11,10 +11,10 @@ static inline void mcud_add_1x4_s8w(const float *x, const int8_t *w, const float
     float c = sums[2];
     float d = sums[3];
     for (const float *const end = x + values; x != end; x++, w += 4) {
-        a = mcud_fused_f32(*x, (float)w[0] * scale[0], a);
-        b = mcud_fused_f32(*x, (float)w[1] * scale[1], b);
-        c = mcud_fused_f32(*x, (float)w[2] * scale[2], c);
-        d = mcud_fused_f32(*x, (float)w[3] * scale[3], d);
+        a = mcud_mac_f32(*x, (float)w[0] * scale[0], a);
+        b = mcud_mac_f32(*x, (float)w[1] * scale[1], b);
+        c = mcud_mac_f32(*x, (float)w[2] * scale[2], c);
+        d = mcud_mac_f32(*x, (float)w[3] * scale[3], d);
     }
     sums[0] = a;
     sums[1] = b;
@@ -40,10 +40,10 @@ static inline void mcud_add_4x4_s8w(const float *x, int32_t step, const int8_t *
         for (int32_t channel = 0; channel < 4; channel++) {
             const float weight = (float)w[channel] * scale[channel];
             float *const to = sums + channel;
-            to[0] = mcud_fused_f32(x[0], weight, to[0]);
-            to[4] = mcud_fused_f32(x[step], weight, to[4]);
-            to[8] = mcud_fused_f32(x[2 * step], weight, to[8]);
-            to[12] = mcud_fused_f32(x[3 * step], weight, to[12]);
+            to[0] = mcud_mac_f32(x[0], weight, to[0]);
+            to[4] = mcud_mac_f32(x[step], weight, to[4]);
+            to[8] = mcud_mac_f32(x[2 * step], weight, to[8]);
+            to[12] = mcud_mac_f32(x[3 * step], weight, to[12]);
         }
     }
 }

@@ -19,14 +19,14 @@ static inline void mcud_add_unpacked_2x4_f32(const float *x, const float *w, con
     float c1 = sums[6];
     float d1 = sums[7];
     for (const float *const end = x + values; x != end; x++, next++) {
-        a0 = mcud_fused_f32(*x, *w, a0);
-        a1 = mcud_fused_f32(*next, *w++, a1);
-        b0 = mcud_fused_f32(*x, *w1, b0);
-        b1 = mcud_fused_f32(*next, *w1++, b1);
-        c0 = mcud_fused_f32(*x, *w2, c0);
-        c1 = mcud_fused_f32(*next, *w2++, c1);
-        d0 = mcud_fused_f32(*x, *w3, d0);
-        d1 = mcud_fused_f32(*next, *w3++, d1);
+        a0 = mcud_mac_f32(*x, *w, a0);
+        a1 = mcud_mac_f32(*next, *w++, a1);
+        b0 = mcud_mac_f32(*x, *w1, b0);
+        b1 = mcud_mac_f32(*next, *w1++, b1);
+        c0 = mcud_mac_f32(*x, *w2, c0);
+        c1 = mcud_mac_f32(*next, *w2++, c1);
+        d0 = mcud_mac_f32(*x, *w3, d0);
+        d1 = mcud_mac_f32(*next, *w3++, d1);
     }
     sums[0] = a0;
     sums[1] = b0;
@@ -50,10 +50,10 @@ static inline void mcud_add_unpacked_1x4_f32(const float *x, const float *w, int
     float c = sums[2];
     float d = sums[3];
     for (const float *const end = x + values; x != end; x++) {
-        a = mcud_fused_f32(*x, *w++, a);
-        b = mcud_fused_f32(*x, *w1++, b);
-        c = mcud_fused_f32(*x, *w2++, c);
-        d = mcud_fused_f32(*x, *w3++, d);
+        a = mcud_mac_f32(*x, *w++, a);
+        b = mcud_mac_f32(*x, *w1++, b);
+        c = mcud_mac_f32(*x, *w2++, c);
+        d = mcud_mac_f32(*x, *w3++, d);
     }
     sums[0] = a;
     sums[1] = b;

@@ -17,7 +17,7 @@ static float one_channel(const mcud_dwconv2d_f32_s8w_params *params, const mcud_
         const int8_t *w =
             params->weights + (r * params->window.kernel_cols + place->cols.first) * pitch + channel;
         for (int32_t s = place->cols.first; s < place->cols.end; s++) {
-            sum = mcud_fused_f32(*x, (float)*w * scale, sum);
+            sum = mcud_mac_f32(*x, (float)*w * scale, sum);
             x += x_pitch;
             w += pitch;
         }

@@ -25,7 +25,7 @@ static inline float mcud_depthwise_channel_f32(const mcud_window_taps_f32 *taps,
         const void *row = taps->memory + taps->offsets[r];
         const float *x = (const float *)row + input_channel;
         for (int32_t s = 0; s < taps->count; s++) {
-            sum = mcud_fused_f32(*x, *w, sum);
+            sum = mcud_mac_f32(*x, *w, sum);
             x += x_pitch;
             w += w_pitch;
         }

@@ -10,7 +10,7 @@ static void add_pixel(const void *of, const float *gradient, const float *factor
     const int32_t channels = params->dims.input_channels;
     const float share = *factor;
     for (int32_t c = 0; c < channels; c++) {
-        out[c] = mcud_fused_f32(gradient[c], share, out[c]);
+        out[c] = mcud_mac_f32(gradient[c], share, out[c]);
     }
 }
 

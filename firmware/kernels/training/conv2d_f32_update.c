@@ -119,17 +119,17 @@ static void update_line_by_pixel(const mcud_update_f32 *to, int32_t line, int32_
     const float factor = to->step * g;
     int32_t c = 0;
     for (; c + 4 <= inputs; c += 4) { /* reads four weights before it writes, as out may be their memory */
-        const float w0 = mcud_fused_f32(factor, x[c], decay * weights[c]);
-        const float w1 = mcud_fused_f32(factor, x[c + 1], decay * weights[c + 1]);
-        const float w2 = mcud_fused_f32(factor, x[c + 2], decay * weights[c + 2]);
-        const float w3 = mcud_fused_f32(factor, x[c + 3], decay * weights[c + 3]);
+        const float w0 = mcud_mac_f32(factor, x[c], decay * weights[c]);
+        const float w1 = mcud_mac_f32(factor, x[c + 1], decay * weights[c + 1]);
+        const float w2 = mcud_mac_f32(factor, x[c + 2], decay * weights[c + 2]);
+        const float w3 = mcud_mac_f32(factor, x[c + 3], decay * weights[c + 3]);
         out[c] = w0;
         out[c + 1] = w1;
         out[c + 2] = w2;
         out[c + 3] = w3;
     }
     for (; c < inputs; c++) {
-        out[c] = mcud_fused_f32(factor, x[c], decay * weights[c]);
+        out[c] = mcud_mac_f32(factor, x[c], decay * weights[c]);
     }
 }
 

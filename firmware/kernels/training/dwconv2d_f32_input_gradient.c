@@ -10,7 +10,7 @@ static void add_pixel(const mcud_dwconv2d_f32_input_gradient_params *params, con
     int32_t k = 0;
     for (int32_t c = 0; c < params->dims.input_channels; c++) {
         for (int32_t m = 0; m < params->multiplier; m++, k++) {
-            out[c] = mcud_fused_f32(gradient[k], tap[k], out[c]);
+            out[c] = mcud_mac_f32(gradient[k], tap[k], out[c]);
         }
     }
 }

@@ -2,7 +2,7 @@
  *
  *   mcud_add_back_4_f32    4 channels of a gradient to all values of a pixel, by one block of weights
  *
- * The products are added in order of the channels, each by mcud_fused_f32(). */
+ * The products are added in order of the channels, each by mcud_mac_f32(). */
 #ifndef MCUD_BACK_F32_H
 #define MCUD_BACK_F32_H
 
@@ -25,7 +25,7 @@ static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t
         vst1q_f32(y, vfmaq_n_f32(sums, by.val[3], d));
     }
     for (; values > 0; values--, w += 4, y++) {
-        *y = mcud_fused_f32(d, w[3], mcud_fused_f32(c, w[2], mcud_fused_f32(b, w[1], mcud_fused_f32(a, w[0], *y))));
+        *y = mcud_mac_f32(d, w[3], mcud_mac_f32(c, w[2], mcud_mac_f32(b, w[1], mcud_mac_f32(a, w[0], *y))));
     }
 }
 
@@ -82,7 +82,7 @@ static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t
     const float c = g[2];
     const float d = g[3];
     for (const float *const end = y + values; y != end; y++, w += 4) {
-        *y = mcud_fused_f32(d, w[3], mcud_fused_f32(c, w[2], mcud_fused_f32(b, w[1], mcud_fused_f32(a, w[0], *y))));
+        *y = mcud_mac_f32(d, w[3], mcud_mac_f32(c, w[2], mcud_mac_f32(b, w[1], mcud_mac_f32(a, w[0], *y))));
     }
 }
 

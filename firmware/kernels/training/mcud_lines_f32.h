@@ -12,7 +12,7 @@
 static inline float mcud_add_line_f32(const float *x, const float *w, int32_t values, float sum)
 {
     for (const float *const end = x + values; x != end; x++, w++) {
-        sum = mcud_fused_f32(*x, *w, sum);
+        sum = mcud_mac_f32(*x, *w, sum);
     }
     return sum;
 }
@@ -33,10 +33,10 @@ static inline void mcud_add_terms_4_f32(const float *x, const float *w, const mc
     float c = sums[2];
     float d = sums[3];
     for (int32_t i = 0; i < terms->count; i++, x += terms->x_pitch, w += terms->w_pitch) {
-        a = mcud_fused_f32(*x, w[0], a);
-        b = mcud_fused_f32(*x, w[1], b);
-        c = mcud_fused_f32(*x, w[2], c);
-        d = mcud_fused_f32(*x, w[3], d);
+        a = mcud_mac_f32(*x, w[0], a);
+        b = mcud_mac_f32(*x, w[1], b);
+        c = mcud_mac_f32(*x, w[2], c);
+        d = mcud_mac_f32(*x, w[3], d);
     }
     sums[0] = a;
     sums[1] = b;
@@ -48,7 +48,7 @@ static inline void mcud_add_terms_4_f32(const float *x, const float *w, const mc
 static inline float mcud_add_terms_f32(const float *x, const float *w, const mcud_terms_f32 *terms, float sum)
 {
     for (int32_t i = 0; i < terms->count; i++, x += terms->x_pitch, w += terms->w_pitch) {
-        sum = mcud_fused_f32(*x, *w, sum);
+        sum = mcud_mac_f32(*x, *w, sum);
     }
     return sum;
 }

@@ -6,7 +6,7 @@
  *   mcud_add_outer_16x1_f32  16 channels of the gradient by 1 of the input: sums[16]
  *   mcud_add_inner_8_f32     8 channels of the gradient, each by that of the input: sums[8]
  *
- * The products are added in order of the pixels, each by mcud_fused_f32(). */
+ * The products are added in order of the pixels, each by mcud_mac_f32(). */
 #ifndef MCUD_OUTER_F32_H
 #define MCUD_OUTER_F32_H
 
@@ -133,22 +133,22 @@ static inline void mcud_add_outer_4x4_f32(const float *g, const float *x, const 
     for (int32_t col = 0; col < cols->count; col++) {
         const float x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
         const float g0 = g[0], g1 = g[1], g2 = g[2], g3 = g[3];
-        a0 = mcud_fused_f32(g0, x0, a0);
-        a1 = mcud_fused_f32(g0, x1, a1);
-        a2 = mcud_fused_f32(g0, x2, a2);
-        a3 = mcud_fused_f32(g0, x3, a3);
-        b0 = mcud_fused_f32(g1, x0, b0);
-        b1 = mcud_fused_f32(g1, x1, b1);
-        b2 = mcud_fused_f32(g1, x2, b2);
-        b3 = mcud_fused_f32(g1, x3, b3);
-        c0 = mcud_fused_f32(g2, x0, c0);
-        c1 = mcud_fused_f32(g2, x1, c1);
-        c2 = mcud_fused_f32(g2, x2, c2);
-        c3 = mcud_fused_f32(g2, x3, c3);
-        d0 = mcud_fused_f32(g3, x0, d0);
-        d1 = mcud_fused_f32(g3, x1, d1);
-        d2 = mcud_fused_f32(g3, x2, d2);
-        d3 = mcud_fused_f32(g3, x3, d3);
+        a0 = mcud_mac_f32(g0, x0, a0);
+        a1 = mcud_mac_f32(g0, x1, a1);
+        a2 = mcud_mac_f32(g0, x2, a2);
+        a3 = mcud_mac_f32(g0, x3, a3);
+        b0 = mcud_mac_f32(g1, x0, b0);
+        b1 = mcud_mac_f32(g1, x1, b1);
+        b2 = mcud_mac_f32(g1, x2, b2);
+        b3 = mcud_mac_f32(g1, x3, b3);
+        c0 = mcud_mac_f32(g2, x0, c0);
+        c1 = mcud_mac_f32(g2, x1, c1);
+        c2 = mcud_mac_f32(g2, x2, c2);
+        c3 = mcud_mac_f32(g2, x3, c3);
+        d0 = mcud_mac_f32(g3, x0, d0);
+        d1 = mcud_mac_f32(g3, x1, d1);
+        d2 = mcud_mac_f32(g3, x2, d2);
+        d3 = mcud_mac_f32(g3, x3, d3);
         x += cols->w_pitch;
         g += cols->x_pitch;
     }
@@ -173,10 +173,10 @@ static inline void mcud_add_inner_8_f32(const float *g, const float *x, const mc
         const float *by = g;
         float a = sums[0], b = sums[1], c = sums[2], d = sums[3];
         for (int32_t col = 0; col < cols->count; col++, from += cols->w_pitch, by += cols->x_pitch) {
-            a = mcud_fused_f32(by[0], from[0], a);
-            b = mcud_fused_f32(by[1], from[1], b);
-            c = mcud_fused_f32(by[2], from[2], c);
-            d = mcud_fused_f32(by[3], from[3], d);
+            a = mcud_mac_f32(by[0], from[0], a);
+            b = mcud_mac_f32(by[1], from[1], b);
+            c = mcud_mac_f32(by[2], from[2], c);
+            d = mcud_mac_f32(by[3], from[3], d);
         }
         sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
     }

@@ -5,7 +5,7 @@
  *   mcud_add_scaled_8_f32  eight channels
  *   mcud_add_scaled_1_f32  one channel
  *
- * Each product is added by mcud_fused_f32(). */
+ * Each product is added by mcud_mac_f32(). */
 #ifndef MCUD_SCALED_F32_H
 #define MCUD_SCALED_F32_H
 
@@ -14,7 +14,7 @@
 static inline void mcud_add_scaled_1_f32(const float *g, float w, const mcud_terms_f32 *columns, float *y)
 {
     for (int32_t i = 0; i < columns->count; i++, g += columns->x_pitch, y += columns->w_pitch) {
-        *y = mcud_fused_f32(*g, w, *y);
+        *y = mcud_mac_f32(*g, w, *y);
     }
 }
 
@@ -52,7 +52,7 @@ static inline void mcud_add_scaled_8_f32(const float *g, const float *w, const m
 {
     for (int32_t i = 0; i < columns->count; i++, g += columns->x_pitch, y += columns->w_pitch) {
         for (int32_t c = 0; c < 8; c++) {
-            y[c] = mcud_fused_f32(g[c], w[c], y[c]);
+            y[c] = mcud_mac_f32(g[c], w[c], y[c]);
         }
     }
 }

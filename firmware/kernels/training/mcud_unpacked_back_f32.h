@@ -4,7 +4,7 @@
  *   mcud_add_unpacked_back_2x8_f32  2 pixels of a gradient to eight values of two pixels
  *   mcud_add_unpacked_back_1x8_f32  1 pixel to eight values of one
  *
- * The products are added in order of the gradient's channels, each by mcud_fused_f32(). */
+ * The products are added in order of the gradient's channels, each by mcud_mac_f32(). */
 #ifndef MCUD_UNPACKED_BACK_F32_H
 #define MCUD_UNPACKED_BACK_F32_H
 
@@ -19,14 +19,14 @@ static inline void mcud_add_unpacked_back_2x4_f32(const float *g, const float *w
     float b0 = y[apart], b1 = y[apart + 1], b2 = y[apart + 2], b3 = y[apart + 3];
     for (const float *const end = h; g != end; g++, h++, w += terms->w_pitch) {
         const float w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-        a0 = mcud_fused_f32(*g, w0, a0);
-        a1 = mcud_fused_f32(*g, w1, a1);
-        a2 = mcud_fused_f32(*g, w2, a2);
-        a3 = mcud_fused_f32(*g, w3, a3);
-        b0 = mcud_fused_f32(*h, w0, b0);
-        b1 = mcud_fused_f32(*h, w1, b1);
-        b2 = mcud_fused_f32(*h, w2, b2);
-        b3 = mcud_fused_f32(*h, w3, b3);
+        a0 = mcud_mac_f32(*g, w0, a0);
+        a1 = mcud_mac_f32(*g, w1, a1);
+        a2 = mcud_mac_f32(*g, w2, a2);
+        a3 = mcud_mac_f32(*g, w3, a3);
+        b0 = mcud_mac_f32(*h, w0, b0);
+        b1 = mcud_mac_f32(*h, w1, b1);
+        b2 = mcud_mac_f32(*h, w2, b2);
+        b3 = mcud_mac_f32(*h, w3, b3);
     }
     y[0] = a0, y[1] = a1, y[2] = a2, y[3] = a3;
     y[apart] = b0, y[apart + 1] = b1, y[apart + 2] = b2, y[apart + 3] = b3;

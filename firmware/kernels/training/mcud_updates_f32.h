@@ -29,7 +29,7 @@ static inline void mcud_scale_update_f32(mcud_update_f32 *of, const float optimi
         of->decay = optimizer[1] > 0.0f ? 1.0f : factor;
         of->step = 1.0f;
     } else {
-        of->decay = mcud_fused_f32(-optimizer[0], factor, 1.0f);
+        of->decay = mcud_mac_f32(-optimizer[0], factor, 1.0f);
         of->step = -optimizer[0];
     }
 }
@@ -52,7 +52,7 @@ static inline void mcud_begin_sums_f32(const mcud_update_f32 *of, int32_t count)
 /* Stores a result; `before` and `out` may be the same memory. */
 static inline void mcud_store_result_f32(const mcud_update_f32 *of, int32_t at, float sum)
 {
-    of->out[at] = mcud_fused_f32(of->step, sum, of->decay * of->before[at]);
+    of->out[at] = mcud_mac_f32(of->step, sum, of->decay * of->before[at]);
 }
 
 /* Stores `count` results at the last step. */

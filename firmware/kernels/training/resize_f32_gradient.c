@@ -7,7 +7,7 @@
 static void add_pixel(const float *gradient, float share, int32_t channels, float *out)
 {
     for (int32_t c = 0; c < channels; c++) {
-        out[c] = mcud_fused_f32(share, gradient[c], out[c]);
+        out[c] = mcud_mac_f32(share, gradient[c], out[c]);
     }
 }
 

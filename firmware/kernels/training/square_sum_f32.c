@@ -14,7 +14,7 @@ void mcud_square_sum_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t rest = params->row_elements; rest > 0; rest -= BLOCK) {
             float sum = 0.0f;
             for (const float *end = in + (rest < BLOCK ? rest : BLOCK); in < end; in++) {
-                sum = mcud_fused_f32(*in, *in, sum);
+                sum = mcud_mac_f32(*in, *in, sum);
             }
             total += sum;
         }
