@@ -12,6 +12,7 @@
  *   mcud_add_1x4_f32       1 pixel by 4 channels: sums[4]
  *   mcud_add_1x8_f32       1 pixel by 8 channels, two blocks of weights: sums[8]
  *   mcud_add_window_8_f32  8 channels of a depthwise window: sums[8]
+ *   mcud_add_lines_8_f32   8 columns of a matrix whose lines are not packed: sums[8]
  *   mcud_clamp_4_f32       4 sums to results, clamped
  */
 #ifndef MCUD_SIMD_F32_H

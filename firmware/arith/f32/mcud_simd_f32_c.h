@@ -95,6 +95,28 @@ static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcu
     }
 }
 
+/* x[values], w[values][8], whose lines lie `pitch` values apart */
+static inline void mcud_add_lines_8_f32(const float *x, const float *w, int32_t pitch, int32_t values, float sums[8])
+{
+    for (int32_t half = 0; half < 8; half += 4, sums += 4) {
+        const float *line = w + half;
+        float a = sums[0];
+        float b = sums[1];
+        float c = sums[2];
+        float d = sums[3];
+        for (int32_t i = 0; i < values; i++, line += pitch) {
+            a = mcud_mac_f32(x[i], line[0], a);
+            b = mcud_mac_f32(x[i], line[1], b);
+            c = mcud_mac_f32(x[i], line[2], c);
+            d = mcud_mac_f32(x[i], line[3], d);
+        }
+        sums[0] = a;
+        sums[1] = b;
+        sums[2] = c;
+        sums[3] = d;
+    }
+}
+
 /* See mcud_clamp_f32.h. */
 static inline void mcud_clamp_4_f32(const float sums[4], float low, float high, float *y)
 {

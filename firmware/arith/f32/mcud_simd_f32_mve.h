@@ -185,6 +185,19 @@ static inline void mcud_add_window_8_f32(const mcud_window_taps_f32 *taps, int32
     vst1q_f32(sums + 4, b);
 }
 
+/* x[values], w[values][8], whose lines lie `pitch` values apart */
+static inline void mcud_add_lines_8_f32(const float *x, const float *w, int32_t pitch, int32_t values, float sums[8])
+{
+    float32x4_t a = vld1q_f32(sums);
+    float32x4_t b = vld1q_f32(sums + 4);
+    for (int32_t i = 0; i < values; i++, w += pitch) {
+        a = vfmaq_n_f32(a, vld1q_f32(w), x[i]);
+        b = vfmaq_n_f32(b, vld1q_f32(w + 4), x[i]);
+    }
+    vst1q_f32(sums, a);
+    vst1q_f32(sums + 4, b);
+}
+
 /* See mcud_clamp_f32.h: a NaN is neither less nor greater. */
 static inline void mcud_clamp_4_f32(const float sums[4], float low, float high, float *y)
 {

@@ -1,22 +1,35 @@
 #include "matmul_f32.h"
 
+#include <string.h>
+
 #include "mcud_matrix.h"
+#include "mcud_simd_f32.h"
+
+/* a[values] . b[values][n], whose lines lie `pitch` values apart, added to out[n] */
+static void add_lines(const float *a, const float *b, int32_t pitch, int32_t values, int32_t n, float *out)
+{
+    int32_t j = 0;
+    for (; j + 8 <= n; j += 8) {
+        mcud_add_lines_8_f32(a, b + j, pitch, values, out + j);
+    }
+    for (; j < n; j++) {
+        const float *value = b + j;
+        float sum = out[j];
+        for (int32_t i = 0; i < values; i++, value += pitch) {
+            sum = mcud_mac_f32(a[i], *value, sum);
+        }
+        out[j] = sum;
+    }
+}
 
 static void multiply(const mcud_matmul_f32_params *params, const float *a, mcud_matrix b, float *out)
 {
-    const int32_t n = params->n;
-    for (int32_t j = 0; j < n; j++) {
-        out[j] = 0.0f;
-    }
+    memset(out, 0, (size_t)params->n * sizeof *out);
     const int32_t pitch = b.pitch / (int32_t)sizeof *a;
     for (int32_t i = 0; i < params->k;) {
         const int32_t end = mcud_matrix_run_end(&b, i, params->k);
-        for (const float *line = mcud_matrix_line(&b, i); i < end; i++, line += pitch) {
-            const float value = a[i];
-            for (int32_t j = 0; j < n; j++) {
-                out[j] += value * line[j];
-            }
-        }
+        add_lines(a + i, mcud_matrix_line(&b, i), pitch, end - i, params->n, out);
+        i = end;
     }
 }
 

@@ -1,16 +1,22 @@
 #include "matmul_f32_bt.h"
 
 #include "mcud_matrix.h"
+#include "mcud_unpacked_f32.h"
 
 static void multiply(const mcud_matmul_f32_bt_params *params, const float *a, mcud_matrix b, float *out)
 {
     const int32_t pitch = b.pitch / (int32_t)sizeof *a;
     for (int32_t j = 0; j < params->n;) {
         const int32_t end = mcud_matrix_run_end(&b, j, params->n);
-        for (const float *line = mcud_matrix_line(&b, j); j < end; j++, line += pitch) {
+        const float *line = mcud_matrix_line(&b, j);
+        for (; j + 4 <= end; j += 4, line += 4 * pitch) {
+            out[j] = out[j + 1] = out[j + 2] = out[j + 3] = 0.0f;
+            mcud_add_unpacked_1x4_f32(a, line, pitch, params->k, out + j);
+        }
+        for (; j < end; j++, line += pitch) {
             float sum = 0.0f;
             for (int32_t l = 0; l < params->k; l++) {
-                sum += a[l] * line[l];
+                sum = mcud_mac_f32(a[l], line[l], sum);
             }
             out[j] = sum;
         }
