@@ -21,6 +21,8 @@ _LINES = 4
 """Lines that a kernel multiplies at a time: of the first matrix, or of a second one that is transposed."""
 _COLUMNS = 16
 """Columns of a block of the second matrix."""
+_FLOAT_COLUMNS = 8
+"""Columns that a float kernel multiplies at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,15 @@ class MatMul(PlainOperator):
         }
         variant = "_bt" if self.transpose_b else ""
         if not is_int8(output):
-            return KernelCall(f"matmul_f32{variant}", size)
+            together = _LINES if self.transpose_b else _FLOAT_COLUMNS
+            of_line = _float_line(k, n, together)
+            return KernelCall(
+                f"matmul_f32{variant}",
+                size,
+                counts=lambda rows: (
+                    {"calls": 1, "rows": len(rows)} | scaled(of_line, len(rows) * output.shape[1])
+                ),
+            )
         params = size | _arithmetic(inputs, output, k)
         line = _lines(k, n) if self.transpose_b else _columns(k, n)
 
@@ -115,6 +125,12 @@ class MatMul(PlainOperator):
         columns = n // GROUP
         single = -(-k // GROUP) * n - fours * columns * GROUP
         return {"records": -(-n // 2), "b_fours": fours, "b_columns": fours * columns, "b_single": single}
+
+
+def _float_line(k: int, n: int, together: int) -> Counts:
+    """Counts of a line of the float product, by so many columns together, the last ones singly."""
+    blocks, single = divmod(n, together)
+    return {"lines": 1, "blocks": blocks, "values": blocks * k, "single": single, "single_values": single * k}
 
 
 def _lines(k: int, n: int) -> Counts:

@@ -28,6 +28,7 @@ from mcudeploy.ops.common import (
     ElementwiseOperator,
     is_int8,
     require_same_dtype,
+    scaled,
     spatial_axes,
     within,
 )
@@ -81,6 +82,14 @@ def _add_counts(strides: Mapping[str, Any]) -> CountsOf:
     usual, fours = pixel_counts(strides), strides["a_channel_step"] == strides["b_channel_step"] == 1
     single = strides["cols"] * (strides["channels"] % 4 if fours else strides["channels"])
     return lambda rows: usual(rows) | {"single": len(rows) * single}
+
+
+def _float_counts(strides: Mapping[str, Any], *, clips: bool) -> CountsOf:
+    """Return the counts of float values: by eight at a time, those of them that are clipped, and the rest."""
+    cols, channels = strides["cols"], strides["channels"]
+    eights = channels // 8 if strides["a_channel_step"] + strides["b_channel_step"] else 0
+    run = {"runs": 1, "eights": eights, "clipped": 8 * eights * clips, "elements": channels - 8 * eights}
+    return lambda rows: {"calls": 1, "rows": len(rows)} | scaled(run, len(rows) * cols)
 
 
 class BroadcastOperator(PlainOperator):
@@ -207,6 +216,8 @@ class Binary(BroadcastOperator):
         if not is_int8(output):
             lowest, highest = self.low, self.high
             clip = {"act.min": lowest, "act.max": highest}
+            if BINARY[self.function].operation:
+                counts = _float_counts(strides, clips=lowest > -inf or highest < inf)
             return KernelCall(f"{self.function}_f32", {**pointers, **spread, **clip}, counts=counts)
         a, b = self._quantizations(inputs)
         target = quantization_of(output)

@@ -48,6 +48,7 @@ class UnaryFunction:
 class BinaryFunction:
     """A function of two values, computed in the operands' type; `code` is an expression in C.
 
+    `operation`: the operator in C of a function that the kernel computes for eight pairs at a time.
     Comparisons yield 1 or 0, and `onnx` names operators of truth values too, which are 1 and 0 here.
     """
 
@@ -58,6 +59,7 @@ class BinaryFunction:
     compute: Callable[[Values, Values], Values]
     called: str = "of"
     keeps_nan: bool = False
+    operation: str = ""
 
 
 def _of(function: Callable[[Values], Values]) -> Callable[[Values, Any, Any], Values]:
@@ -198,9 +200,9 @@ UNARY = {row.name: row for row in (
 """Functions of one value by name. relu is a clip; clip and half have separate C files."""
 
 BINARY = {row.name: row for row in (
-    BinaryFunction("add", ("Add",), "a + b", "a + b", np.add, "add"),
-    BinaryFunction("sub", ("Sub",), "a - b", "a - b", np.subtract, "subtract"),
-    BinaryFunction("mul", ("Mul",), "a * b", "a * b", np.multiply, "multiply"),
+    BinaryFunction("add", ("Add",), "a + b", "a + b", np.add, "add", operation="+"),
+    BinaryFunction("sub", ("Sub",), "a - b", "a - b", np.subtract, "subtract", operation="-"),
+    BinaryFunction("mul", ("Mul",), "a * b", "a * b", np.multiply, "multiply", operation="*"),
     BinaryFunction("div", ("Div",), "a / b", "a / b", np.divide, "divide"),
     BinaryFunction(
         "max", ("Max", "Or"), "max(a, b)", "b <= a ? a : (a == a ? b : a)", np.maximum, keeps_nan=True
