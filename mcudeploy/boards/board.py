@@ -193,6 +193,11 @@ class Board(Facts):
         return Isa.DSP if self.core in _DSP_CORES and not without else Isa.ANY
 
     @property
+    def fuses_products(self) -> bool:
+        """Whether float kernels may use its fused multiply-add: that of Cortex-M4 takes longer than two instructions."""
+        return self.core != "cortex-m4"
+
+    @property
     def facts_only(self) -> bool:
         """Whether the board has no firmware: no start-up code, no serial driver."""
         return not self.hal

@@ -36,7 +36,9 @@ def kernels_for(isa: Isa) -> tuple[str, ...]:
     return tuple(name for name in all_kernels() if not name.removesuffix(TWICE).endswith(others))
 
 
-def bench_sources(kernels: Sequence[str], arena_bytes: int) -> dict[str, str]:
+def bench_sources(
+    kernels: Sequence[str], arena_bytes: int, *, fuses_products: bool = True
+) -> dict[str, str]:
     """Return file names and texts of a bench firmware with these kernels (without `mcud_`) and this arena.
 
     The kernel table is ordered by name, as `tile.KernelTable` expects; tables of any size fit the types.
@@ -45,7 +47,8 @@ def bench_sources(kernels: Sequence[str], arena_bytes: int) -> dict[str, str]:
     names = sorted(set(kernels))
     if not names or arena_bytes < 8:
         raise ValueError("a bench firmware needs a kernel and an arena")
+    types = {"alignment": _ALIGNMENT, "offset_bits": 32, "code_bits": 32}
     return {
-        "mcud_config.h": render("config.h.j2", alignment=_ALIGNMENT, offset_bits=32, code_bits=32),
+        "mcud_config.h": render("config.h.j2", **types, fuses_products=fuses_products),
         "deployed.c": render("bench.c.j2", kernels=names, arena_bytes=arena_bytes),
     }

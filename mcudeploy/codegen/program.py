@@ -111,6 +111,7 @@ class Program:
     step_kinds: str
     peak_step: int
     alignment: int
+    fuses_products: bool
     arenas: list[ArenaText]
     map_lines: list[MapLine]
     inputs: list[IoText]
@@ -250,6 +251,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         step_kinds=_step_kinds(plan),
         peak_step=entries_of(plan)[plan.estimate.peak_step],
         alignment=board.offset_unit,
+        fuses_products=board.fuses_products,
         arenas=_arenas(plan, board),
         map_lines=arena_map(plan, work_bytes(calls, max(1, len(plan.lanes)))),
         inputs=inputs,

@@ -45,8 +45,14 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
     if program.head is not None:
         names |= {f"head.{kind}.j2": f"{program.prefix}_head.{kind}" for kind in ("h", "c")}
     files = {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
-    widths = {"offset_bits": program.offset_bits, "code_bits": program.code_bits}
-    return files | {"mcud_config.h": render("config.h.j2", alignment=program.alignment, **widths)}
+    config = render(
+        "config.h.j2",
+        alignment=program.alignment,
+        offset_bits=program.offset_bits,
+        code_bits=program.code_bits,
+        fuses_products=program.fuses_products,
+    )
+    return files | {"mcud_config.h": config}
 
 
 def render_selftest(member: LibraryModel) -> dict[str, str]:

@@ -29,9 +29,8 @@ def build_bench(target: Target) -> Firmware:
     """Build the measurer with all kernels of the core and no model; half of the memory is arena."""
     board = target.board
     kernels = kernels_for(board.isa)
-    return build_firmware(
-        board, bench_sources(kernels, board.ram_bytes // 2), kernels, emulate=target.emulated
-    )
+    sources = bench_sources(kernels, board.ram_bytes // 2, fuses_products=board.fuses_products)
+    return build_firmware(board, sources, kernels, emulate=target.emulated)
 
 
 def kernels_digest(target: Target) -> str:

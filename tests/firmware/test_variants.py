@@ -139,7 +139,7 @@ def long_vectors(request: pytest.FixtureRequest) -> Iterator[Device]:
 @contextmanager
 def running(board: Board) -> Iterator[Session]:
     """A session with the kernels on an emulated board."""
-    firmware = build_firmware(board, bench_sources(KERNELS, ARENA_BYTES), KERNELS, emulate=True)
+    firmware = build_firmware(board, bench_sources(KERNELS, ARENA_BYTES, fuses_products=board.fuses_products), KERNELS, emulate=True)
     with (
         Emulator(board, firmware.elf) as emulator,
         connect(emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=20) as session,

@@ -1,10 +1,10 @@
 /* The float32 arithmetic of convolutions: one header of static inline functions for each instruction set,
  * all with the same functions.
  *
- * Every result is its bias, then its products in order of depth, each added by one fused multiply-add: the
- * same bits in any block and for any cut, on every machine that has the instruction, and on the host, whose
- * fmaf() is exact. Where floats are software, a product is rounded before it is added: fusing would take
- * several times as long.
+ * Every result is its bias, then its products in order of depth: the same bits in any block and for any cut. If
+ * MCUD_FUSES_F32 is 1, a fused multiply-add rounds once, with the same bits on all such machines and on the host, whose
+ * fmaf() is exact. Else a product is rounded before it is added. So it is where floats are software, and on
+ * Cortex-M4, whose fused multiply-add takes 3 cycles, but a multiplication and an addition 1 each.
  *
  * Weights are packed in blocks of four channels, [depth][4]; what a last block is short of is 0.
  *
@@ -22,14 +22,25 @@
 #include <stdint.h>
 
 #include "mcud_clamp_f32.h"
+#include "mcud_config.h"
+
+/* Whether a product is rounded with its sum. Compilers define the same for Cortex-M4 as for Cortex-M7, so
+ * mcud_config.h says it of the former. */
+#ifndef MCUD_FUSES_F32
+#if (defined(__arm__) && !defined(__ARM_FEATURE_FMA)) || (defined(__riscv) && !defined(__riscv_flen))
+#define MCUD_FUSES_F32 0
+#else
+#define MCUD_FUSES_F32 1
+#endif
+#endif
 
 /* sum + a * b */
 static inline float mcud_mac_f32(float a, float b, float sum)
 {
-#if (defined(__arm__) && !defined(__ARM_FEATURE_FMA)) || (defined(__riscv) && !defined(__riscv_flen))
-    return sum + a * b;
-#else
+#if MCUD_FUSES_F32
     return fmaf(a, b, sum);
+#else
+    return sum + a * b;
 #endif
 }
 

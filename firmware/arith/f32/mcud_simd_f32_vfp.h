@@ -4,29 +4,59 @@
 #ifndef MCUD_SIMD_F32_VFP_H
 #define MCUD_SIMD_F32_VFP_H
 
-/* Two values of four pixels and four channels: 37 instructions for 32 products. */
+/* Four registers each. */
+#define MCUD_S0 "s0", "s1", "s2", "s3"
+#define MCUD_S4 "s4", "s5", "s6", "s7"
+#define MCUD_S8 "s8", "s9", "s10", "s11"
+#define MCUD_S12 "s12", "s13", "s14", "s15"
+#define MCUD_S16 "s16", "s17", "s18", "s19"
+#define MCUD_S20 "s20", "s21", "s22", "s23"
+#define MCUD_S24 "s24", "s25", "s26", "s27"
+#define MCUD_S28 "s28", "s29", "s30", "s31"
+#define MCUD_SAME(reg) reg, reg, reg, reg
+
+/* Four sums += x * w, all of them in four registers. The products go to the last four, if they are not fused; those of
+ * x or w may be the same ones. */
+#define MCUD_MAC4_F32(...) MCUD_MAC4_OF_REGISTERS_F32(__VA_ARGS__)
+#if MCUD_FUSES_F32
+#define MCUD_MAC4_OF_REGISTERS_F32(a, b, c, d, xa, xb, xc, xd, wa, wb, wc, wd, pa, pb, pc, pd)               \
+    "vfma.f32 " a ", " xa ", " wa "\n\t" "vfma.f32 " b ", " xb ", " wb "\n\t"                                \
+    "vfma.f32 " c ", " xc ", " wc "\n\t" "vfma.f32 " d ", " xd ", " wd "\n\t"
+#else
+#define MCUD_MAC4_OF_REGISTERS_F32(a, b, c, d, xa, xb, xc, xd, wa, wb, wc, wd, pa, pb, pc, pd)               \
+    "vmul.f32 " pa ", " xa ", " wa "\n\t" "vmul.f32 " pb ", " xb ", " wb "\n\t"                              \
+    "vmul.f32 " pc ", " xc ", " wc "\n\t" "vmul.f32 " pd ", " xd ", " wd "\n\t"                              \
+    "vadd.f32 " a ", " a ", " pa "\n\t" "vadd.f32 " b ", " b ", " pb "\n\t"                                  \
+    "vadd.f32 " c ", " c ", " pc "\n\t" "vadd.f32 " d ", " d ", " pd "\n\t"
+#endif
+
+/* Eight weights: all in s24 to s31, or by four in s24 to s27 where s28 to s31 are products. */
+#if MCUD_FUSES_F32
+#define MCUD_FIRST_WEIGHTS_F32 "vldmia %[w]!, {s24-s31}\n\t"
+#define MCUD_NEXT_WEIGHTS_F32
+#define MCUD_NEXT_FOUR MCUD_S28
+#else
+#define MCUD_FIRST_WEIGHTS_F32 "vldmia %[w]!, {s24-s27}\n\t"
+#define MCUD_NEXT_WEIGHTS_F32 "vldmia %[w]!, {s24-s27}\n\t"
+#define MCUD_NEXT_FOUR MCUD_S24
+#endif
+
+/* Two values of four pixels and four channels: 37 instructions for 32 products if fused. */
 #define MCUD_TWO_4X4_F32                                                                                     \
     "vldmia %[x]!, {s16-s17}\n\t"                                                                            \
     "vldmia %[x1]!, {s18-s19}\n\t"                                                                           \
     "vldmia %[x2]!, {s20-s21}\n\t"                                                                           \
     "vldmia %[x3]!, {s22-s23}\n\t"                                                                           \
-    "vldmia %[w]!, {s24-s31}\n\t"                                                                            \
-    "vfma.f32 s0, s16, s24\n\t" "vfma.f32 s1, s16, s25\n\t"                                                  \
-    "vfma.f32 s2, s16, s26\n\t" "vfma.f32 s3, s16, s27\n\t"                                                  \
-    "vfma.f32 s4, s18, s24\n\t" "vfma.f32 s5, s18, s25\n\t"                                                  \
-    "vfma.f32 s6, s18, s26\n\t" "vfma.f32 s7, s18, s27\n\t"                                                  \
-    "vfma.f32 s8, s20, s24\n\t" "vfma.f32 s9, s20, s25\n\t"                                                  \
-    "vfma.f32 s10, s20, s26\n\t" "vfma.f32 s11, s20, s27\n\t"                                                \
-    "vfma.f32 s12, s22, s24\n\t" "vfma.f32 s13, s22, s25\n\t"                                                \
-    "vfma.f32 s14, s22, s26\n\t" "vfma.f32 s15, s22, s27\n\t"                                                \
-    "vfma.f32 s0, s17, s28\n\t" "vfma.f32 s1, s17, s29\n\t"                                                  \
-    "vfma.f32 s2, s17, s30\n\t" "vfma.f32 s3, s17, s31\n\t"                                                  \
-    "vfma.f32 s4, s19, s28\n\t" "vfma.f32 s5, s19, s29\n\t"                                                  \
-    "vfma.f32 s6, s19, s30\n\t" "vfma.f32 s7, s19, s31\n\t"                                                  \
-    "vfma.f32 s8, s21, s28\n\t" "vfma.f32 s9, s21, s29\n\t"                                                  \
-    "vfma.f32 s10, s21, s30\n\t" "vfma.f32 s11, s21, s31\n\t"                                                \
-    "vfma.f32 s12, s23, s28\n\t" "vfma.f32 s13, s23, s29\n\t"                                                \
-    "vfma.f32 s14, s23, s30\n\t" "vfma.f32 s15, s23, s31\n\t"
+    MCUD_FIRST_WEIGHTS_F32                                                                                   \
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s16"), MCUD_S24, MCUD_S28)                                             \
+    MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s18"), MCUD_S24, MCUD_S28)                                             \
+    MCUD_MAC4_F32(MCUD_S8, MCUD_SAME("s20"), MCUD_S24, MCUD_S28)                                             \
+    MCUD_MAC4_F32(MCUD_S12, MCUD_SAME("s22"), MCUD_S24, MCUD_S28)                                            \
+    MCUD_NEXT_WEIGHTS_F32                                                                                    \
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s17"), MCUD_NEXT_FOUR, MCUD_S28)                                       \
+    MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s19"), MCUD_NEXT_FOUR, MCUD_S28)                                       \
+    MCUD_MAC4_F32(MCUD_S8, MCUD_SAME("s21"), MCUD_NEXT_FOUR, MCUD_S28)                                       \
+    MCUD_MAC4_F32(MCUD_S12, MCUD_SAME("s23"), MCUD_NEXT_FOUR, MCUD_S28)
 
 /* One value of each. */
 #define MCUD_ONE_4X4_F32                                                                                     \
@@ -35,14 +65,10 @@
     "vldmia %[x2]!, {s20}\n\t"                                                                               \
     "vldmia %[x3]!, {s22}\n\t"                                                                               \
     "vldmia %[w]!, {s24-s27}\n\t"                                                                            \
-    "vfma.f32 s0, s16, s24\n\t" "vfma.f32 s1, s16, s25\n\t"                                                  \
-    "vfma.f32 s2, s16, s26\n\t" "vfma.f32 s3, s16, s27\n\t"                                                  \
-    "vfma.f32 s4, s18, s24\n\t" "vfma.f32 s5, s18, s25\n\t"                                                  \
-    "vfma.f32 s6, s18, s26\n\t" "vfma.f32 s7, s18, s27\n\t"                                                  \
-    "vfma.f32 s8, s20, s24\n\t" "vfma.f32 s9, s20, s25\n\t"                                                  \
-    "vfma.f32 s10, s20, s26\n\t" "vfma.f32 s11, s20, s27\n\t"                                                \
-    "vfma.f32 s12, s22, s24\n\t" "vfma.f32 s13, s22, s25\n\t"                                                \
-    "vfma.f32 s14, s22, s26\n\t" "vfma.f32 s15, s22, s27\n\t"
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s16"), MCUD_S24, MCUD_S28)                                             \
+    MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s18"), MCUD_S24, MCUD_S28)                                             \
+    MCUD_MAC4_F32(MCUD_S8, MCUD_SAME("s20"), MCUD_S24, MCUD_S28)                                             \
+    MCUD_MAC4_F32(MCUD_S12, MCUD_SAME("s22"), MCUD_S24, MCUD_S28)
 
 /* x[values], x[step + values], ..., w[values][4] */
 static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w, int32_t values,
@@ -74,14 +100,10 @@ static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w
 #define MCUD_FOUR_1X4_F32                                                                                    \
     "vldmia %[x]!, {s4-s7}\n\t"                                                                              \
     "vldmia %[w]!, {s16-s31}\n\t"                                                                            \
-    "vfma.f32 s0, s4, s16\n\t" "vfma.f32 s1, s4, s17\n\t"                                                    \
-    "vfma.f32 s2, s4, s18\n\t" "vfma.f32 s3, s4, s19\n\t"                                                    \
-    "vfma.f32 s0, s5, s20\n\t" "vfma.f32 s1, s5, s21\n\t"                                                    \
-    "vfma.f32 s2, s5, s22\n\t" "vfma.f32 s3, s5, s23\n\t"                                                    \
-    "vfma.f32 s0, s6, s24\n\t" "vfma.f32 s1, s6, s25\n\t"                                                    \
-    "vfma.f32 s2, s6, s26\n\t" "vfma.f32 s3, s6, s27\n\t"                                                    \
-    "vfma.f32 s0, s7, s28\n\t" "vfma.f32 s1, s7, s29\n\t"                                                    \
-    "vfma.f32 s2, s7, s30\n\t" "vfma.f32 s3, s7, s31\n\t"
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s4"), MCUD_S16, MCUD_S16)                                              \
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s5"), MCUD_S20, MCUD_S20)                                              \
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s6"), MCUD_S24, MCUD_S24)                                              \
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s7"), MCUD_S28, MCUD_S28)
 
 /* x[values], w[values][4] */
 static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t values, float sums[4])
@@ -100,10 +122,7 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
         "3:\n\t"
         "vldmia %[x]!, {s4}\n\t"
         "vldmia %[w]!, {s16-s19}\n\t"
-        "vfma.f32 s0, s4, s16\n\t"
-        "vfma.f32 s1, s4, s17\n\t"
-        "vfma.f32 s2, s4, s18\n\t"
-        "vfma.f32 s3, s4, s19\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s4"), MCUD_S16, MCUD_S16)
         "subs %[left], %[left], #1\n\t"
         "bne 3b\n"
         "4:\n\t"
@@ -116,20 +135,15 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
 /* Four values of one pixel, which are in s8 to s11, and four channels. */
 #define MCUD_FOUR_OF_PAIR_F32(w, a, b, c, d)                                                                 \
     "vldmia %[" w "]!, {s16-s31}\n\t"                                                                        \
-    "vfma.f32 " a ", s8, s16\n\t" "vfma.f32 " b ", s8, s17\n\t"                                              \
-    "vfma.f32 " c ", s8, s18\n\t" "vfma.f32 " d ", s8, s19\n\t"                                              \
-    "vfma.f32 " a ", s9, s20\n\t" "vfma.f32 " b ", s9, s21\n\t"                                              \
-    "vfma.f32 " c ", s9, s22\n\t" "vfma.f32 " d ", s9, s23\n\t"                                              \
-    "vfma.f32 " a ", s10, s24\n\t" "vfma.f32 " b ", s10, s25\n\t"                                            \
-    "vfma.f32 " c ", s10, s26\n\t" "vfma.f32 " d ", s10, s27\n\t"                                            \
-    "vfma.f32 " a ", s11, s28\n\t" "vfma.f32 " b ", s11, s29\n\t"                                            \
-    "vfma.f32 " c ", s11, s30\n\t" "vfma.f32 " d ", s11, s31\n\t"
+    MCUD_MAC4_F32(a, b, c, d, MCUD_SAME("s8"), MCUD_S16, MCUD_S16)                                           \
+    MCUD_MAC4_F32(a, b, c, d, MCUD_SAME("s9"), MCUD_S20, MCUD_S20)                                           \
+    MCUD_MAC4_F32(a, b, c, d, MCUD_SAME("s10"), MCUD_S24, MCUD_S24)                                          \
+    MCUD_MAC4_F32(a, b, c, d, MCUD_SAME("s11"), MCUD_S28, MCUD_S28)
 
 /* One value of one pixel. */
 #define MCUD_ONE_OF_PAIR_F32(w, a, b, c, d)                                                                  \
     "vldmia %[" w "]!, {s16-s19}\n\t"                                                                        \
-    "vfma.f32 " a ", s8, s16\n\t" "vfma.f32 " b ", s8, s17\n\t"                                              \
-    "vfma.f32 " c ", s8, s18\n\t" "vfma.f32 " d ", s8, s19\n\t"
+    MCUD_MAC4_F32(a, b, c, d, MCUD_SAME("s8"), MCUD_S16, MCUD_S16)
 
 /* x[values], w[2][values][4]: 37 instructions for 32 products */
 static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t values, float sums[8])
@@ -175,14 +189,8 @@ static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcu
         "vldmia %[w], {s16-s23}\n\t"
         "add %[x], %[x], %[x_pitch], lsl #2\n\t"
         "add %[w], %[w], %[w_pitch], lsl #2\n\t"
-        "vfma.f32 s0, s8, s16\n\t"
-        "vfma.f32 s1, s9, s17\n\t"
-        "vfma.f32 s2, s10, s18\n\t"
-        "vfma.f32 s3, s11, s19\n\t"
-        "vfma.f32 s4, s12, s20\n\t"
-        "vfma.f32 s5, s13, s21\n\t"
-        "vfma.f32 s6, s14, s22\n\t"
-        "vfma.f32 s7, s15, s23\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_S8, MCUD_S16, MCUD_S16)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_S12, MCUD_S20, MCUD_S20)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s7}\n\t"
@@ -203,14 +211,8 @@ static inline void mcud_add_lines_8_f32(const float *x, const float *w, int32_t 
         "vldmia %[x]!, {s8}\n\t"
         "vldmia %[w], {s16-s23}\n\t"
         "add %[w], %[w], %[pitch], lsl #2\n\t"
-        "vfma.f32 s0, s8, s16\n\t"
-        "vfma.f32 s1, s8, s17\n\t"
-        "vfma.f32 s2, s8, s18\n\t"
-        "vfma.f32 s3, s8, s19\n\t"
-        "vfma.f32 s4, s8, s20\n\t"
-        "vfma.f32 s5, s8, s21\n\t"
-        "vfma.f32 s6, s8, s22\n\t"
-        "vfma.f32 s7, s8, s23\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s8"), MCUD_S16, MCUD_S16)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s8"), MCUD_S20, MCUD_S20)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s7}\n\t"

@@ -56,14 +56,10 @@ static inline void mcud_add_4x4_s8w(const float *x, int32_t step, const int8_t *
         "vldmia %[x1]!, {s17}\n\t"
         "vldmia %[x2]!, {s18}\n\t"
         "vldmia %[x3]!, {s19}\n\t"
-        "vfma.f32 s0, s16, s20\n\t" "vfma.f32 s1, s16, s21\n\t"
-        "vfma.f32 s2, s16, s22\n\t" "vfma.f32 s3, s16, s23\n\t"
-        "vfma.f32 s4, s17, s20\n\t" "vfma.f32 s5, s17, s21\n\t"
-        "vfma.f32 s6, s17, s22\n\t" "vfma.f32 s7, s17, s23\n\t"
-        "vfma.f32 s8, s18, s20\n\t" "vfma.f32 s9, s18, s21\n\t"
-        "vfma.f32 s10, s18, s22\n\t" "vfma.f32 s11, s18, s23\n\t"
-        "vfma.f32 s12, s19, s20\n\t" "vfma.f32 s13, s19, s21\n\t"
-        "vfma.f32 s14, s19, s22\n\t" "vfma.f32 s15, s19, s23\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s16"), MCUD_S20, MCUD_S28)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s17"), MCUD_S20, MCUD_S28)
+        MCUD_MAC4_F32(MCUD_S8, MCUD_SAME("s18"), MCUD_S20, MCUD_S28)
+        MCUD_MAC4_F32(MCUD_S12, MCUD_SAME("s19"), MCUD_S20, MCUD_S28)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s15}\n\t"
@@ -90,10 +86,7 @@ static inline void mcud_add_1x4_s8w(const float *x, const int8_t *w, const float
         "1:\n\t"
         MCUD_WIDEN_FOUR_S8W("w", "s24", "s25", "s26", "s27")
         "vldmia %[x]!, {s16}\n\t"
-        "vfma.f32 s0, s16, s20\n\t"
-        "vfma.f32 s1, s16, s21\n\t"
-        "vfma.f32 s2, s16, s22\n\t"
-        "vfma.f32 s3, s16, s23\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s16"), MCUD_S20, MCUD_S20)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s3}\n\t"
@@ -121,15 +114,9 @@ static inline void mcud_add_1x8_s8w(const float *x, const int8_t *w, const float
         "1:\n\t"
         MCUD_WIDEN_FOUR_S8W("w", "s24", "s25", "s26", "s27")
         "vldmia %[x]!, {s16}\n\t"
-        "vfma.f32 s0, s16, s20\n\t"
-        "vfma.f32 s1, s16, s21\n\t"
-        "vfma.f32 s2, s16, s22\n\t"
-        "vfma.f32 s3, s16, s23\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s16"), MCUD_S20, MCUD_S20)
         MCUD_WIDEN_FOUR_S8W("next", "s28", "s29", "s30", "s31")
-        "vfma.f32 s4, s16, s20\n\t"
-        "vfma.f32 s5, s16, s21\n\t"
-        "vfma.f32 s6, s16, s22\n\t"
-        "vfma.f32 s7, s16, s23\n\t"
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s16"), MCUD_S20, MCUD_S20)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s7}\n\t"

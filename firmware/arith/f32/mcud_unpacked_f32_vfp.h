@@ -2,6 +2,12 @@
 #ifndef MCUD_UNPACKED_F32_VFP_H
 #define MCUD_UNPACKED_F32_VFP_H
 
+/* The same value of four lines. */
+#define MCUD_S16_BY_4 "s16", "s20", "s24", "s28"
+#define MCUD_S17_BY_4 "s17", "s21", "s25", "s29"
+#define MCUD_S18_BY_4 "s18", "s22", "s26", "s30"
+#define MCUD_S19_BY_4 "s19", "s23", "s27", "s31"
+
 /* x[values], x[pitches->pixels + values], w[values], w[pitches->lines + values], ...
  * Four values at a time: 40 instructions for 32 products. */
 static inline void mcud_add_unpacked_2x4_f32(const float *x, const float *w, const mcud_pitches_f32 *pitches,
@@ -17,27 +23,19 @@ static inline void mcud_add_unpacked_2x4_f32(const float *x, const float *w, con
         "blt 2f\n"
         "1:\n\t"
         "vldmia %[x]!, {s8-s11}\n\t"
-        "vldmia %[x1]!, {s12-s15}\n\t"
         "vldmia %[w]!, {s16-s19}\n\t"
         "vldmia %[w1]!, {s20-s23}\n\t"
         "vldmia %[w2]!, {s24-s27}\n\t"
         "vldmia %[w3]!, {s28-s31}\n\t"
-        "vfma.f32 s0, s8, s16\n\t" "vfma.f32 s1, s8, s20\n\t"
-        "vfma.f32 s2, s8, s24\n\t" "vfma.f32 s3, s8, s28\n\t"
-        "vfma.f32 s4, s12, s16\n\t" "vfma.f32 s5, s12, s20\n\t"
-        "vfma.f32 s6, s12, s24\n\t" "vfma.f32 s7, s12, s28\n\t"
-        "vfma.f32 s0, s9, s17\n\t" "vfma.f32 s1, s9, s21\n\t"
-        "vfma.f32 s2, s9, s25\n\t" "vfma.f32 s3, s9, s29\n\t"
-        "vfma.f32 s4, s13, s17\n\t" "vfma.f32 s5, s13, s21\n\t"
-        "vfma.f32 s6, s13, s25\n\t" "vfma.f32 s7, s13, s29\n\t"
-        "vfma.f32 s0, s10, s18\n\t" "vfma.f32 s1, s10, s22\n\t"
-        "vfma.f32 s2, s10, s26\n\t" "vfma.f32 s3, s10, s30\n\t"
-        "vfma.f32 s4, s14, s18\n\t" "vfma.f32 s5, s14, s22\n\t"
-        "vfma.f32 s6, s14, s26\n\t" "vfma.f32 s7, s14, s30\n\t"
-        "vfma.f32 s0, s11, s19\n\t" "vfma.f32 s1, s11, s23\n\t"
-        "vfma.f32 s2, s11, s27\n\t" "vfma.f32 s3, s11, s31\n\t"
-        "vfma.f32 s4, s15, s19\n\t" "vfma.f32 s5, s15, s23\n\t"
-        "vfma.f32 s6, s15, s27\n\t" "vfma.f32 s7, s15, s31\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s8"), MCUD_S16_BY_4, MCUD_S12)
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s9"), MCUD_S17_BY_4, MCUD_S12)
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s10"), MCUD_S18_BY_4, MCUD_S12)
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s11"), MCUD_S19_BY_4, MCUD_S12)
+        "vldmia %[x1]!, {s8-s11}\n\t"
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s8"), MCUD_S16_BY_4, MCUD_S16_BY_4)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s9"), MCUD_S17_BY_4, MCUD_S17_BY_4)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s10"), MCUD_S18_BY_4, MCUD_S18_BY_4)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s11"), MCUD_S19_BY_4, MCUD_S19_BY_4)
         "subs %[left], %[left], #4\n\t"
         "bge 1b\n"
         "2:\n\t"
@@ -50,10 +48,8 @@ static inline void mcud_add_unpacked_2x4_f32(const float *x, const float *w, con
         "vldmia %[w1]!, {s20}\n\t"
         "vldmia %[w2]!, {s24}\n\t"
         "vldmia %[w3]!, {s28}\n\t"
-        "vfma.f32 s0, s8, s16\n\t" "vfma.f32 s1, s8, s20\n\t"
-        "vfma.f32 s2, s8, s24\n\t" "vfma.f32 s3, s8, s28\n\t"
-        "vfma.f32 s4, s12, s16\n\t" "vfma.f32 s5, s12, s20\n\t"
-        "vfma.f32 s6, s12, s24\n\t" "vfma.f32 s7, s12, s28\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s8"), MCUD_S16_BY_4, MCUD_S17_BY_4)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s12"), MCUD_S16_BY_4, MCUD_S17_BY_4)
         "subs %[left], %[left], #1\n\t"
         "bne 3b\n"
         "4:\n\t"
@@ -81,14 +77,10 @@ static inline void mcud_add_unpacked_1x4_f32(const float *x, const float *w, int
         "vldmia %[w1]!, {s20-s23}\n\t"
         "vldmia %[w2]!, {s24-s27}\n\t"
         "vldmia %[w3]!, {s28-s31}\n\t"
-        "vfma.f32 s0, s4, s16\n\t" "vfma.f32 s1, s4, s20\n\t"
-        "vfma.f32 s2, s4, s24\n\t" "vfma.f32 s3, s4, s28\n\t"
-        "vfma.f32 s0, s5, s17\n\t" "vfma.f32 s1, s5, s21\n\t"
-        "vfma.f32 s2, s5, s25\n\t" "vfma.f32 s3, s5, s29\n\t"
-        "vfma.f32 s0, s6, s18\n\t" "vfma.f32 s1, s6, s22\n\t"
-        "vfma.f32 s2, s6, s26\n\t" "vfma.f32 s3, s6, s30\n\t"
-        "vfma.f32 s0, s7, s19\n\t" "vfma.f32 s1, s7, s23\n\t"
-        "vfma.f32 s2, s7, s27\n\t" "vfma.f32 s3, s7, s31\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s4"), MCUD_S16_BY_4, MCUD_S16_BY_4)
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s5"), MCUD_S17_BY_4, MCUD_S17_BY_4)
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s6"), MCUD_S18_BY_4, MCUD_S18_BY_4)
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s7"), MCUD_S19_BY_4, MCUD_S19_BY_4)
         "subs %[left], %[left], #4\n\t"
         "bge 1b\n"
         "2:\n\t"
@@ -100,10 +92,7 @@ static inline void mcud_add_unpacked_1x4_f32(const float *x, const float *w, int
         "vldmia %[w1]!, {s20}\n\t"
         "vldmia %[w2]!, {s24}\n\t"
         "vldmia %[w3]!, {s28}\n\t"
-        "vfma.f32 s0, s4, s16\n\t"
-        "vfma.f32 s1, s4, s20\n\t"
-        "vfma.f32 s2, s4, s24\n\t"
-        "vfma.f32 s3, s4, s28\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s4"), MCUD_S16_BY_4, MCUD_S16_BY_4)
         "subs %[left], %[left], #1\n\t"
         "bne 3b\n"
         "4:\n\t"

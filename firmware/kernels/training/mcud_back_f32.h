@@ -33,8 +33,7 @@ static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t
 
 /* One channel of the gradient by four values, whose weights are in every fourth register. */
 #define MCUD_CHANNEL_BACK_F32(g, w0, w1, w2, w3)                                                             \
-    "vfma.f32 s4, " g ", " w0 "\n\t" "vfma.f32 s5, " g ", " w1 "\n\t"                                        \
-    "vfma.f32 s6, " g ", " w2 "\n\t" "vfma.f32 s7, " g ", " w3 "\n\t"
+    MCUD_MAC4_F32(MCUD_S4, MCUD_SAME(g), w0, w1, w2, w3, w0, w1, w2, w3)
 
 /* y[values] + w[values][4] . g[4], in the order of g: 21 instructions for 16 products */
 static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t values, float *y)
@@ -59,10 +58,7 @@ static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t
         "3:\n\t"
         "vldmia %[w]!, {s16-s19}\n\t"
         "vldr s4, [%[y]]\n\t"
-        "vfma.f32 s4, s0, s16\n\t"
-        "vfma.f32 s4, s1, s17\n\t"
-        "vfma.f32 s4, s2, s18\n\t"
-        "vfma.f32 s4, s3, s19\n\t"
+        MCUD_MAC4_F32(MCUD_SAME("s4"), MCUD_S0, MCUD_S16, MCUD_S16)
         "vstmia %[y]!, {s4}\n\t"
         "subs %[left], %[left], #1\n\t"
         "bne 3b\n"

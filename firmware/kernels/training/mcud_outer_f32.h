@@ -37,14 +37,10 @@ static inline void mcud_add_outer_4x4_f32(const float *g, const float *x, const 
         "vldmia %[g], {s20-s23}\n\t"
         "add %[x], %[x], %[x_pitch], lsl #2\n\t"
         "add %[g], %[g], %[g_pitch], lsl #2\n\t"
-        "vfma.f32 s0, s20, s16\n\t" "vfma.f32 s1, s20, s17\n\t"
-        "vfma.f32 s2, s20, s18\n\t" "vfma.f32 s3, s20, s19\n\t"
-        "vfma.f32 s4, s21, s16\n\t" "vfma.f32 s5, s21, s17\n\t"
-        "vfma.f32 s6, s21, s18\n\t" "vfma.f32 s7, s21, s19\n\t"
-        "vfma.f32 s8, s22, s16\n\t" "vfma.f32 s9, s22, s17\n\t"
-        "vfma.f32 s10, s22, s18\n\t" "vfma.f32 s11, s22, s19\n\t"
-        "vfma.f32 s12, s23, s16\n\t" "vfma.f32 s13, s23, s17\n\t"
-        "vfma.f32 s14, s23, s18\n\t" "vfma.f32 s15, s23, s19\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s20"), MCUD_S16, MCUD_S24)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_SAME("s21"), MCUD_S16, MCUD_S24)
+        MCUD_MAC4_F32(MCUD_S8, MCUD_SAME("s22"), MCUD_S16, MCUD_S24)
+        MCUD_MAC4_F32(MCUD_S12, MCUD_SAME("s23"), MCUD_S16, MCUD_S24)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[line], {s12-s15}\n\t"
@@ -73,16 +69,12 @@ static inline void mcud_add_outer_16x1_f32(const float *g, const float *x, const
         "vldr s24, [%[x]]\n\t"
         "vldmia %[g]!, {s16-s23}\n\t"
         "add %[x], %[x], %[x_pitch], lsl #2\n\t"
-        "vfma.f32 s0, s16, s24\n\t" "vfma.f32 s1, s17, s24\n\t"
-        "vfma.f32 s2, s18, s24\n\t" "vfma.f32 s3, s19, s24\n\t"
-        "vfma.f32 s4, s20, s24\n\t" "vfma.f32 s5, s21, s24\n\t"
-        "vfma.f32 s6, s22, s24\n\t" "vfma.f32 s7, s23, s24\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_S16, MCUD_SAME("s24"), MCUD_S16)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_S20, MCUD_SAME("s24"), MCUD_S20)
         "vldmia %[g], {s16-s23}\n\t"
         "add %[g], %[g], %[to_next], lsl #2\n\t"
-        "vfma.f32 s8, s16, s24\n\t" "vfma.f32 s9, s17, s24\n\t"
-        "vfma.f32 s10, s18, s24\n\t" "vfma.f32 s11, s19, s24\n\t"
-        "vfma.f32 s12, s20, s24\n\t" "vfma.f32 s13, s21, s24\n\t"
-        "vfma.f32 s14, s22, s24\n\t" "vfma.f32 s15, s23, s24\n\t"
+        MCUD_MAC4_F32(MCUD_S8, MCUD_S16, MCUD_SAME("s24"), MCUD_S16)
+        MCUD_MAC4_F32(MCUD_S12, MCUD_S20, MCUD_SAME("s24"), MCUD_S20)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s15}\n\t"
@@ -105,10 +97,8 @@ static inline void mcud_add_inner_8_f32(const float *g, const float *x, const mc
         "vldmia %[g], {s16-s23}\n\t"
         "add %[x], %[x], %[x_pitch], lsl #2\n\t"
         "add %[g], %[g], %[g_pitch], lsl #2\n\t"
-        "vfma.f32 s0, s16, s8\n\t" "vfma.f32 s1, s17, s9\n\t"
-        "vfma.f32 s2, s18, s10\n\t" "vfma.f32 s3, s19, s11\n\t"
-        "vfma.f32 s4, s20, s12\n\t" "vfma.f32 s5, s21, s13\n\t"
-        "vfma.f32 s6, s22, s14\n\t" "vfma.f32 s7, s23, s15\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_S16, MCUD_S8, MCUD_S8)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_S20, MCUD_S12, MCUD_S12)
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s7}\n\t"

@@ -33,10 +33,8 @@ static inline void mcud_add_scaled_8_f32(const float *g, const float *w, const m
         "vldmia %[g], {s8-s15}\n\t"
         "vldmia %[y], {s0-s7}\n\t"
         "add %[g], %[g], %[g_pitch], lsl #2\n\t"
-        "vfma.f32 s0, s8, s16\n\t" "vfma.f32 s1, s9, s17\n\t"
-        "vfma.f32 s2, s10, s18\n\t" "vfma.f32 s3, s11, s19\n\t"
-        "vfma.f32 s4, s12, s20\n\t" "vfma.f32 s5, s13, s21\n\t"
-        "vfma.f32 s6, s14, s22\n\t" "vfma.f32 s7, s15, s23\n\t"
+        MCUD_MAC4_F32(MCUD_S0, MCUD_S8, MCUD_S16, MCUD_S8)
+        MCUD_MAC4_F32(MCUD_S4, MCUD_S12, MCUD_S20, MCUD_S12)
         "subs %[left], %[left], #1\n\t"
         "vstmia %[y], {s0-s7}\n\t"
         "add %[y], %[y], %[y_pitch], lsl #2\n\t"

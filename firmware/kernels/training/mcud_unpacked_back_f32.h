@@ -34,21 +34,29 @@ static inline void mcud_add_unpacked_back_2x4_f32(const float *g, const float *w
 
 #if defined(MCUD_SIMD_F32_VFP_H)
 
+/* Eight weights of a line: all in s24 to s31, or by four in s24 to s27 where s28 to s31 are products. */
+#if MCUD_FUSES_F32
+#define MCUD_FIRST_LINE_F32 "vldmia %[w], {s24-s31}\n\t"
+#define MCUD_NEXT_LINE_F32
+enum { MCUD_LINE_LOADED = 0 };
+#else
+#define MCUD_FIRST_LINE_F32 "vldmia %[w]!, {s24-s27}\n\t"
+#define MCUD_NEXT_LINE_F32 "vldmia %[w], {s24-s27}\n\t"
+enum { MCUD_LINE_LOADED = 4 }; /* values by which w has moved on */
+#endif
+
 /* One channel of two gradients by the eight values of a line. */
 #define MCUD_LINE_BACK_F32(g, h)                                                                             \
-    "vldmia %[w], {s24-s31}\n\t"                                                                             \
+    MCUD_FIRST_LINE_F32                                                                                      \
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME(g), MCUD_S24, MCUD_S28)                                                 \
+    MCUD_MAC4_F32(MCUD_S8, MCUD_SAME(h), MCUD_S24, MCUD_S28)                                                 \
+    MCUD_NEXT_LINE_F32                                                                                       \
     "add %[w], %[w], %[pitch], lsl #2\n\t"                                                                   \
-    "vfma.f32 s0, " g ", s24\n\t" "vfma.f32 s1, " g ", s25\n\t"                                              \
-    "vfma.f32 s2, " g ", s26\n\t" "vfma.f32 s3, " g ", s27\n\t"                                              \
-    "vfma.f32 s4, " g ", s28\n\t" "vfma.f32 s5, " g ", s29\n\t"                                              \
-    "vfma.f32 s6, " g ", s30\n\t" "vfma.f32 s7, " g ", s31\n\t"                                              \
-    "vfma.f32 s8, " h ", s24\n\t" "vfma.f32 s9, " h ", s25\n\t"                                              \
-    "vfma.f32 s10, " h ", s26\n\t" "vfma.f32 s11, " h ", s27\n\t"                                            \
-    "vfma.f32 s12, " h ", s28\n\t" "vfma.f32 s13, " h ", s29\n\t"                                            \
-    "vfma.f32 s14, " h ", s30\n\t" "vfma.f32 s15, " h ", s31\n\t"
+    MCUD_MAC4_F32(MCUD_S4, MCUD_SAME(g), MCUD_NEXT_FOUR, MCUD_S28)                                           \
+    MCUD_MAC4_F32(MCUD_S12, MCUD_SAME(h), MCUD_NEXT_FOUR, MCUD_S28)
 
 /* y[8], y[apart + 8] + g[terms->count], g[terms->count][2] . w[terms->w_pitch + 8].
- * Four channels at a time: 76 instructions for 64 products. */
+ * Four channels at a time: 76 instructions for 64 products if fused. */
 static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w, const mcud_terms_f32 *terms,
                                                   float *y, int32_t apart)
 {
@@ -81,7 +89,7 @@ static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w
         "vstmia %[y], {s0-s7}\n\t"
         "vstmia %[z], {s8-s15}\n\t"
         : [g] "+r"(g), [h] "+r"(h), [w] "+r"(w), [left] "+r"(left)
-        : [y] "r"(y), [z] "r"(y + apart), [pitch] "r"(terms->w_pitch)
+        : [y] "r"(y), [z] "r"(y + apart), [pitch] "r"(terms->w_pitch - MCUD_LINE_LOADED)
         : MCUD_ALL_FLOATS, "cc", "memory");
 }
 
@@ -89,10 +97,8 @@ static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w
 #define MCUD_PIXEL_LINE_BACK_F32(g, w0, w1, w2, w3, w4, w5, w6, w7)                                          \
     "vldmia %[w], {" w0 "-" w7 "}\n\t"                                                                       \
     "add %[w], %[w], %[pitch], lsl #2\n\t"                                                                   \
-    "vfma.f32 s0, " g ", " w0 "\n\t" "vfma.f32 s1, " g ", " w1 "\n\t"                                        \
-    "vfma.f32 s2, " g ", " w2 "\n\t" "vfma.f32 s3, " g ", " w3 "\n\t"                                        \
-    "vfma.f32 s4, " g ", " w4 "\n\t" "vfma.f32 s5, " g ", " w5 "\n\t"                                        \
-    "vfma.f32 s6, " g ", " w6 "\n\t" "vfma.f32 s7, " g ", " w7 "\n\t"
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME(g), w0, w1, w2, w3, w0, w1, w2, w3)                                     \
+    MCUD_MAC4_F32(MCUD_S4, MCUD_SAME(g), w4, w5, w6, w7, w4, w5, w6, w7)
 
 /* y[8] + g[terms->count] . w[terms->w_pitch + 8]. Four channels at a time: 43 instructions for 32 products. */
 static inline void mcud_add_unpacked_back_1x8_f32(const float *g, const float *w, const mcud_terms_f32 *terms,
