@@ -194,7 +194,7 @@ class Board(Facts):
 
     @property
     def fuses_products(self) -> bool:
-        """Whether float kernels may use its fused multiply-add: that of Cortex-M4 takes longer than two instructions."""
+        """Whether float kernels fuse products with sums: on Cortex-M4 that takes longer than both."""
         return self.core != "cortex-m4"
 
     @property

@@ -173,7 +173,9 @@ def device(request: pytest.FixtureRequest) -> Iterator[tuple[Session, KernelTabl
     board = load_board(request.param)
     if board.emulator is None or shutil.which(board.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
-    firmware = build_firmware(board, bench_sources(KERNELS, ARENA_BYTES, fuses_products=board.fuses_products), KERNELS, emulate=True)
+    firmware = build_firmware(
+        board, bench_sources(KERNELS, ARENA_BYTES, fuses_products=board.fuses_products), KERNELS, emulate=True
+    )
     flash = FlashRegion.of(board)
     assert flash is not None
     with (

@@ -27,7 +27,9 @@ BOARD = load_board("mps2-an386")
 def timer() -> Iterator[TileTimer]:
     if BOARD.emulator is None or shutil.which(BOARD.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
-    firmware = build_firmware(BOARD, bench_sources(KERNELS, 120_000, fuses_products=BOARD.fuses_products), KERNELS, emulate=True)
+    firmware = build_firmware(
+        BOARD, bench_sources(KERNELS, 120_000, fuses_products=BOARD.fuses_products), KERNELS, emulate=True
+    )
     with (
         Emulator(BOARD, firmware.elf) as emulator,
         connect(emulator.url, board=BOARD.name, firmware_hash=firmware.hash, timeout_s=20) as session,

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from bench import machine
+from bench import Machine, build_bench, machine
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import bench_sources
+from mcudeploy.codegen.kernelfiles import source_index
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
 from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16, SumScales, SumTies
@@ -36,8 +37,14 @@ from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce.softmax import Softmax
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.toolchain import Emulator, build_firmware
+from mcudeploy.toolchain.firmware_build import SANITIZE_FLAGS
 from tests.weekly import examples, sample
 
+FLOAT_KERNELS = (
+    *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
+    *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w", "dwconv2d_f32"),
+    *("add_f32", "sub_f32", "mul_f32", "matmul_f32", "matmul_f32_bt"),
+)
 KERNELS = (
     *(
         "add_s8",
@@ -56,9 +63,8 @@ KERNELS = (
     *("add_s8_tflite", "reduce_mean_s8"),
     *("conv2d_s16", "conv2d_s16_3x2", "dwconv2d_s16"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
-    *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve", "dwconv2d_f32"),
-    *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
-    *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w"),
+    *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve"),
+    *FLOAT_KERNELS,
     *("conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric"),
     *("conv2d_s8_rvv", "conv2d_s8_1x1_rvv", "conv2d_s8_by_rows_rvv", "conv2d_s8_full_rvv", "dwconv2d_s8_rvv"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
@@ -100,6 +106,16 @@ def host() -> Device:
     return Device(bench.session, bench.kernels(KERNELS[0]))
 
 
+@pytest.fixture(scope="module")
+def host_without_fma(tmp_path_factory: pytest.TempPathFactory) -> Device:
+    """Portable C of float kernels that round a product before they add it."""
+    folder = tmp_path_factory.mktemp("kernels")
+    for kernel in FLOAT_KERNELS:
+        (folder / f"{kernel}.c").write_text(source_index()[f"{kernel}.c"].text)
+    bench = Machine(build_bench(flags=(*SANITIZE_FLAGS, "-DMCUD_FUSES_F32=0"), kernels=folder))
+    return Device(bench.session, bench.kernels(FLOAT_KERNELS[0]))
+
+
 BOARDS = sample(
     ["cortex-m0", "mps2-an386", "mps2-an505", "mps3-an547", "riscv32-virt-v"],
     ["cortex-m0", "mps2-an386", "mps3-an547", "riscv32-virt-v"],
@@ -120,7 +136,8 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
     if found.emulator is None or shutil.which(found.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
     with running(found) as session:
-        yield Device(session, KernelTable.of(session, KERNELS), found.isa, fused=not small)
+        fused = found.fuses_products and not small
+        yield Device(session, KernelTable.of(session, KERNELS), found.isa, fused)
 
 
 @pytest.fixture(scope="module", params=[256, 1024])
@@ -139,7 +156,9 @@ def long_vectors(request: pytest.FixtureRequest) -> Iterator[Device]:
 @contextmanager
 def running(board: Board) -> Iterator[Session]:
     """A session with the kernels on an emulated board."""
-    firmware = build_firmware(board, bench_sources(KERNELS, ARENA_BYTES, fuses_products=board.fuses_products), KERNELS, emulate=True)
+    firmware = build_firmware(
+        board, bench_sources(KERNELS, ARENA_BYTES, fuses_products=board.fuses_products), KERNELS, emulate=True
+    )
     with (
         Emulator(board, firmware.elf) as emulator,
         connect(emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=20) as session,
@@ -383,7 +402,7 @@ def tables(draw: st.DrawFn) -> Work:
 @st.composite
 def binaries(draw: st.DrawFn) -> Work:
     """An addition, subtraction or product, with or without broadcasting, with or without a clip."""
-    shape = (draw(sizes), draw(sizes), draw(st.integers(1, 9)))
+    shape = (draw(sizes), draw(sizes), draw(st.integers(1, 20)))
     other = (shape[0], *(draw(st.sampled_from([1, size])) for size in shape[1:]))
     op = Binary(draw(st.sampled_from(["add", "sub", "mul"])), low=draw(st.sampled_from([-np.inf, 0.0])))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -468,11 +487,28 @@ def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, wor
     check(host, board, work)
 
 
-@given(work=st.one_of(*[integer_convolutions] * 3, float_convolutions()))
+@given(work=integer_convolutions)
 @unhurried
 def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
-    assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
     check(host, board, work)
+
+
+def _of_floats(work: Work) -> Work:
+    """The same of normal values."""
+    rng = np.random.default_rng(len(work.values[0]))
+    inputs = tuple(replace(it, dtype=DType.FLOAT32, quantization=None) for it in work.inputs)
+    values = tuple(rng.normal(0, 1, it.shape).astype(np.float32).tobytes() for it in inputs)
+    output = replace(work.output, dtype=DType.FLOAT32, quantization=None)
+    height = min(work.height, 3)
+    return replace(work, inputs=inputs, output=output, values=values, height=height)
+
+
+@given(work=st.one_of(float_convolutions(), st.one_of(binaries(), products()).map(_of_floats)))
+@unhurried
+def test_floats_of_a_core_are_those_of_portable_c(
+    host: Device, host_without_fma: Device, board: Device, work: Work
+) -> None:
+    check(host if board.fused else host_without_fma, board, work)
 
 
 @given(work=convolutions(many_outputs()))

@@ -2,6 +2,8 @@
 #ifndef MCUD_UNPACKED_F32_VFP_H
 #define MCUD_UNPACKED_F32_VFP_H
 
+#include "mcud_mac_f32_vfp.h"
+
 /* The same value of four lines. */
 #define MCUD_S16_BY_4 "s16", "s20", "s24", "s28"
 #define MCUD_S17_BY_4 "s17", "s21", "s25", "s29"
