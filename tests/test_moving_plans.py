@@ -29,8 +29,12 @@ from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import ConfigError
+from mcudeploy.cost.stalls import stalls
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.ir.plan import Entry, Plan, Wait
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.plan import Entry, Plan, Transfer, Wait
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.live import work_bytes
 from mcudeploy.toolchain import build_firmware
 from mcudeploy.toolchain.project import SoftEngine
 from mcudeploy.verify.compare import Storage, run_once
@@ -150,3 +154,23 @@ def _text(trip: Trip) -> str:
     found: list[str] = []
     stored_again(trip, lambda text: found.append(text) or text)
     return found[0]
+
+
+def test_a_copy_by_the_core_reads_one_memory_and_writes_the_other() -> None:
+    checked = 0
+    for trip in drawn(3, 7, _GRAPHS):
+        plan = trip.made.plan
+        rates = {"read_rate": 0.5, "write_rate": 0.125}
+        memories = {
+            it.name: it if it.is_fast else it.model_copy(update=rates) for it in trip.made.board.memories
+        }
+        board = trip.made.board.model_copy(update={"memories": tuple(memories.values())})
+        tiled, wanted = TiledGraph.of(plan), 0.0
+        for entry in plan.tape:
+            if isinstance(entry, Transfer) and entry.engine == CPU:
+                old, new = plan.layout.way(entry)
+                to_slow, from_slow = (not memories[it.memory].is_fast for it in (new, old))
+                wanted += tiled.block_bytes(entry.tensor, entry.block) * (2 * from_slow + 8 * to_slow)
+                checked += to_slow != from_slow
+        assert stalls(plan, tiled, board, work_bytes(trip.made.model.calls)).copies == wanted
+    assert checked

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models import quantised_convolutions
+from models import quantised_convolutions, skipping
 
 from mcudeploy.boards.board import CODE_BYTES, load_board
 from mcudeploy.commands import commands as api
@@ -254,3 +254,11 @@ def test_a_plan_keeps_its_variants_in_its_file(path: Path, model: Model, tmp_pat
         path, api.Target(HOST), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
     )
     assert report["verified"] and {one["variant"] for one in report["operators"]} == quick
+
+
+def test_an_order_is_optimal_where_its_peak_is_the_lower_bound(tmp_path: Path) -> None:
+    planned = find_plans(load_model(skipping(tmp_path / "m.onnx")), HOST, Options(time_limit=1))
+    bounded = [(plan.schedule, plan.estimate.peak_bytes) for plan in planned.choices]
+    assert any(0 < order.lower_bound_bytes < peak for order, peak in bounded)
+    for order, peak in bounded:
+        assert (order.status == "optimal") == (peak <= order.lower_bound_bytes)

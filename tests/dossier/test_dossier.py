@@ -9,12 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 from models import quantised_convolutions
 
+from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.commands.commands import plan_model
+from mcudeploy.extensions.dossier.flash_constants import traced_constants
 from mcudeploy.extensions.dossier.static_analysis import accepted
+from mcudeploy.planner.plan_options import Options
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +135,19 @@ def test_a_program_of_several_cores_leaves_no_library(built: Path, tmp_path: Pat
     line = f"build {model} --board mps2-an521 --parallel 2 -o {tmp_path}/lib --dossier {tmp_path}/dossier"
     code, text = invoke(line)
     assert (code, "--parallel" in text, (tmp_path / "lib").exists()) == (2, True, False), text
+
+
+def test_all_readers_of_a_shared_constant_are_named(tmp_path: Path) -> None:
+    weights, bias = np.ones((4, 4, 1, 1), np.float32), np.ones(4, np.float32)
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "w", "b"], ["m"], "first"),
+        onnx.helper.make_node("Conv", ["m", "w", "b"], ["y"], "second"),
+    ]
+    io = [onnx.helper.make_tensor_value_info(it, onnx.TensorProto.FLOAT, [1, 4, 5, 5]) for it in "xy"]
+    arrays = [onnx.numpy_helper.from_array(it, name) for it, name in ((weights, "w"), (bias, "b"))]
+    graph = onnx.helper.make_graph(nodes, "g", io[:1], io[1:], arrays)
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "m.onnx")
+    deployment = plan_model(tmp_path / "m.onnx", load_board("mps2-an386"), Options(split=False))
+    constants = traced_constants(deployment, None)
+    assert sorted(len(it.readers) for it in constants) == [2, 2]
+    assert all(len({reader.partition(".")[0] for reader in it.readers}) == 2 for it in constants)

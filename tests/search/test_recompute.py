@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
-from graphs import border, conv, residual, tensor
+from graphs import border, conv, recurrent, residual, tensor
 from test_search import calls_of
 
 from mcudeploy.boards.board import load_board
@@ -14,14 +15,15 @@ from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import Costs, by_calls
-from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Schedule, Step
+from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of, steps_of
 from mcudeploy.planner.search.best_first import Candidate
-from mcudeploy.planner.search.recompute import Recomputed, recompute
+from mcudeploy.planner.search.recompute import Recomputed, recompute, repeatable
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import buffers, live_peak, lives, peak, work_bytes
@@ -132,3 +134,17 @@ def test_rows_are_fed_once_and_in_order() -> None:
     problem = problem_of(base.tiled, work)
     numbers = [number for number, step in enumerate(steps_of(base.tiled)) if step.operator == 0]
     assert all(first in problem.before[second] for first, second in pairwise(numbers))
+
+
+def test_what_reads_a_state_is_not_repeated() -> None:
+    cell = recurrent()
+    weights = {"weights": np.ones((4, 1, 1, 4), np.float32), "bias": np.ones(4, np.float32)}
+    graph = replace(
+        cell,
+        tensors={**cell.tensors, "z": Tensor("z", (1, 2, 4), DType.FLOAT32)},
+        operators=(*cell.operators, Operator("dense", Conv2d(4, (1, 1)), ("y",), "z", weights)),
+        outputs=(replace(cell.outputs[0], name="z", tensor="z"), *cell.outputs[1:]),
+    )
+    for kept, names in ((graph, []), (replace(graph, states=()), ["y"])):
+        tiled = TiledGraph(Dataflow.of(kept), {operator.name: 1 for operator in kept.operators})
+        assert repeatable(tiled) == names

@@ -101,7 +101,7 @@ def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]
     found = lives(tiled, steps)
     touched = set(_read(tiled, steps[time])) | {tiled.written(steps[time].operator, steps[time].block)}
     names = []
-    for name in _repeatable(tiled):
+    for name in repeatable(tiled):
         base = tiled.first_block[name]
         if any(
             block not in touched and any(time in life for life in found.of(block))
@@ -111,7 +111,7 @@ def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]
     return names
 
 
-def _repeatable(tiled: TiledGraph) -> list[str]:
+def repeatable(tiled: TiledGraph) -> list[str]:
     """Return tensors that steps can compute twice.
 
     These are not written or read by the application, no running sums, and not read by the update of a state.
