@@ -22,7 +22,7 @@ BUDGETS = {
     "boards": 1080,  # names that people type, emulated twins of boards
     "checker": 870,
     "cli": 2350,
-    "codegen": 1670,  # the calls that a kernel makes, kernels printed from those that round once
+    "codegen": 1680,  # the calls that a kernel makes, kernels printed from those that round once
     "commands": 1_060,  # results name their deployment
     "common": 1280,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain
     "cost": 610,
@@ -44,7 +44,7 @@ BUDGETS = {
     "frontend": 13160,
     "ir": 910,  # calls of stages; the names of tensors in two files; traits
     "mcudeploy": 410,
-    "ops": 5365,  # the exact operand of a sum, fused operators, the arithmetic of TFLite, vectors as rows
+    "ops": 5382,  # float products by blocks, fused operators, the arithmetic of TFLite, vectors as rows
     "planner": 10670,  # minimum cuts without OR-Tools, the choice of fused chains, slower plans of fit
     "report": 1810,  # commands of the picture; results name their deployment
     "tiling": 580,

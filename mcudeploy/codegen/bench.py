@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources
-from mcudeploy.codegen.render import render
+from mcudeploy.codegen.render import Types, render
 from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import TWICE
@@ -36,9 +36,7 @@ def kernels_for(isa: Isa) -> tuple[str, ...]:
     return tuple(name for name in all_kernels() if not name.removesuffix(TWICE).endswith(others))
 
 
-def bench_sources(
-    kernels: Sequence[str], arena_bytes: int, *, fuses_products: bool = True
-) -> dict[str, str]:
+def bench_sources(kernels: Sequence[str], arena_bytes: int, *, fuses_products: bool = True) -> dict[str, str]:
     """Return file names and texts of a bench firmware with these kernels (without `mcud_`) and this arena.
 
     The kernel table is ordered by name, as `tile.KernelTable` expects; tables of any size fit the types.
@@ -47,8 +45,8 @@ def bench_sources(
     names = sorted(set(kernels))
     if not names or arena_bytes < 8:
         raise ValueError("a bench firmware needs a kernel and an arena")
-    types = {"alignment": _ALIGNMENT, "offset_bits": 32, "code_bits": 32}
+    config = Types(_ALIGNMENT, 32, 32, fuses_products)
     return {
-        "mcud_config.h": render("config.h.j2", **types, fuses_products=fuses_products),
+        "mcud_config.h": render("config.h.j2", config=config),
         "deployed.c": render("bench.c.j2", kernels=names, arena_bytes=arena_bytes),
     }

@@ -34,6 +34,16 @@ class LibraryModel:
     parameter_layout: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Types:
+    """What mcud_config.h states: the integer types of tables, and how the core rounds float products."""
+
+    alignment: int
+    offset_bits: int
+    code_bits: int
+    fuses_products: bool = True
+
+
 def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]:
     """The generated C of a model: file name to text. The same plan gives the same text."""
     names = {
@@ -45,14 +55,7 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
     if program.head is not None:
         names |= {f"head.{kind}.j2": f"{program.prefix}_head.{kind}" for kind in ("h", "c")}
     files = {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
-    config = render(
-        "config.h.j2",
-        alignment=program.alignment,
-        offset_bits=program.offset_bits,
-        code_bits=program.code_bits,
-        fuses_products=program.fuses_products,
-    )
-    return files | {"mcud_config.h": config}
+    return files | {"mcud_config.h": render("config.h.j2", config=program)}
 
 
 def render_selftest(member: LibraryModel) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.codegen.kernelfiles import source_folders, source_index
-from mcudeploy.codegen.render import render
+from mcudeploy.codegen.render import Types, render
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -65,7 +65,7 @@ def test_ranges(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
-    config = render("config.h.j2", alignment=4, offset_bits=16, code_bits=8)
+    config = render("config.h.j2", config=Types(4, 16, 8))
     (tmp_path / "mcud_config.h").write_text(config)
     (tmp_path / "main.c").write_text(PROGRAM)
     sources = [source_index()[f"{name}.c"].path for name in ("clean", "invalidate")]

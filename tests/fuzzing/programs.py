@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcudeploy.codegen.kernelfiles import MOVE, START
 from mcudeploy.codegen.program import make_program
-from mcudeploy.codegen.render import Source, render, render_model
+from mcudeploy.codegen.render import Source, Types, render, render_model
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain.firmware_build import SANITIZE_FLAGS
 from mcudeploy.toolchain.project import SoftEngine, engine_defines
@@ -131,7 +131,7 @@ def _all_compiled(sources: Sequence[Path], compiler: Compiler) -> list[Path]:
 
 @cache
 def _compiler(engine: SoftEngine | None, threads: bool) -> Compiler:
-    config = render("config.h.j2", alignment=OFFSET_UNIT, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
+    config = render("config.h.j2", config=Types(OFFSET_UNIT, _TABLE_BITS, _TABLE_BITS))
     defines = (f"-D{name}={value}" for name, value in engine_defines(engine).items())
     return Compiler.of((*_flags(threads), *defines), config)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.codegen.render import render
+from mcudeploy.codegen.render import Types, render
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain.firmware_build import find_compiler
 
@@ -27,7 +27,7 @@ def test_the_second_core_of_the_docs_compiles(tmp_path: Path) -> None:
     (tmp_path / "hardware" / "sync.h").write_text("")
     (tmp_path / "pico" / "multicore.h").write_text(_SDK)
     (tmp_path / "core1.c").write_text("void core1_main(void);\n" + code)
-    (tmp_path / "mcud_config.h").write_text(render("config.h.j2", alignment=4, offset_bits=16, code_bits=16))
+    (tmp_path / "mcud_config.h").write_text(render("config.h.j2", config=Types(4, 16, 16)))
     flags = ["-std=c99", "-mcpu=cortex-m0plus", "-mthumb", "-O2", "-Wall", "-Wextra", "-Werror"]
     include = [f"-I{tmp_path}", f"-I{resource_dir('firmware') / 'include'}"]
     made = subprocess.run(
