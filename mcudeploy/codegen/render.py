@@ -36,7 +36,7 @@ class LibraryModel:
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """What mcud_config.h states: the integer types of tables, and how the core rounds float products."""
+    """The content of mcud_config.h: the integer types of tables, and how the core rounds float products."""
 
     alignment: int
     offset_bits: int

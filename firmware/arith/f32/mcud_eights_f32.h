@@ -1,4 +1,4 @@
-/* Sums, differences and products of float32 values, eight at a time. The operands' values lie one after the other, or
+/* Sums, differences and products of float32 values, eight at a time. The values of an operand are consecutive, or
  * are the same value eight times with a step of 0.
  *
  *   mcud_add_eights_f32  a + b

@@ -128,7 +128,7 @@ class MatMul(PlainOperator):
 
 
 def _float_line(k: int, n: int, together: int) -> Counts:
-    """Counts of a line of the float product, by so many columns together, the last ones singly."""
+    """Counts of a line of the float product, by groups of `together` columns, the last ones singly."""
     blocks, single = divmod(n, together)
     return {"lines": 1, "blocks": blocks, "values": blocks * k, "single": single, "single_values": single * k}
 
