@@ -9,7 +9,7 @@ from importlib.util import find_spec
 _LOG = logging.getLogger(__name__)
 
 COSTS = {
-    "numba": "searches run as plain Python: the same plans in up to ten times the time",
+    "numba": "searches run as plain Python: the same plans, most in one to four times the CPU time",
     "ortools": "first fit chooses among several memories, and methods that use CP-SAT are missing",
 }
 """The cost of each package's absence."""
