@@ -38,8 +38,8 @@ def slow(values, count):
         values[at % 10] += numpy.sin(values[(at + 1) % 10])
     return values.sum(), values.copy()
 slow(numpy.ones(10), 1)
-interrupt(0.05)
 try:
+    interrupt(0.05)
     slow(numpy.ones(10), 20_000_000)
     time.sleep(5)
 except KeyboardInterrupt:
@@ -51,8 +51,8 @@ import importlib, pathlib, tempfile
 folder = pathlib.Path(tempfile.mkdtemp())
 (folder / "slow_module.py").write_text("import time; time.sleep(0.5); done = True")
 sys.path.insert(0, str(folder))
-interrupt(0.1)
 try:
+    interrupt(0.1)
     import slow_module
     time.sleep(5)
 except KeyboardInterrupt:
