@@ -58,6 +58,7 @@ def window_verdict(
     options = Options(split=False, name=deployment.program.prefix)
     planned = find_plans(deployment.model.of_window(host.board.isa), host.board, options)
     whole = Deployment.of(planned, planned.baseline, host.board, options)
+    whole = replace(whole, fuses_products=deployment.program.fuses_products)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
         choices = deployment.model.choices
         verdict = judge(machine, whole.plan, deployment.model.path, windows, progress, choices=choices)

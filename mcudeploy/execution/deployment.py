@@ -30,7 +30,8 @@ from mcudeploy.toolchain.firmware_build import firmware_hash
 class Deployment:
     """A model, a board, and the plan that brings them together.
 
-    `prefix`: of names in C. `flash_limit`: bytes that the user allows.
+    `prefix`: of names in C. `flash_limit`: bytes that the user allows. `fuses_products`: whether float
+    kernels do; None: as the board does.
     """
 
     model: Model
@@ -39,6 +40,7 @@ class Deployment:
     prefix: str
     planned: Planned
     flash_limit: int | None
+    fuses_products: bool | None = None
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
@@ -50,7 +52,10 @@ class Deployment:
     @cached_property
     def program(self) -> Program:
         """The plan as C. Its constants take a second per million weights, so `plan` does without it."""
-        return make_program(self.plan, self.model.calls, self.prefix, self.board)
+        program = make_program(self.plan, self.model.calls, self.prefix, self.board)
+        if self.fuses_products is None:
+            return program
+        return replace(program, fuses_products=self.fuses_products)
 
     def with_plan(self, plan: Plan) -> Deployment:
         """Return the deployment of another plan."""

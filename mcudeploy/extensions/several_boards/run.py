@@ -119,7 +119,8 @@ def run_chain(
         results = _results(nodes, members, samples, request.frames, progress)
         states = [node.state() for node in nodes]
     progress.stage("checking every operator against the reference")
-    verdict = _verdict(model, samples, options, progress)
+    fused = all(member.deployment.board.fuses_products for member in members)
+    verdict = _verdict(model, samples, options, progress, fuses_products=fused)
     order = list(islice(cycle(range(len(samples))), request.frames))
     every = replace(
         verdict,
@@ -243,10 +244,12 @@ def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
     return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
 
 
-def _verdict(model: Model, samples: list[Sample], options: Options, progress: Progress) -> Verdict:
+def _verdict(
+    model: Model, samples: list[Sample], options: Options, progress: Progress, *, fuses_products: bool
+) -> Verdict:
     """Return the verdict on the whole model on this computer, against ONNX Runtime."""
     host = Target(load_board("host"))
     plans = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
-    whole = Deployment.of(plans, plans.baseline, host.board, options)
+    whole = replace(Deployment.of(plans, plans.baseline, host.board, options), fuses_products=fuses_products)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
         return judge(machine, whole.plan, model.path, samples, progress, choices=model.choices)

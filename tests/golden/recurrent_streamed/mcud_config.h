@@ -7,9 +7,7 @@
 #define MCUD_ALIGN 4
 #define MCUD_OFFSET_BITS 16
 #define MCUD_CODE_BITS 16
-#ifdef __arm__ /* not on the host */
 #define MCUD_FUSES_F32 0 /* see mcud_simd_f32.h */
-#endif
 
 typedef uint16_t mcud_offset; /* in units of MCUD_ALIGN bytes */
 typedef uint16_t mcud_code;
