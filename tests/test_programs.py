@@ -54,6 +54,16 @@ def test_the_working_directory_has_no_programs(
     assert find_program("./tool") == str(hostile / "tool")  # a path that the user gives is one
 
 
+@pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="root may search every folder")
+def test_a_folder_that_one_may_not_search_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    monkeypatch.setenv("PATH", f"{closed}:{os.environ['PATH']}")
+    assert find_program("sh") is not None
+
+
 def test_programs_run_in_an_empty_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f":{hostile}:.")
     monkeypatch.setenv("PYTHONSTARTUP", "json.py")

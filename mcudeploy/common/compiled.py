@@ -24,10 +24,9 @@ _LOG = logging.getLogger(__name__)
 njit: Any = None
 try:
     from numba import njit
-except ModuleNotFoundError:
-    pass
 except ImportError as error:
-    _LOG.warning("warning: numba cannot be loaded, so the search runs as plain Python: %s", error)
+    if error.name != "numba":
+        _LOG.warning("warning: numba cannot be loaded, so the search runs as plain Python: %s", error)
 
 COMPILED = njit is not None
 

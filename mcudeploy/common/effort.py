@@ -42,7 +42,7 @@ class Effort:
     @classmethod
     def of(cls, seconds: float) -> Effort:
         """Return the effort of `seconds` on an ordinary PC."""
-        cutoff = _CUTOFF_PLAIN if "numba" in lacking() else _CUTOFF
+        cutoff = _CUTOFF_PLAIN if lacking() else _CUTOFF
         return cls(seconds * UNITS_PER_SECOND, process_time() + cutoff * seconds + _COMPILING_S)
 
     @property

@@ -29,7 +29,7 @@ def find_program(name: str) -> str | None:
     entries = trusted_entries(os.environ.get("PATH", os.defpath)).split(os.pathsep)
     folders = [""] if os.path.dirname(name) else [it for it in entries if it]  # noqa: PTH120
     files = (str(Path(folder, it).absolute()) for folder in folders for it in program_names(name))
-    return next((it for it in files if Path(it).is_file() and os.access(it, os.X_OK)), None)
+    return next((it for it in files if os.access(it, os.X_OK) and Path(it).is_file()), None)
 
 
 def trusted_entries(search_path: str) -> str:

@@ -527,7 +527,7 @@ def local_socket() -> socket.socket:
 
 EXAMPLE_PORT = "COM3" if WINDOWS else "/dev/cu.usbmodem1101" if MACOS else "/dev/ttyACM0"
 _GROUP = "dialout"
-JOIN_PORTS = f'sudo usermod -aG {_GROUP} "$USER"  # then log in again'
+JOIN_PORTS = f'sudo usermod -aG {_GROUP} "$USER"'
 """The command that lets a user open serial ports, where they belong to a group."""
 
 
@@ -600,7 +600,7 @@ def unmounted(label: str) -> str:
 def copy_command(file: Path, drive: Path) -> list[str]:
     """Return the command line that copies a file to a drive."""
     if WINDOWS:
-        return ["cmd", "/d", "/c", "copy", "/b", str(file), str(drive)]
+        return ["xcopy", "/y", str(file), str(drive)]  # no shell: it would run parts of a path
     # macOS: these drives take no extended attributes
     return ["cp", *(["-X"] if MACOS else []), str(file), str(drive)]
 

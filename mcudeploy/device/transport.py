@@ -18,7 +18,14 @@ import serial
 
 from mcudeploy.common.errors import PortError, ProtocolError
 from mcudeploy.common.programs import empty_folder, start
-from mcudeploy.common.system import PipeEnds, local_socket, pipe_ends, unlock_file, why_port_not_open
+from mcudeploy.common.system import (
+    JOIN_PORTS,
+    PipeEnds,
+    local_socket,
+    pipe_ends,
+    unlock_file,
+    why_port_not_open,
+)
 from mcudeploy.toolchain.ports import list_serial_ports, port_with
 
 _UNIX = "unix://"
@@ -321,7 +328,7 @@ def _why_not_open(port: str, error: Exception) -> str:
         return f"cannot open {port}: {text}. Is its server running, and free?"
     why = why_port_not_open(error)
     if why == "denied":
-        hint = "you may not open it. Join its group (sudo usermod -aG dialout $USER) and log in again."
+        hint = f"you may not open it. Join its group ({JOIN_PORTS}) and log in again."
     elif why == "busy":
         hint = "another program holds it. Close serial monitors and other mcudeploy runs."
     elif why == "absent":

@@ -254,7 +254,7 @@ def _serial_ports() -> Check:
     name = "serial port permission"
     ports = [it for it in list_serial_ports() if it.usb_id]
     closed = [it.name for it in ports if not it.allowed]
-    member, remedy = in_group_of_ports(), JOIN_PORTS
+    member, remedy = in_group_of_ports(), f"{JOIN_PORTS}  # then log in again"
     if closed:
         return Check(name, False, f"no access to {', '.join(closed)}", remedy)
     if not ports and not member:

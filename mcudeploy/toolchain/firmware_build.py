@@ -259,10 +259,10 @@ def explain(project: Project, log: str) -> DeployError:
             f"the firmware does not fit {board.name}: {'; '.join(parts)} "
             f"(at least {board.stack_bytes} B of {board.memories[0].name} are kept for the stack)."
         )
-    if board.is_host and "-lasan" in log:
-        raise BuildError(
-            "this C compiler has no address sanitizer, as GCC of MinGW-w64: name Clang of llvm-mingw by the "
-            "variable CC, or run on Linux (in WSL)."
+    if board.is_host and "cannot find -lasan" in log:
+        return BuildError(
+            "this C compiler has no address sanitizer: install its library (libasan), or name another "
+            "compiler by the variable CC; on Windows that is Clang of llvm-mingw."
         )
     path = cache.keep_log(project.name, log)
     lines = _COMPLAINT.findall(log)[:5] or _killed(log) or log.strip().splitlines()[-8:]

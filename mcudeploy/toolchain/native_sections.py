@@ -35,7 +35,7 @@ def native_sections(file: BinaryIO) -> list[tuple[str, str, int]] | None:
             return _coff(content, 0)
         if struct.unpack_from("<I", content)[0] == MACH_O:
             return _mach_o(content)
-    except (struct.error, UnicodeDecodeError):
+    except (struct.error, ValueError):
         return None
     return None
 

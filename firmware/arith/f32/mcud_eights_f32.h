@@ -21,7 +21,7 @@ typedef struct {
 
 #if defined(__arm__) && defined(__ARM_FEATURE_FMA) && defined(__OPTIMIZE__)
 
-/* 16 instructions for 8 results. */
+/* 15 instructions for 8 results. */
 #define MCUD_EIGHTS_F32(name, instruction, operation)                                                        \
     static inline int32_t name(const mcud_pairs_f32 *pairs, int32_t count, float *out)                       \
     {                                                                                                        \

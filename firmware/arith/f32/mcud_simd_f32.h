@@ -3,8 +3,8 @@
  *
  * Every result is its bias, then its products in order of depth: the same bits in any block and for any cut. If
  * MCUD_FUSES_F32 is 1, a fused multiply-add rounds once, with the same bits on all such machines and on the host, whose
- * fmaf() is exact. Else a product is rounded before it is added. So it is where floats are software, and on
- * Cortex-M4, whose fused multiply-add takes 3 cycles, but a multiplication and an addition 1 each.
+ * fmaf() is exact. Else a product is rounded before it is added. This is the case where floats are software, and
+ * on Cortex-M4: its fused multiply-add takes 3 cycles, a multiplication and an addition 1 each.
  *
  * Weights are packed in blocks of four channels, [depth][4]; what a last block is short of is 0.
  *

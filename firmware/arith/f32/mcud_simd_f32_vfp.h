@@ -17,7 +17,7 @@
 #define MCUD_NEXT_FOUR MCUD_S24
 #endif
 
-/* Two values of four pixels and four channels: 37 instructions for 32 products if fused. */
+/* Two values of four pixels and four channels: 37 instructions for 32 products. */
 #define MCUD_TWO_4X4_F32                                                                                     \
     "vldmia %[x]!, {s16-s17}\n\t"                                                                            \
     "vldmia %[x1]!, {s18-s19}\n\t"                                                                           \
@@ -175,7 +175,7 @@ static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcu
         : MCUD_ALL_FLOATS, "cc", "memory");
 }
 
-/* x[values], w[values][8], whose lines lie `pitch` values apart: 14 instructions for 8 products */
+/* x[values], w[values][8], whose lines lie `pitch` values apart: 13 instructions for 8 products */
 static inline void mcud_add_lines_8_f32(const float *x, const float *w, int32_t pitch, int32_t values, float sums[8])
 {
     if (values <= 0) {

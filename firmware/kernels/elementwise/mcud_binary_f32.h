@@ -26,7 +26,7 @@ typedef struct {
     mcud_binary_f32_eights *eights;
 } mcud_binary_f32_functions;
 
-/* The first results of a pixel, eight at a time: how many. A single value stands for eight. */
+/* Computes the first results of a pixel, eight at a time, and returns how many. A single value stands for eight. */
 static inline int32_t mcud_binary_f32_by_eight(const mcud_binary_f32_params *params, mcud_binary_f32_eights *eights,
                                                const float *a, const float *b, float *out)
 {

@@ -56,7 +56,7 @@ enum { MCUD_LINE_LOADED = 4 }; /* values by which w has moved on */
     MCUD_MAC4_F32(MCUD_S12, MCUD_SAME(h), MCUD_NEXT_FOUR, MCUD_S28)
 
 /* y[8], y[apart + 8] + g[terms->count], g[terms->count][2] . w[terms->w_pitch + 8].
- * Four channels at a time: 76 instructions for 64 products if fused. */
+ * Four channels at a time: 76 instructions for 64 products. */
 static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w, const mcud_terms_f32 *terms,
                                                   float *y, int32_t apart)
 {
