@@ -56,7 +56,7 @@ def units(folder: Path) -> list[Unit]:
         without = {*(() if board.unit_hal else [ON_UNIT]), *(() if board.core_hal else [RUN_CORES])}
         kernels = sorted({*all_kernels(), *OF_THE_TAPE} - without)
         engine: SoftEngine | None = "half" if board.is_host else None
-        sources = bench_sources(kernels, 1024)
+        sources = bench_sources(kernels, 1024, fuses_products=board.fuses_products)
         project = assemble(board, sources, kernels, emulate=not board.is_host, engine=engine)
         write_project(project, folder / name)
         tool = "gcc" if board.is_host else f"{board.toolchain}-gcc"

@@ -306,7 +306,7 @@ def lock_file(file: int, *, shared: bool = False) -> bool:
 
 
 def unlock_file(file: int) -> None:
-    """Release a lock of a whole file. Raises OSError without one."""
+    """Release a lock of a whole file. Raises OSError on Windows without one."""
     if sys.platform == "win32":
         _unlock_bytes(file, _WHOLE_AT)
         return

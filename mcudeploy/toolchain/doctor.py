@@ -180,11 +180,11 @@ def _packages(requirements: list[str]) -> Check:
 
 
 def _fast() -> Iterator[Check]:
-    """Check the packages without which searches take longer or prove less; the cost is said."""
+    """Yield checks of the packages without which searches take longer or prove less, with the cost."""
     for name, cost in fast.COSTS.items():
         missing = name in fast.lacking()
-        found = f"not installed: {cost}" if missing else _installed(name) or "installed"
-        yield Check(name, not missing, found, _pip(name) if missing else "", "speed")
+        state = f"not installed: {cost}" if missing else _installed(name) or "installed"
+        yield Check(name, not missing, state, _pip(name) if missing else "", "speed")
 
 
 def _package(name: str, package: str, requirement: str) -> Check:

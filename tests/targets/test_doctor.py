@@ -89,11 +89,11 @@ def test_a_board_needs_only_its_own_tools() -> None:
 
 def test_what_makes_a_search_fast_is_not_required(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.fast, "lacking", lambda: ("numba",))
-    found = {it.name: it for it in checks(load_board("host"))}
-    assert found["ortools"].ok and not found["numba"].ok
-    assert found["numba"].found.startswith("not installed: searches run as plain Python")
-    assert found["numba"].remedy.endswith("pip install numba")
-    assert "numba" not in [it.name for it in lacking(list(found.values()))]
+    by_name = {it.name: it for it in checks(load_board("host"))}
+    assert by_name["ortools"].ok and not by_name["numba"].ok
+    assert by_name["numba"].found.startswith("not installed: searches run as plain Python")
+    assert by_name["numba"].remedy.endswith("pip install numba")
+    assert "numba" not in [it.name for it in lacking(list(by_name.values()))]
 
 
 def test_links_of_a_board_are_told() -> None:
