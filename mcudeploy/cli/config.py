@@ -32,7 +32,7 @@ _NO_SETTINGS = {
 """Options that stand on the command line only."""
 _OTHER_MEANING = {
     *(("order", "memory"), ("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")),
-    *(("boards", "output"), ("fit", "boards")),
+    *(("boards", "output"), ("fit", "boards"), ("fit", "top")),
 }
 """Options of commands that are not what the settings mean by that name."""
 _Origin = Callable[[str], str]

@@ -1,7 +1,9 @@
-"""`fit`: rank boards by whether they have room for a model, and by its estimated latency."""
+"""`fit`: the chips that have room for a model, the smallest first, and its estimated latency there."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +11,15 @@ import rich_click as click
 from rich.console import Console
 
 from mcudeploy.cli.latencies import milliseconds_text
-from mcudeploy.cli.options import model_argument, output_options, planning_options
+from mcudeploy.cli.options import model_argument, output_options, packed_as, planning_options
 from mcudeploy.cli.output import Output, Values, cell
+from mcudeploy.cli.parameter_types import Finite, ParsedText
 from mcudeploy.cli.table_grids import table_of
 from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.common.sizes import parse_size
 from mcudeploy.ir.clock import LEAST
 from mcudeploy.planner.plan_options import READING, Options
+from mcudeploy.report import as_json
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -27,10 +32,48 @@ compared_boards_option = click.option(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ChipLimits:
+    """The first `top` chips, with at most these bytes of memory and this latency in milliseconds."""
+
+    top: int | None
+    max_latency: float | None
+    max_ram: int | None
+    max_flash: int | None
+
+    def keep(self, board: Board) -> bool:
+        """Whether the memories of a board are within the limits."""
+        sizes = sum(memory.bytes for memory in board.memories), board.flash_bytes
+        limits = zip(sizes, (self.max_ram, self.max_flash), strict=True)
+        return all(limit is None or size <= limit for size, limit in limits)
+
+    def rows(self, boards: Iterable[Values]) -> list[Values]:
+        """Return the rows of boards that are fast enough, of the first chips. FitError if there are none."""
+        most = self.max_latency
+        kept = (it for it in boards if not (most and it["latency"]) or it["latency"]["milliseconds"] <= most)
+        if rows := [board for chip in chips(kept)[: self.top] for board in chip]:
+            return rows
+        raise FitError("no board is within --max-ram, --max-flash and --max-latency: raise one of them")
+
+
 @click.command()
 @model_argument
 @compared_boards_option
 @click.option("--all", "emulated", is_flag=True, help="Compare also boards that exist in an emulator only.")
+@click.option("--top", metavar="N", type=click.IntRange(min=1), help="List the first N chips only.")
+@click.option(
+    "--max-latency",
+    metavar="MS",
+    type=Finite(min=0, min_open=True),
+    help="Leave out boards on which a run takes more milliseconds by the estimate.",
+)
+@click.option(
+    "--max-ram", type=ParsedText(parse_size), help="Leave out boards with more RAM than this, such as 64k."
+)
+@click.option(
+    "--max-flash", type=ParsedText(parse_size), help="Leave out boards with more flash than this, such as 1M."
+)
+@packed_as("limits", "mcudeploy.cli.fit_command:ChipLimits", "top", "max_latency", "max_ram", "max_flash")
 @planning_options("max_overhead", *READING)
 @output_options
 @click.pass_context
@@ -40,10 +83,14 @@ def fit(
     model: Path,
     boards: str | None,
     emulated: bool,
+    limits: ChipLimits,
     options: Options,
     output: Output,
 ) -> None:
-    """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
+    """Rank chips: whether the model fits, its RAM and flash, and its estimated latency.
+
+    The smallest chip comes first: the one with the least RAM, then flash, then clock; prices are not known.
+    Chips that are too small come last. Boards whose chips agree in core, clock, RAM and flash share a row.
 
     A board gets searches of 1 s for each core: unsplit, split, with --stream-input, and with a higher
     --max-overhead, until a plan fits. The table states the overhead of the fastest such plan found.
@@ -51,9 +98,10 @@ def fit(
     """
     from mcudeploy.commands import checking
 
+    compared = [it for it in named_boards(boards, emulated=emulated) if limits.keep(it)]
     with output.progress() as progress:
-        fitted = checking.fit_model(model, named_boards(boards, emulated=emulated), options, progress)
-    report = output.result(fitted, table)
+        report = as_json(checking.fit_model(model, compared, options, progress))
+    report = output.result({**report, "boards": limits.rows(report["boards"])}, table)
     if not any(found["fits"] for found in report["boards"]):
         context.exit(FitError.exit_code)
 
@@ -72,10 +120,25 @@ def named_boards(names: str | None, *, emulated: bool) -> tuple[Board, ...]:
     return tuple({board.name: board for board in map(load_board, known)}.values())
 
 
+def chips(boards: Iterable[Values]) -> list[list[Values]]:
+    """Return the rows of boards by chip: those with the same core, clock, memories and way to fit."""
+    groups: dict[tuple[Any, ...], list[Values]] = {}
+    for found in boards:
+        facts = ("core", "board_ram_bytes", "board_flash_bytes", "fits", "way", "options")
+        clock = (found["latency"] or {}).get("milliseconds")
+        groups.setdefault((clock, *(found[name] for name in facts)), []).append(found)
+    return list(groups.values())
+
+
 def table(console: Console, report: Values) -> None:
-    """The `fit` report."""
-    rows = table_of("board", "fits", "how", "RAM>", "of>", "flash>", "of>", "latency>")
-    for found in report["boards"]:
+    """The `fit` report: a row for each chip."""
+    listed = chips(report["boards"])
+    if cut := [chip[0]["board"] for chip in listed if chip[0]["fits"] and chip[0]["way"] != "unsplit"]:
+        text = f"{len(cut)} of {len(listed)} fit only with operators cut into rows: {', '.join(cut)}."
+        console.print(cell(text), soft_wrap=True)
+    rows = table_of("boards", "fits", "how", "RAM>", "of>", "flash>", "of>", "latency>")
+    for chip in listed:
+        found = chip[0]
         verdict = cell("yes", "green") if found["fits"] else cell(f"{found['excess_bytes']:,} B short", "red")
         texts = (
             _how(found),
@@ -85,7 +148,7 @@ def table(console: Console, report: Values) -> None:
             f"{found['board_flash_bytes']:,}",
             milliseconds_text(found["latency"]),
         )
-        rows.add_row(cell(found["board"]), verdict, *map(cell, texts))
+        rows.add_row(cell(", ".join(it["board"] for it in chip)), verdict, *map(cell, texts))
     console.print(rows)
     for line in _notes(report["boards"]):
         console.print(cell(line), soft_wrap=True)
@@ -101,6 +164,7 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
 
     notes = [
         "RAM: arena, data and stack of the firmware. Flash: weights and tables; code adds some 8 to 24 KiB.",
+        "A row is a chip, the smallest first; the figures are those of its first board.",
         f"Each search was given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit 60` searches "
         "longer.",
     ]

@@ -51,7 +51,7 @@ class LoadedModel:
 
     @with_keywords
     def fit(self, boards: Iterable[Named], **choices: Unpack[Choices]) -> python.Report:
-        """How the model suits each of these boards, the best first."""
+        """How the model suits each of these boards, the smallest that fits first."""
         return python.fit(self.path, boards, **self._with(choices))
 
     @with_keywords

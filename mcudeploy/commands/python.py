@@ -180,7 +180,7 @@ def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choic
 
 @with_keywords
 def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) -> Report:
-    """How a model suits each of these boards, the best first."""
+    """How a model suits each of these boards, the smallest that fits first."""
     if isinstance(boards, Named):
         raise UsageError(f"boards is a list, such as [{boards!r}]")
     known = [board_of(board) for board in boards]

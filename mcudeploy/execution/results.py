@@ -49,7 +49,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """How a model fits boards, the best first."""
+    """How a model fits boards, the smallest that fits first."""
 
     fits: Sequence[Fit]
 

@@ -8,12 +8,13 @@ from functools import cached_property
 from math import ceil, inf
 
 from mcudeploy.boards.board import CODE_BYTES, FIRMWARE_RAM_BYTES, Board, Memory
+from mcudeploy.boards.platformio import is_pio
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import STAND_INS, best_costs, estimated, load_costs
 from mcudeploy.cost.tiles import move_price
-from mcudeploy.ir.clock import LEAST, MODEL_UNIT, milliseconds, source_of
+from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.plan import Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
@@ -133,8 +134,8 @@ def rank_boards(
 ) -> list[Fit]:
     """Return the fit of a model on each board.
 
-    Boards that fit come first, the fastest first; then the others, in the order of missing bytes. Raises
-    ConfigError if kernels have no costs on any of the cores.
+    Boards that fit come first, the smallest first: the least RAM, then flash, then clock. The others follow
+    in the order of missing bytes. Raises ConfigError if kernels have no costs on any of the cores.
     """
     groups: dict[tuple[str, Isa], list[Board]] = {}
     for board in boards if options.dma_io else [it.with_dma_everywhere() for it in boards]:
@@ -149,12 +150,11 @@ def rank_boards(
     return sorted(fits, key=_rank)
 
 
-def _rank(fit: Fit) -> tuple[bool, int, bool, float, str]:
-    """Return the sort key; lower bounds of latencies come after estimates: the gap differs by core."""
-    known = fit.latency
-    slow = float("inf") if known is None else milliseconds(known.ticks, known.unit, known.clock_hz)
-    bound = known is not None and source_of(known.unit) == LEAST
-    return not fit.fits, fit.excess_bytes, bound, slow, fit.board.name
+def _rank(fit: Fit) -> tuple[bool, int, int, int, int, bool, str]:
+    """Return the sort key. Boards with a file come before those of PlatformIO with the same chip."""
+    board = fit.board
+    size = fit.board_ram_bytes, board.flash_bytes, board.clock_hz
+    return not fit.fits, fit.excess_bytes, *size, is_pio(board.name), board.name
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,7 @@ FLASH = {"board": "tiny", "port": "/dev/ttyACM0", "flasher": "openocd"} | {
 }
 FIT = {
     "boards": [
-        {"board": "tiny", "fits": True, "way": "split", "options": ""}
+        {"board": "tiny", "core": "cortex-m4", "fits": True, "way": "split", "options": ""}
         | {"ram_bytes": 9000, "board_ram_bytes": 131072}
         | {"flash_bytes": 5000, "board_flash_bytes": 1048576, "flash_free_bytes": 1043576, "excess_bytes": 0}
         | {"latency": {"value": 420000, "milliseconds": 2.5, "milliseconds_by": "cycle model"}}

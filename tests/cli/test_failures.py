@@ -360,7 +360,7 @@ def test_a_file_beyond_a_limit_is_named_with_the_way_out(
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_every_stream_takes_every_character(encoding: str, folder: Path, deploy: Deploy) -> None:
     latency = {"value": 1, "milliseconds": 1.0, "milliseconds_by": LEAST}
-    fit = {"board": "m\u1f00", "fits": True, "way": "split", "options": "", "latency": latency}
+    fit = {"board": "m\u1f00", "core": "", "fits": True, "way": "split", "options": "", "latency": latency}
     sizes = dict.fromkeys(("ram_bytes", "board_ram_bytes", "flash_bytes", "board_flash_bytes"), 9)
     deploy.answers["fit_model"] = {"boards": [fit | sizes | {"flash_free_bytes": 10**6}]}
     result = CliRunner(charset=encoding).invoke(cli, ["fit", str(folder / "m.onnx")])

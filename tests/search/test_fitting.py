@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from math import ceil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from models import quantised_convolutions
+from rich.console import Console
 
 from mcudeploy.boards.board import Board, board_file, load_board
 from mcudeploy.checker.judge import check
+from mcudeploy.cli.fit_command import table
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import load_costs
@@ -69,17 +72,17 @@ def test_the_slow_down_at_which_it_fits(model: Model) -> None:
     arenas = {way.name: way.plan.layout.arena_bytes for way in none.ways}
     assert arenas["slower"] < arenas["streamed"]
     ranked = rank_boards(model, [variant("small", arenas["slower"]), STM], Options())
-    slow = ranked[-1].chosen
-    assert [fit.board.name for fit in ranked if fit.fits] == ["stm32f405", "small"]
+    slow = ranked[0].chosen
+    assert [fit.board.name for fit in ranked if fit.fits] == ["small", "stm32f405"]
     assert slow.name == "slower" and Options().max_overhead < slow.overhead <= SLOWEST
     assert slow.options == f"--stream-input --max-overhead {ceil(slow.overhead)}"
     (limited,) = rank_boards(model, [variant("none", 64)], Options(max_overhead=SLOWEST))
     assert [way.name for way in limited.ways] == ["unsplit", "split", "streamed"]
 
 
-def test_latency_is_of_the_clock_and_the_faster_board_comes_first(model: Model) -> None:
+def test_latency_is_of_the_clock_and_the_slower_chip_of_a_size_comes_first(model: Model) -> None:
     slow = variant("slow", 10_000, clock_hz=STM.clock_hz // 4)
-    first, second = rank_boards(model, [slow, variant("fast", 10_000)], Options())
+    second, first = rank_boards(model, [variant("fast", 10_000), slow], Options())
     assert (first.board.name, second.board.name) == ("fast", "slow")
     assert first.latency is not None and second.latency is not None
     assert first.latency.unit == MODEL_UNIT and first.latency.costs_of == load_costs("cortex-m4").core
@@ -89,10 +92,12 @@ def test_latency_is_of_the_clock_and_the_faster_board_comes_first(model: Model) 
     assert host.latency is None and host.fits
 
 
-def test_lower_bounds_of_latencies_come_behind_estimates(model: Model) -> None:
-    slow = variant("slow", 10_000, clock_hz=STM.clock_hz // 100)
-    estimate, bound = rank_boards(model, [load_board("esp32s3"), slow], Options())
-    assert (estimate.board.name, bound.board.name) == ("slow", "esp32s3")
+def test_the_least_ram_comes_first_then_the_least_flash_then_native_boards(model: Model) -> None:
+    flash = STM.flash.model_copy(update={"bytes": STM.flash.bytes // 2})
+    names = {"pio:a": STM.flash, "b": STM.flash, "c": flash}
+    boards = [load_board("esp32s3"), *(variant(name, 9000, flash=it) for name, it in names.items())]
+    *ranked, bound = rank_boards(model, boards, Options())
+    assert [fit.board.name for fit in ranked] == ["c", "b", "pio:a"]
     assert bound.latency is not None and bound.latency.unit == "instructions"
 
 
@@ -121,3 +126,29 @@ def test_the_command_fails_where_it_fits_nowhere(model: Model, tmp_path: Path) -
     assert done.exit_code == FitError.exit_code and " short" in done.stdout
     assert f"given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit" in done.stdout
     assert CliRunner().invoke(cli, ["fit", str(model.path), "--boards", "host,"]).exit_code == 2
+
+
+def test_boards_of_a_chip_share_a_row_and_limits_leave_chips_out(model: Model) -> None:
+    fit = ["fit", str(model.path), "--boards", "stm32f407-disco,stm32f405,microbit,stm32f411"]
+    done = CliRunner().invoke(cli, fit)
+    rows = [line.split("  ")[0].strip() for line in done.stdout.splitlines() if "  yes  " in line]
+    assert rows == ["microbit", "stm32f411", "stm32f405, stm32f407-disco"]
+
+    def names(*limits: str) -> list[str]:
+        report = json.loads(CliRunner().invoke(cli, [*fit, *limits, "--json"]).stdout)
+        return [board["board"] for board in report["boards"]]
+
+    assert names("--top", "1") == names("--max-ram", "16k") == ["microbit"]
+    assert names("--max-flash", "512k", "--max-ram", "1M") == ["microbit", "stm32f411"]
+    (slowest, *_) = json.loads(CliRunner().invoke(cli, [*fit, "--json"]).stdout)["boards"]
+    fast = names("--max-latency", str(slowest["latency"]["milliseconds"] * 0.9), "--top", "1")
+    assert fast == ["stm32f411"]
+    none = CliRunner().invoke(cli, [*fit, "--max-ram", "1k"])
+    assert none.exit_code == FitError.exit_code and "--max-ram" in none.stderr
+
+
+def test_what_fits_only_by_cuts_is_said_first(capsys: pytest.CaptureFixture[str], model: Model) -> None:
+    whole = rank_boards(model, [STM], Options())[0].chosen.plan.layout.arena_bytes
+    ranked = rank_boards(model, [STM, variant("tight", whole - 16)], Options())
+    table(Console(), fits(Fitted(ranked)))
+    assert capsys.readouterr().out.startswith("1 of 2 fit only with operators cut into rows: tight.\n")
