@@ -7,8 +7,8 @@ Counted are instructions, and modelled cycles if there is a model of the core.
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
 
 Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
-edges. Per variant, the fit finds non-negative costs of its loops (`mcudeploy.cost.estimate.counts_of`) with
-the least sum of relative errors (a linear program). Writes mcudeploy/cost/tables/<core>.csv, with `--kernel`
+edges. Per variant, the fit finds non-negative costs of its loops (`mcudeploy.costs.estimate.counts_of`) with
+the least sum of relative errors (a linear program). Writes mcudeploy/costs/tables/<core>.csv, with `--kernel`
 only the lines of these kernels. With `--extension` the cases and the kernels are those of a trusted file, and
 the tables go into its folder `costs`.
 `--check` prints predicted beside measured instructions.
@@ -36,7 +36,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
-from mcudeploy.cost.estimate import COSTS, CoreCosts, Unit, counts_of, load_costs, read_costs
+from mcudeploy.costs.estimate import COSTS, CoreCosts, Unit, counts_of, load_costs, read_costs
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device

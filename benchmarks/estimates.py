@@ -27,8 +27,8 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.cost.estimate import Unit, estimated, load_costs
-from mcudeploy.cost.tiles import Costs, by_calls
+from mcudeploy.costs.estimate import Unit, estimated, load_costs
+from mcudeploy.costs.tiles import Costs, by_calls
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import run_on

@@ -35,7 +35,7 @@ from models import quantised_convolutions, skipping  # noqa: E402
 from mcudeploy.boards.board import Board, load_board  # noqa: E402
 from mcudeploy.boards.trust import trust  # noqa: E402
 from mcudeploy.common.resources import cache_dir  # noqa: E402
-from mcudeploy.cost.tiles import CallTile  # noqa: E402
+from mcudeploy.costs.tiles import CallTile  # noqa: E402
 from mcudeploy.device.fleet import Fleet  # noqa: E402
 from mcudeploy.device.frame import Frame, Receiver, encode  # noqa: E402
 from mcudeploy.device.image import build_bench, measured_tiles  # noqa: E402

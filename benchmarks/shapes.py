@@ -24,7 +24,7 @@ from kernels import print_table
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.common.errors import DeployError
-from mcudeploy.cost.estimate import counts_of, load_costs
+from mcudeploy.costs.estimate import counts_of, load_costs
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer

@@ -58,7 +58,7 @@ class Extension:
     `methods`: by name, functions of a loaded model, which `mcudeploy.load(...)` has as methods.
     `cases`: functions without parameters that yield graphs of one operator each, to measure and test it.
     `kernels`: a folder of C files; `name.c` defines the kernel `mcud_name`, `name.h` its parameters.
-    `costs`: a folder of tables `core.csv` in the form of mcudeploy/cost/tables.
+    `costs`: a folder of tables `core.csv` in the form of mcudeploy/costs/tables.
     """
 
     name: str

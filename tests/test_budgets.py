@@ -25,7 +25,7 @@ BUDGETS = {
     "codegen": 1680,  # the calls that a kernel makes, kernels printed from those that round once
     "commands": 1_060,  # results name their deployment
     "common": 1280,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain
-    "cost": 610,
+    "costs": 610,
     "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late
     "execution": 1245,  # counts of instructions on other systems, how a program rounds products
     "extensions": 90,

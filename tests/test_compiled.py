@@ -22,7 +22,7 @@ SEARCHES = """
 import random
 from dataclasses import replace
 from mcudeploy.common.effort import Effort, endless
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.ir.trace import MemoryLink

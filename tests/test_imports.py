@@ -127,7 +127,7 @@ def test_folders_of_the_frontend_import_onnx_alone(folder: str) -> None:
 
 ORDER = (
     "cli onnx_backend", "commands", "report", "execution", "device", "toolchain", "codegen",
-    "planner verify", "checker cost frontend", "boards ops tiling", "ir common",
+    "planner verify", "checker costs frontend", "boards ops tiling", "ir common",
 )  # fmt: skip
 """The table of docs/design.md, from the top to the bottom."""
 

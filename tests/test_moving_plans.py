@@ -29,7 +29,7 @@ from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.stalls import stalls
+from mcudeploy.costs.stalls import stalls
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.plan import Entry, Plan, Transfer, Wait

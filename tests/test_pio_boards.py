@@ -26,7 +26,7 @@ from mcudeploy.common.errors import (
     PortError,
     UsageError,
 )
-from mcudeploy.cost.estimate import load_costs
+from mcudeploy.costs.estimate import load_costs
 from mcudeploy.device import target
 from mcudeploy.toolchain import build_firmware, firmware_build, framework
 from mcudeploy.toolchain.doctor import checks

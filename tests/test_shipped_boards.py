@@ -17,7 +17,7 @@ from mcudeploy.boards.trust import own_programs
 from mcudeploy.cli.fit_command import named_boards
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import BoardNotFoundError, BuildError, UsageError
-from mcudeploy.cost.estimate import load_costs
+from mcudeploy.costs.estimate import load_costs
 from mcudeploy.toolchain import build_firmware, firmware_build
 from tests.networks.small import small_model
 

@@ -22,8 +22,8 @@ from mcudeploy.common.files import path_name, write_file
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import load_costs
-from mcudeploy.cost.tiles import KnownSource, nothing_known
+from mcudeploy.costs.estimate import load_costs
+from mcudeploy.costs.tiles import KnownSource, nothing_known
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, measured_tiles
 from mcudeploy.device.known import known_times

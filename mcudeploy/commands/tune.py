@@ -19,8 +19,8 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, LatencyError, OutputsDifferError
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import per_instruction
-from mcudeploy.cost.tiles import CallTile, CallTime
+from mcudeploy.costs.estimate import per_instruction
+from mcudeploy.costs.tiles import CallTile, CallTime
 from mcudeploy.device.fleet import Fleet, Job
 from mcudeploy.device.image import measured_tiles
 from mcudeploy.device.target import Target, require_port

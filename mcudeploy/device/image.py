@@ -11,9 +11,9 @@ from mcudeploy.boards.board import Board
 from mcudeploy.codegen.bench import bench_sources, kernels_for
 from mcudeploy.codegen.kernelfiles import kernel_files
 from mcudeploy.common.errors import BuildError
-from mcudeploy.cost.database import Database
-from mcudeploy.cost.estimate import Unit
-from mcudeploy.cost.tiles import KnownSource, nothing_known
+from mcudeploy.costs.database import Database
+from mcudeploy.costs.estimate import Unit
+from mcudeploy.costs.tiles import KnownSource, nothing_known
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.measured import MeasuredTiles, stored
 from mcudeploy.device.target import Target

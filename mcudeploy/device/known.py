@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.database import Database, warn_of_database
-from mcudeploy.cost.estimate import Unit
-from mcudeploy.cost.tiles import KnownSource, nothing_known
+from mcudeploy.costs.database import Database, warn_of_database
+from mcudeploy.costs.estimate import Unit
+from mcudeploy.costs.tiles import KnownSource, nothing_known
 
 
 def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:

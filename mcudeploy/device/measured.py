@@ -10,8 +10,8 @@ from threading import Event, Lock
 from typing import NamedTuple, Protocol
 
 from mcudeploy.common.errors import FitError
-from mcudeploy.cost.database import Database, TileKey, shape_key
-from mcudeploy.cost.tiles import CallTile, CallTime, KnownTime
+from mcudeploy.costs.database import Database, TileKey, shape_key
+from mcudeploy.costs.tiles import CallTile, CallTime, KnownTime
 from mcudeploy.device.fleet import LOST, POLL_S, Alive, Dealt
 from mcudeploy.device.lease import Claims
 from mcudeploy.device.replies import Ticks

@@ -12,7 +12,7 @@ from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError
-from mcudeploy.cost.database import Database, RunKey, warn_of_database
+from mcudeploy.costs.database import Database, RunKey, warn_of_database
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
 from mcudeploy.ir.clock import HARDWARE_UNITS

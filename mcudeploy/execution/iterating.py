@@ -18,10 +18,10 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import OutputsDifferError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.stalls import Pace, stalls
-from mcudeploy.cost.tiles import CopyCost, move_price
-from mcudeploy.cost.timeline import Stall, Timeline, fast_loads, timeline
+from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.stalls import Pace, stalls
+from mcudeploy.costs.tiles import CopyCost, move_price
+from mcudeploy.costs.timeline import Stall, Timeline, fast_loads, timeline
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Observation, run_on

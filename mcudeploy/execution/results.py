@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mcudeploy.codegen.program import Program
     from mcudeploy.codegen.selftest import SelfTest
     from mcudeploy.common.errors import Problem
-    from mcudeploy.cost.estimate import Unit
+    from mcudeploy.costs.estimate import Unit
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.cycles.plugin import Counts
     from mcudeploy.execution.cycles.profile import Profile

@@ -15,7 +15,7 @@ from typing import Any
 from mcudeploy.boards.board import CORE_STACK_BYTES
 from mcudeploy.common.errors import ConfigError, DeployError
 from mcudeploy.common.progress import Progress
-from mcudeploy.cost.database import Database, warn_of_database
+from mcudeploy.costs.database import Database, warn_of_database
 from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.counted import count_steps

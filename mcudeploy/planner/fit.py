@@ -12,8 +12,8 @@ from mcudeploy.boards.platformio import is_pio
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import STAND_INS, best_costs, estimated, load_costs
-from mcudeploy.cost.tiles import move_price
+from mcudeploy.costs.estimate import STAND_INS, best_costs, estimated, load_costs
+from mcudeploy.costs.tiles import move_price
 from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.plan import Layout, Plan, Residences

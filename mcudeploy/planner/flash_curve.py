@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import CODE_BYTES, Board
-from mcudeploy.cost.estimate import best_costs, estimated
+from mcudeploy.costs.estimate import best_costs, estimated
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Latency, estimated_latency
 from mcudeploy.planner.model.model import Model

@@ -9,7 +9,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
 from mcudeploy.common.interrupts import signalled
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
-from mcudeploy.cost.tiles import KnownSource, nothing_known
+from mcudeploy.costs.tiles import KnownSource, nothing_known
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.hop.choices import choices
 from mcudeploy.planner.model.model import Model

@@ -20,7 +20,7 @@ from mcudeploy.common.sizes import (
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
-    from mcudeploy.cost.estimate import Unit
+    from mcudeploy.costs.estimate import Unit
     from mcudeploy.ops.requantize import Rounding
 
 Placement = Literal["blocks", "tags"]
@@ -112,7 +112,7 @@ class Options:
         """
         if self.objective is not None:
             return self.objective
-        from mcudeploy.cost.estimate import has_cycles  # noqa: PLC0415 - it loads numpy
+        from mcudeploy.costs.estimate import has_cycles  # noqa: PLC0415 - it loads numpy
 
         if cores is None:
             cores = board.cores if self.cores == 0 else self.cores or 1

@@ -19,8 +19,8 @@ from mcudeploy.common.fast import note_lacking
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import Unit, estimated, load_costs
-from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
+from mcudeploy.costs.estimate import Unit, estimated, load_costs
+from mcudeploy.costs.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.cores.functions import assign

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.ir.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mcudeploy.common.text import plain
-from mcudeploy.cost.timeline import critical_path
+from mcudeploy.costs.timeline import critical_path
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of
 from mcudeploy.ir.plan import Measurement, Plan, Run, WorkSlice

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
-from mcudeploy.cost.estimate import best_costs, estimated
-from mcudeploy.cost.tiles import step_ticks
+from mcudeploy.costs.estimate import best_costs, estimated
+from mcudeploy.costs.tiles import step_ticks
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement

@@ -12,8 +12,8 @@ from models import fully_connected, quantised_convolutions
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
-from mcudeploy.cost.database import Database, TileKey
-from mcudeploy.cost.tiles import nothing_known
+from mcudeploy.costs.database import Database, TileKey
+from mcudeploy.costs.tiles import nothing_known
 from mcudeploy.device.known import known_times
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.plan_options import Options

@@ -11,7 +11,7 @@ from test_params import header_fields
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated, load_costs, read_costs
+from mcudeploy.costs.estimate import COSTS, CoreCosts, counts_of, estimated, load_costs, read_costs
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa

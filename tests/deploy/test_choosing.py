@@ -15,8 +15,8 @@ from models import quantised_convolutions, skipping
 from mcudeploy.boards.board import CODE_BYTES, load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.database import Database
-from mcudeploy.cost.tiles import CallTime, KnownTime, nothing_known
+from mcudeploy.costs.database import Database
+from mcudeploy.costs.tiles import CallTime, KnownTime, nothing_known
 from mcudeploy.device.measured import MeasuredTiles, stored
 from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import Graph, Operator

@@ -213,7 +213,7 @@ def test_two_measurers_find_what_one_finds(
     target = Target(load_board("stm32f405"), emulate=True)
     found = []
     for count in (1, 2):
-        monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda count=count: tmp_path / str(count))
+        monkeypatch.setattr("mcudeploy.costs.database.cache_dir", lambda count=count: tmp_path / str(count))
         made, report = reports.tune_model(model, [target] * count, Options(time_limit=20))
         assert report["measurers"] == count and report["search"]["measured"] > 10
         del report["measurers"], report["search"]["seconds"]
@@ -231,7 +231,7 @@ def test_a_device_that_dies_ends_the_tune_only_if_it_is_the_last_and_leaves_no_e
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One dies while tiles are timed, one while plans run; or all do."""
-    monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path)
+    monkeypatch.setattr("mcudeploy.costs.database.cache_dir", lambda: tmp_path)
     processes: list[subprocess.Popen[bytes]] = []
     start = Emulator._start
 
@@ -276,7 +276,7 @@ def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:
 def test_a_damaged_database_loses_no_run(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path)
+    monkeypatch.setattr("mcudeploy.costs.database.cache_dir", lambda: tmp_path)
     (tmp_path / "measurements.sqlite").write_bytes(b"no database" * 1000)
     report = reports.run_model(model, HOST, Options(split=False), inputs=[], expected=[])
     assert report["verified"] and report["latency"]["unit"] == "us"

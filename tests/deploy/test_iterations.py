@@ -12,7 +12,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.iterating import step_times, waited

@@ -32,7 +32,7 @@ OPTIONS = Options(time_limit=0.5, max_overhead=50, objective="instructions")
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr("mcudeploy.costs.database.cache_dir", lambda: tmp_path / "cache")
     return quantised_convolutions(tmp_path / "small.onnx")
 
 

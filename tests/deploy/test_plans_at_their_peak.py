@@ -11,8 +11,8 @@ import pytest
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import CopyCost, move_price
+from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.tiles import CopyCost, move_price
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model, load_model

@@ -17,7 +17,7 @@ import mcudeploy
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, LatencyError
-from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.costs.estimate import estimated, load_costs
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Search
 from mcudeploy.planner.model.model import read_model

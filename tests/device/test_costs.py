@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mcudeploy.common.errors import FitError, ProtocolError
-from mcudeploy.cost.database import Database
-from mcudeploy.cost.tiles import CallTile
+from mcudeploy.costs.database import Database
+from mcudeploy.costs.tiles import CallTile
 from mcudeploy.device.measured import MeasuredTiles
 from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor

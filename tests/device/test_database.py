@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.database import Database, RunKey, TileKey, default_path, shape_key
+from mcudeploy.costs.database import Database, RunKey, TileKey, default_path, shape_key
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Measurement, OperatorTime
 

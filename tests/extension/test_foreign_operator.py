@@ -14,7 +14,7 @@ from mcudeploy.codegen.bench import all_kernels
 from mcudeploy.codegen.kernelfiles import kernel_files, source_index
 from mcudeploy.codegen.licences import foreign_text, licence_of
 from mcudeploy.common.errors import BuildError, ConfigError, ModelError, UsageError
-from mcudeploy.cost.estimate import counts_of, load_costs
+from mcudeploy.costs.estimate import counts_of, load_costs
 from mcudeploy.extension import added, extension_files, extensions, foreign_digest
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.interval import Interval

@@ -10,7 +10,7 @@ import pytest
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import bench_sources
-from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.costs.estimate import estimated, load_costs
 from mcudeploy.device.session import connect
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Shape, Tensor

@@ -13,7 +13,7 @@ from fuzzing.chains import drawn_chains
 from mcudeploy.boards.board import Board, Memory, Unit, load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan, Rewrites, Split
 from mcudeploy.planner.model.model import Model

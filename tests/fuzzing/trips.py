@@ -27,7 +27,7 @@ from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import DType, Graph

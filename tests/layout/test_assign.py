@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcudeploy.checker.offsets import check_offsets
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget

@@ -16,7 +16,7 @@ from graphs import border, conv, residual, tensor
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.scalar.elementwise import Binary, Lut

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from some_rectangles import QUICK, by_permutations, cut_up, problems, rectangle
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.place import arena

@@ -25,7 +25,7 @@ from mcudeploy.boards.board import Board, list_boards, load_board, read_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.codegen.render import render_firmware
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.cost.database import Database, RunKey, TileKey
+from mcudeploy.costs.database import Database, RunKey, TileKey
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.planner import order, place

@@ -14,7 +14,7 @@ from graphs import border
 
 from mcudeploy.checker.owners import PlanFaultError, Shapes
 from mcudeploy.checker.races import require_no_races
-from mcudeploy.cost.timeline import critical_path
+from mcudeploy.costs.timeline import critical_path
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Run, Sync, Transfer, Wait, WorkSlice

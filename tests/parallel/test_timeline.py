@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mcudeploy.cost.timeline import critical_path
+from mcudeploy.costs.timeline import critical_path
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Lane, Sync, WorkSlice
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
-from mcudeploy.cost.timeline import timeline, with_times
+from mcudeploy.costs.timeline import timeline, with_times
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Residence
 from mcudeploy.ir.trace import (

@@ -16,7 +16,7 @@ from mcudeploy.checker.judge import check
 from mcudeploy.cli.fit_command import table
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import FitError
-from mcudeploy.cost.estimate import load_costs
+from mcudeploy.costs.estimate import load_costs
 from mcudeploy.execution.results import Fitted
 from mcudeploy.ir.clock import MODEL_UNIT
 from mcudeploy.planner.fit import SEARCH_S, SLOWEST, rank_boards

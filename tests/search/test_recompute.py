@@ -13,8 +13,8 @@ from test_search import calls_of
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort, endless
-from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import Costs, by_calls
+from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.tiles import Costs, by_calls
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Schedule, Step

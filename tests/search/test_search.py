@@ -14,8 +14,8 @@ from graphs import border, conv, residual, tensor
 from mcudeploy.boards.board import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import STEP_TICKS, Costs, by_calls
+from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.tiles import STEP_TICKS, Costs, by_calls
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Rewrites, Search

@@ -11,7 +11,7 @@ from models import quantised_convolutions
 from mcudeploy.boards.board import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, UsageError
-from mcudeploy.cost.estimate import load_costs, per_instruction
+from mcudeploy.costs.estimate import load_costs, per_instruction
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.profile import CORES
 from mcudeploy.ir.clock import MODEL_UNIT

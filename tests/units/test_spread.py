@@ -15,7 +15,7 @@ from mcudeploy.boards.board import Board, Unit
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, UsageError
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.plan import Function, Plan, memories_of
 from mcudeploy.ops.scalar.unary import Unary

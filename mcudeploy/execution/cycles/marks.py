@@ -16,7 +16,7 @@ import numpy as np
 
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.timeline import CoreTimeline, critical_path
+from mcudeploy.costs.timeline import CoreTimeline, critical_path
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.cycles.plugin import load_arguments
 from mcudeploy.ir.plan import Lane, WorkSlice

@@ -127,7 +127,7 @@ def _limited(
     output: Output,
 ) -> None:
     from mcudeploy.common.files import write_file
-    from mcudeploy.cost.timeline import timeline
+    from mcudeploy.costs.timeline import timeline
     from mcudeploy.extensions.graphs.graph_orders import graph_order_limited
     from mcudeploy.extensions.graphs.limited import order_limited, write_plan
     from mcudeploy.report.chart.gantt import gantt_picture

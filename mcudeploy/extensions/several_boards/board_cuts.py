@@ -8,8 +8,8 @@ from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
-from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import by_calls, nothing_known
+from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.tiles import by_calls, nothing_known
 from mcudeploy.extensions.several_boards.link import LINK_RAM_BYTES, UartLink
 from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink, core_operators
 from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of

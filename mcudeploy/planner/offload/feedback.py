@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import replace
 
-from mcudeploy.cost.timeline import Timeline, fast_loads, timeline, with_times
+from mcudeploy.costs.timeline import Timeline, fast_loads, timeline, with_times
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.trace import FAST, SLOW, ItemTransfer, MemoryLink, Residency
 

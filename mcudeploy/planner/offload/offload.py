@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
-from mcudeploy.cost.timeline import with_times
+from mcudeploy.costs.timeline import with_times
 from mcudeploy.ir.trace import MemoryLink, Residency, Trace, TraceStep
 from mcudeploy.planner.offload.trace_tables import table_of
 

@@ -14,7 +14,7 @@ from typing import Self
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
-from mcudeploy.cost.timeline import timeline
+from mcudeploy.costs.timeline import timeline
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Layout, Residence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import BlockTimes, CopyCost
+from mcudeploy.costs.tiles import BlockTimes, CopyCost
 from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.compaction import Pinned, relocate
 from mcudeploy.planner.place.greedy import Clusters, fixed_orders, used_bytes

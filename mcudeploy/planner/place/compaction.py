@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import CopyCost
+from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.rectangles import PlacementProblem
 from mcudeploy.planner.place.placement_problem import align_up, stacks_at_the_top

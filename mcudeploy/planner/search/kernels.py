@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from mcudeploy.cost.tiles import CallTile, CallTime, KnownTime
+from mcudeploy.costs.tiles import CallTile, CallTime, KnownTime
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step

@@ -8,8 +8,8 @@ from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.stalls import Pace, stalls
-from mcudeploy.cost.tiles import (
+from mcudeploy.costs.stalls import Pace, stalls
+from mcudeploy.costs.tiles import (
     CopyCost,
     Costs,
     TileSource,

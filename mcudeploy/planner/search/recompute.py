@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import BlockTimes, schedule_ticks
+from mcudeploy.costs.tiles import BlockTimes, schedule_ticks
 from mcudeploy.ir.plan import Schedule, Step
 from mcudeploy.planner.search.best_first import Candidate
 from mcudeploy.tiling.blocks import TiledGraph

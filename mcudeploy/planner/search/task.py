@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from mcudeploy.boards.board import Board
-from mcudeploy.cost.tiles import (
+from mcudeploy.costs.tiles import (
     CallTile,
     CallTime,
     CopyCost,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from mcudeploy.cost.tiles import CallTime, Costs, TileShare, TileTime, by_calls
+from mcudeploy.costs.tiles import CallTime, Costs, TileShare, TileTime, by_calls
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcudeploy.cost.timeline import Timeline
+from mcudeploy.costs.timeline import Timeline
 from mcudeploy.ir.trace import Residency
 from mcudeploy.report.chart.svg import safe
 

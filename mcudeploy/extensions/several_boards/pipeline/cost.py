@@ -11,7 +11,7 @@ from functools import cache
 from math import ceil, inf
 from typing import Protocol
 
-from mcudeploy.cost.tiles import STEP_TICKS, TileTime, timed_blocks
+from mcudeploy.costs.tiles import STEP_TICKS, TileTime, timed_blocks
 from mcudeploy.extensions.several_boards.pipeline.groups import Group
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.tiling.dataflow import Dataflow

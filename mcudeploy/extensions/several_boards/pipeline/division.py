@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from mcudeploy.common.errors import FitError, UsageError
-from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import by_calls, nothing_known
+from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.tiles import by_calls, nothing_known
 from mcudeploy.extensions.several_boards.pipeline.best import best
 from mcudeploy.extensions.several_boards.pipeline.cost import (
     FREE,

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError
 from mcudeploy.common.files import read_limited
-from mcudeploy.cost.estimate import load_costs
+from mcudeploy.costs.estimate import load_costs
 from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink
 from mcudeploy.extensions.several_boards.pipeline.group_line import Units
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
-from mcudeploy.cost.tiles import CopyCost
-from mcudeploy.cost.timeline import Clock
+from mcudeploy.costs.tiles import CopyCost
+from mcudeploy.costs.timeline import Clock
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.plan import Plan, Run, Stalls, Wait
 from mcudeploy.tiling.blocks import TiledGraph

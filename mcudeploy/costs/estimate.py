@@ -18,7 +18,7 @@ from statistics import median
 from typing import Literal
 
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.tiles import CallTile, CallTime, TileSource
+from mcudeploy.costs.tiles import CallTile, CallTime, TileSource
 from mcudeploy.extension import foreign_extensions, foreign_kernels
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
