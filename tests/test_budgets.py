@@ -33,7 +33,7 @@ BUDGETS = {
     "extensions/bounds": 1400,
     "extensions/curve": 100,
     "extensions/dossier": 340,
-    "extensions/evaluation": 1370,
+    "extensions/evaluation": 1450,  # bases and ways out of the gate
     "extensions/graphs": 665,
     "extensions/heads": 620,
     "extensions/int16": 2270,

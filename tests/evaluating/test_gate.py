@@ -67,6 +67,7 @@ def test_budgets_that_are_kept_and_exceeded(made: Recogniser, tmp_path: Path) ->
     assert suite.get("tests") == "2" and suite.get("failures") == "1"
     (failure,) = suite.iter("failure")
     assert failure.get("message") == f"arena {arena:,.0f} B / 8 B"
+    assert f"arena is {arena:,.0f} B, {arena - 8:,.0f} B above the limit" in markdown.read_text()
     assert gate(made, text.replace("arena = 8\n", ""))["passed"]
 
 
@@ -77,6 +78,46 @@ def test_one_error_does_not_end_the_others(made: Recogniser) -> None:
     assert [it["passed"] for it in report["results"]] == [False, True, False]
     assert "damaged.onnx" in report["results"][0]["faults"][0]
     assert "did you mean 'split'?" in report["results"][2]["faults"][0]
+
+
+def test_a_failing_budget_names_ways_out_that_keep_its_limits(made: Recogniser) -> None:
+    model = str(made.folder / "int8.onnx")
+    plan = CliRunner().invoke(cli, ["plan", model, "--board", "mps2-an386", "--no-split", "--json"])
+    arena = json.loads(plan.stdout)["arena_bytes"]
+    (it,) = gate(made, f"{INT8}arena = {arena - 1}\n", code=13)["results"]
+    assert it["ways"] and not any("-limit" in way for way in it["ways"])
+
+
+def test_figures_are_compared_with_a_stored_report_and_with_a_revision_of_git(
+    made: Recogniser, tmp_path: Path
+) -> None:
+    file = made.folder / "mcudeploy.toml"
+    stored = tmp_path / "base.json"
+    report = gate(made, INT8)
+    (arena,) = (it for it in report["results"][0]["figures"] if it["figure"] == "arena")
+    assert report["against"] is arena["base"] is None and report["results"][0]["ways"] == []
+    arena["value"] -= 1204
+    stored.write_text(json.dumps(report))
+    done = CliRunner().invoke(cli, ["gate", str(file), "--against", str(stored)])
+    assert done.exit_code == 0 and "(+1,204 B)" in done.stdout and "(+0 B)" in done.stdout
+    assert f"In brackets: the change against {stored}." in done.stdout
+
+    def git(*arguments: str) -> None:
+        names = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(["git", "-C", str(made.folder), *names, *arguments], check=True)
+
+    git("init", "-q")
+    git("add", "mcudeploy.toml", "int8.onnx")
+    git("commit", "-qm", "base")
+    git("tag", "v1")
+    (it,) = gate(made, f"{INT8}arena = '1M'\n", "--against", "v1")["results"]
+    assert figures(it)["arena"]["base"] == figures(it)["arena"]["value"]
+    for base in ("v2", "--output=x"):
+        message = gate(made, INT8, f"--against={base}", code=2)["error"]["message"]
+        assert "nor a revision of git with mcudeploy.toml" in message
+    assert not (made.folder / "x").exists()
+    stored.write_text('{"results": [3]}')
+    assert "is not a report" in gate(made, INT8, "--against", str(stored), code=2)["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mcudeploy.boards.board import is_path, load_board
-from mcudeploy.commands.commands import run_model
+from mcudeploy.boards.board import Board, is_path, load_board
+from mcudeploy.commands.commands import plan_model, run_model
 from mcudeploy.commands.keywords import options_of
-from mcudeploy.common.errors import ConfigError, DeployError
+from mcudeploy.common.errors import ConfigError, DeployError, FitError, Proposal
 from mcudeploy.common.files import read_regular
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.sizes import parse_size
@@ -87,11 +87,15 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The figures of a budget's run, and its faults: an error that ended it, or outputs that differ."""
+    """The figures of a budget's run, and its faults: an error that ended it, or outputs that differ.
+
+    `ways`: what would keep the limits of memory.
+    """
 
     budget: ModelBudget
     figures: Sequence[Figure] = ()
     faults: Sequence[str] = ()
+    ways: Sequence[Proposal] = ()
 
     @property
     def passed(self) -> bool:
@@ -156,7 +160,8 @@ def run_gate(budgets: Sequence[ModelBudget], progress: Progress = SILENT) -> lis
         try:
             results.append(_result(budget, progress))
         except DeployError as error:
-            results.append(GateResult(budget, faults=str(error).splitlines()[:1]))
+            ways = error.proposals if isinstance(error, FitError) else ()
+            results.append(GateResult(budget, faults=str(error).splitlines()[:1], ways=ways))
     return results
 
 
@@ -169,8 +174,31 @@ def _result(budget: ModelBudget, progress: Progress) -> GateResult:
         raise ConfigError(str(error)) from None
     if budget.data is None:
         run = run_model(budget.model, target, options, progress=progress)
-        return GateResult(budget, _figures(budget, report_of(run)), run.verdict.reasons)
-    return _evaluated(budget, target, options, progress)
+        result = GateResult(budget, _figures(budget, report_of(run)), run.verdict.reasons)
+    else:
+        result = _evaluated(budget, target, options, progress)
+    return replace(result, ways=_ways_out(result, board, options, progress))
+
+
+def _ways_out(result: GateResult, board: Board, options: Options, progress: Progress) -> Sequence[Proposal]:
+    """The plan that keeps the limits of memory that were exceeded, or what `plan` proposes under them."""
+    over = {it.name: it for it in result.figures if not it.passed}
+    excess = {name: int(it.value - (it.limit or 0)) for name, it in over.items()}
+    arena_bytes = int(next((it.value for it in result.figures if it.name == "arena"), 0))
+    more = max(excess.get("arena", 0), excess.get("ram", 0))
+    if more:
+        options = replace(options, ram_limit=max(1, arena_bytes - more))
+    if "flash" in over:
+        options = replace(options, flash_limit=int(over["flash"].limit or 0))
+    if not more and "flash" not in over:
+        return ()
+    try:
+        plan = plan_model(result.budget.model, board, options, progress).plan
+    except FitError as error:
+        return [it for it in error.proposals if "-limit" not in it.option]  # those exceed the budget
+    limits = {"--ram-limit": options.ram_limit, "--flash-limit": options.flash_limit}
+    option = " ".join(f"{name} {value}" for name, value in limits.items() if value)
+    return [Proposal(option, f"an arena of {plan.layout.arena_bytes:,} bytes")]
 
 
 def _evaluated(budget: ModelBudget, target: Target, options: Options, progress: Progress) -> GateResult:

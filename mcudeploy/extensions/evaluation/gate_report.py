@@ -13,10 +13,17 @@ Report = Mapping[str, Any]
 NAMES = ("arena", "ram", "flash", "stack", "latency", "accuracy")
 
 
-def gate_object(results: Sequence[Any]) -> dict[str, Any]:
-    """Report every budget with its figures; `results` are those of `run_gate`."""
+def gate_object(
+    results: Sequence[Any], against: str | None = None, base: Mapping[tuple[str, str], float] | None = None
+) -> dict[str, Any]:
+    """Report every budget with its figures; `results` are those of `run_gate`.
+
+    `against`: the name of a base; `base`: its figures by the names of budget and figure.
+    """
+    before = base or {}
     return {
         "passed": all(it.passed for it in results),
+        "against": against,
         "results": [
             {
                 "name": it.budget.title,
@@ -24,12 +31,14 @@ def gate_object(results: Sequence[Any]) -> dict[str, Any]:
                 "board": it.budget.board,
                 "passed": it.passed,
                 "faults": list(it.faults),
+                "ways": list(map(str, it.ways)),
                 "figures": [
                     {
                         "figure": each.name,
                         "value": each.value,
                         "unit": each.unit,
                         "limit": each.limit,
+                        "base": before.get((it.budget.title, each.name)),
                         "passed": each.passed,
                     }
                     for each in it.figures
@@ -41,14 +50,28 @@ def gate_object(results: Sequence[Any]) -> dict[str, Any]:
 
 
 def figure_text(figure: Report) -> str:
-    """A figure with its unit, and its limit if there is one."""
-    return _number(figure["value"], figure["unit"]) + (
-        "" if figure["limit"] is None else f" / {_number(figure['limit'], figure['unit'])}"
-    )
+    """A figure with its unit, its limit, and its change against the base, as far as they are known."""
+    value, unit, base = figure["value"], figure["unit"], figure["base"]
+    limit = "" if figure["limit"] is None else f" / {_number(figure['limit'], unit)}"
+    return _number(value, unit) + limit + ("" if base is None else f" ({_number(value - base, unit, '+')})")
 
 
-def _number(value: float, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.2f} {unit}"
+def _number(value: float, unit: str, sign: str = "") -> str:
+    return f"{value:{sign},.{0 if unit == 'B' else 2}f} {unit}"
+
+
+def faults_of(result: Report) -> list[str]:
+    """The sentences on a budget: faults of its run, limits that are not kept, and what would keep them."""
+    beyond = (each for each in result["figures"] if not each["passed"])
+    faults = [*result["faults"], *map(_beyond, beyond)]
+    return [*faults, *(f"this would fit: {way}" for way in result["ways"])]
+
+
+def _beyond(figure: Report) -> str:
+    value, limit, unit = figure["value"], figure["limit"], figure["unit"]
+    side = "above" if value > limit else "below"
+    name = figure["figure"]
+    return f"{name} is {_number(value, unit)}, {_number(abs(value - limit), unit)} {side} the limit"
 
 
 def markdown(report: Report) -> str:
@@ -61,8 +84,10 @@ def markdown(report: Report) -> str:
         rows.append(
             f"| {'passed' if it['passed'] else '**failed**'}: {_escaped(it['name'])} | {' | '.join(cells)} |"
         )
-        faults += [f"- {_escaped(it['name'])}: {_escaped(fault)}" for fault in it["faults"]]
+        faults += [f"- {_escaped(it['name'])}: {_escaped(fault)}" for fault in faults_of(it)]
     summary = "All budgets are kept." if report["passed"] else "**Not all budgets are kept.**"
+    if report["against"]:
+        summary += f" In brackets: the change against {_escaped(report['against'])}."
     return "\n".join([summary, "", *rows, *([""] if faults else []), *faults, ""])
 
 
