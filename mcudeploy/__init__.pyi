@@ -21,6 +21,7 @@ from mcudeploy.common.errors import (
     UsageError,
 )
 from mcudeploy.extension import extension_files
+from mcudeploy.extensions.architectures.model_cost import ModelCost, cost
 from mcudeploy.extensions.evaluation.python_evaluate import evaluate
 from mcudeploy.extensions.heads.parameter_exchange import make_parameters
 from mcudeploy.extensions.quantization.python_quantize import quantize
@@ -39,6 +40,7 @@ __all__ = [
     "FlashError",
     "LatencyError",
     "LoadedModel",
+    "ModelCost",
     "ModelError",
     "OutputsDifferError",
     "PlanResult",
@@ -51,6 +53,7 @@ __all__ = [
     "build",
     "build_training",
     "check",
+    "cost",
     "evaluate",
     "extension_files",
     "fit",

@@ -15,6 +15,7 @@ from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.extension import added
 from mcudeploy.ir.graph import GraphIO
+from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import Model, read_model
 
 _TFLITE = b"TFL3"
@@ -83,12 +84,17 @@ def load(model: str | Path | bytes | Serializable, **reading: Unpack[Reading]) -
 
     Raises ModelError, which lists all unsupported nodes.
     """
-    choices = cast("Choices", reading)
+    return load_for(model, Isa.ANY, cast("Choices", reading))
+
+
+def load_for(model: str | Path | bytes | Serializable, isa: Isa, choices: Choices) -> LoadedModel:
+    """Read a model as `load` does, with the kernels of a core."""
     path, folder = _file(model)
     try:
-        return LoadedModel(path, read_model(path, options_of(choices)), choices, folder)
+        return LoadedModel(path, read_model(path, options_of(choices), isa=isa), choices, folder)
     except ModelError as error:
         if folder is not None:  # its file is not the caller's
+            folder.cleanup()
             error.args = (str(error).replace(str(path), "the model"),)
         raise
 

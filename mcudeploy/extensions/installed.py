@@ -6,6 +6,12 @@ from mcudeploy.extension import Extension
 
 EXTENSIONS = (
     Extension(
+        "architectures",
+        functions=tuple(
+            f"mcudeploy.extensions.architectures.model_cost:{name}" for name in ("ModelCost", "cost")
+        ),
+    ),
+    Extension(
         "audio",
         rules="mcudeploy.extensions.audio.signal_rules:RULES",
         lowerings="mcudeploy.extensions.audio.signal_nodes:LOWERINGS",

@@ -115,12 +115,32 @@ class Fit:
     @property
     def excess_bytes(self) -> int:
         """The bytes by which its arenas and its constants exceed the board, in total."""
+        return self._beyond_bytes + max(0, self.flash_bytes - self.board.flash_bytes)
+
+    @property
+    def relative_excess(self) -> float:
+        """The excess of its arenas over the board's memories, and of its constants over the flash, each as a
+        part of the room there, in total; 0.0 if and only if it fits.
+        """
+        if self.fits:
+            return 0.0
+        board = self._emptied
+        room, flash_room = sum(map(board.room, board.memories)), board.flash_room
+        beyond_flash = max(0, self.flash_bytes - flash_room)
+        return self._beyond_bytes / max(1, room) + beyond_flash / max(1, flash_room)
+
+    @property
+    def _emptied(self) -> Board:
+        """The board without what the plan takes beside its arenas."""
         board = self.board.with_more_stack(self.chosen.plan.form.stack_bytes)
-        board = board.reserving(self.chosen.plan.parameters.ram_bytes)
+        return board.reserving(self.chosen.plan.parameters.ram_bytes)
+
+    @property
+    def _beyond_bytes(self) -> int:
+        board = self._emptied
         room = {memory.name: board.room(memory) for memory in board.memories}
         arenas = self.chosen.plan.layout.arenas
-        beyond = sum(max(0, size - room[name]) for name, size in arenas.items())
-        return beyond + max(0, self.flash_bytes - self.board.flash_bytes)
+        return sum(max(0, size - room[name]) for name, size in arenas.items())
 
 
 def chosen(ways: Sequence[Way]) -> Way:
@@ -157,6 +177,14 @@ def _rank(fit: Fit) -> tuple[bool, int, int, int, int, bool, str]:
     return not fit.fits, fit.excess_bytes, *size, is_pio(board.name), board.name
 
 
+def unsplit_fit(model: Model, board: Board, options: Options) -> Fit:
+    """Return the fit of a model's unsplit plan on a board, which takes no search."""
+    board = board if options.dma_io else board.with_dma_everywhere()
+    if model.isa is not board.isa:
+        model = model.of_graph(model.graph, model.sha256, isa=board.isa)
+    return _Searched(model, (board,), options).unsplit_fit(board)
+
+
 @dataclass(frozen=True, eq=False)
 class _Searched:
     """The plans of a model for boards of one core, searched on a board whose only memory has room for all."""
@@ -176,6 +204,11 @@ class _Searched:
                     break
             best = chosen(ways)
             yield Fit(board, tuple(ways), estimated_latency(best.plan, best.model, board))
+
+    def unsplit_fit(self, board: Board) -> Fit:
+        """Return the fit of the unsplit plan on a board."""
+        way = _on_board("unsplit", self._unsplit, board)
+        return Fit(board, (way,), estimated_latency(way.plan, way.model, board))
 
     def _ways(self) -> Iterator[tuple[str, Planned]]:
         """Yield the plans to search by name, as far as the options request them."""

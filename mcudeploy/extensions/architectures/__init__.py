@@ -1,0 +1,1 @@
+"""Costs of the networks of an architecture search, and the plans of many models."""

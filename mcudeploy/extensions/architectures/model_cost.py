@@ -1,0 +1,114 @@
+"""`mcudeploy.cost`: the bytes and the time of a model on a board, for an architecture search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Unpack, cast
+
+from pydantic import BaseModel, Field
+
+from mcudeploy.boards.board import Board
+from mcudeploy.commands.keywords import Choices, Named, Reading, board_of, checked, options_of
+from mcudeploy.commands.loaded import load_for
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.sizes import parse_size
+from mcudeploy.extensions.architectures.torch_export import without_torch
+from mcudeploy.ir.clock import milliseconds
+from mcudeploy.planner.fit import Fit, unsplit_fit
+
+_Size = Annotated[int, Field(gt=0)] | str
+
+
+class _Limits(BaseModel):
+    """The values of a budget."""
+
+    arena: _Size | None = None
+    ram: _Size | None = None
+    flash: _Size | None = None
+    latency_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """Figures of a model's unsplit plan on a board, estimated by the costs of its core.
+
+    `ram_bytes`: the arena, the data of the firmware and its stack. `flash_bytes`: weights and tables, without
+    code. `ticks`, in `unit`, and `milliseconds` are None on the host. `violation`: the sum of the relative
+    excesses of RAM, flash and latency over the board and the budget, 0.0 if and only if the model `fits`.
+    """
+
+    board: str
+    arena_bytes: int
+    ram_bytes: int
+    flash_bytes: int
+    ticks: int | None
+    unit: str | None
+    milliseconds: float | None
+    fits: bool
+    violation: float
+
+
+def cost(
+    model: Any,
+    board: Named,
+    budget: Mapping[str, float | str] | None = None,
+    *,
+    sample: tuple[Any, ...] | None = None,
+    **reading: Unpack[Reading],
+) -> ModelCost:
+    """Estimate the bytes and the time of a model on a board, without a search.
+
+    `model`: as `load` takes it, or a torch module, which is exported with `sample`, the tuple of its inputs.
+    `budget`: the most of `arena`, `ram` and `flash`, in bytes or as "64k", and `latency_ms`, as `ModelCost`
+    has them. Raises ModelError for a model that is not supported, UsageError for a wrong budget.
+    """
+    target, limits = board_of(board), _limits(budget or {})
+    if target.is_host and "latency_ms" in limits:
+        raise UsageError(f"budget: latency_ms needs a board: the time on {target.name} is not estimated")
+    choices = cast("Choices", reading)
+    loaded = load_for(without_torch(model, sample), target.isa, choices)
+    try:
+        fit = unsplit_fit(loaded.model, target, options_of(choices))
+    finally:
+        if loaded.folder is not None:
+            loaded.folder.cleanup()
+    return _cost(fit, target, limits)
+
+
+def _cost(fit: Fit, board: Board, limits: dict[str, float]) -> ModelCost:
+    latency = fit.latency
+    duration = None if latency is None else milliseconds(latency.ticks, latency.unit, latency.clock_hz)
+    taken = {
+        "arena": fit.chosen.plan.layout.arena_bytes,
+        "ram": fit.ram_bytes,
+        "flash": fit.flash_bytes,
+        "latency_ms": duration or 0.0,
+    }
+    excess = sum(max(0.0, taken[name] / limit - 1) for name, limit in limits.items())
+    return ModelCost(
+        board.name,
+        arena_bytes=fit.chosen.plan.layout.arena_bytes,
+        ram_bytes=fit.ram_bytes,
+        flash_bytes=fit.flash_bytes,
+        ticks=None if latency is None else round(latency.ticks),
+        unit=None if latency is None else latency.unit,
+        milliseconds=duration,
+        fits=fit.fits and excess == 0,
+        violation=excess + fit.relative_excess,
+    )
+
+
+def _limits(budget: Mapping[str, float | str]) -> dict[str, float]:
+    """Return the limits as numbers. Raises UsageError."""
+    names = list(_Limits.model_fields)
+    if not isinstance(budget, Mapping) or not budget.keys() <= set(names):
+        raise UsageError(f"budget={budget!r:.80}: it must be a mapping with any of {', '.join(names)}")
+    limits: dict[str, float] = {}
+    for name, limit in checked("budget", budget, _Limits):
+        try:
+            if limit is not None:
+                limits[name] = parse_size(limit) if isinstance(limit, str) else limit
+        except ValueError as error:
+            raise UsageError(f"budget: {name}: {error}") from None
+    return limits
