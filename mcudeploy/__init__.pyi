@@ -21,7 +21,9 @@ from mcudeploy.common.errors import (
     UsageError,
 )
 from mcudeploy.extension import extension_files
+from mcudeploy.extensions.architectures.many_plans import PlanTable, plan_many
 from mcudeploy.extensions.architectures.model_cost import ModelCost, cost
+from mcudeploy.extensions.architectures.plan_row import PlanRow
 from mcudeploy.extensions.evaluation.python_evaluate import evaluate
 from mcudeploy.extensions.heads.parameter_exchange import make_parameters
 from mcudeploy.extensions.quantization.python_quantize import quantize
@@ -44,6 +46,8 @@ __all__ = [
     "ModelError",
     "OutputsDifferError",
     "PlanResult",
+    "PlanRow",
+    "PlanTable",
     "PortError",
     "ProtocolError",
     "RunResult",
@@ -63,6 +67,7 @@ __all__ = [
     "make_parameters",
     "measure",
     "plan",
+    "plan_many",
     "quantize",
     "run",
     "train",

@@ -8,7 +8,11 @@ EXTENSIONS = (
     Extension(
         "architectures",
         functions=tuple(
-            f"mcudeploy.extensions.architectures.model_cost:{name}" for name in ("ModelCost", "cost")
+            f"mcudeploy.extensions.architectures.{name}"
+            for name in (
+                *("model_cost:ModelCost", "model_cost:cost"),
+                *("plan_row:PlanRow", "many_plans:PlanTable", "many_plans:plan_many"),
+            )
         ),
     ),
     Extension(

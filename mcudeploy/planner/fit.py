@@ -14,7 +14,7 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import STAND_INS, best_costs, estimated, load_costs
 from mcudeploy.costs.tiles import move_price
-from mcudeploy.ir.clock import MODEL_UNIT
+from mcudeploy.ir.clock import MODEL_UNIT, milliseconds
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.plan import Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
@@ -71,6 +71,10 @@ class Latency:
     unit: str
     costs_of: str
     clock_hz: int
+
+    @property
+    def milliseconds(self) -> float:
+        return milliseconds(self.ticks, self.unit, self.clock_hz)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

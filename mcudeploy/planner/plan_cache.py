@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -79,18 +80,7 @@ class PlanCache:
     @classmethod
     def of(cls, model: Model, board: Board, options: Options) -> PlanCache:
         """Return the entry for a model, a board with its limits, and the options of a search."""
-        chosen = [(it.name, getattr(options, it.name)) for it in fields(options)]
-        parts = (
-            __version__,
-            _sources(),
-            foreign_digest(),
-            model.sha256,
-            repr([value for value in chosen if value[0] not in _ELSEWHERE]),
-            board.model_dump_json(),
-            str(os.cpu_count()),  # of a host all of whose cores run the plan
-        )
-        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-        return cls(cache_dir() / "plans" / key)
+        return cls(cache_dir() / "plans" / search_key(model.sha256, board, options))
 
     def load(self, model: Model, read: Callable[[Path], Plan]) -> StoredSearch | None:
         """Return the plans of an earlier search; None if there are none, or one of them does not stand.
@@ -144,6 +134,21 @@ class PlanCache:
                 shutil.rmtree(temporary, ignore_errors=True)
 
 
+def search_key(model_sha256: str, board: Board, options: Options) -> str:
+    """Return the digest of everything that decides the plans of a search."""
+    chosen = [(it.name, getattr(options, it.name)) for it in fields(options)]
+    parts = (
+        __version__,
+        _sources(),
+        foreign_digest(),
+        model_sha256,
+        repr([value for value in chosen if value[0] not in _ELSEWHERE]),
+        board.model_dump_json(),
+        str(os.cpu_count()),  # of a host all of whose cores run the plan
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
 def _figures_of(plan: Plan) -> _Unwritten:
     return _Unwritten(
         schedule=plan.schedule.status,
@@ -174,6 +179,7 @@ def _prune(parent: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+@cache
 def _sources() -> str:
     """The state of the program's files: a checkout changes without its version."""
     package = Path(__file__).resolve().parents[1]

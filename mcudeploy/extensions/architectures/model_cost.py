@@ -14,7 +14,6 @@ from mcudeploy.commands.loaded import load_for
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_size
 from mcudeploy.extensions.architectures.torch_export import without_torch
-from mcudeploy.ir.clock import milliseconds
 from mcudeploy.planner.fit import Fit, unsplit_fit
 
 _Size = Annotated[int, Field(gt=0)] | str
@@ -78,7 +77,7 @@ def cost(
 
 def _cost(fit: Fit, board: Board, limits: dict[str, float]) -> ModelCost:
     latency = fit.latency
-    duration = None if latency is None else milliseconds(latency.ticks, latency.unit, latency.clock_hz)
+    duration = None if latency is None else latency.milliseconds
     taken = {
         "arena": fit.chosen.plan.layout.arena_bytes,
         "ram": fit.ram_bytes,

@@ -1,0 +1,95 @@
+"""A row of the table of `plan_many`, and the job that plans it, in any process or on any machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from mcudeploy.boards.board import Board
+from mcudeploy.commands.keywords import Choices, options_of
+from mcudeploy.commands.loaded import load_for
+from mcudeploy.common.errors import DeployError
+from mcudeploy.common.text import plain
+from mcudeploy.planner.fit import Fit, Way, estimated_latency
+from mcudeploy.planner.hop_plans import find_hop_plans
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import Planned, find_or_recall
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A model's plan on a board: its figures as `ModelCost` has them, or `error`, the reason for no plan.
+
+    `overhead_percent`: its time over that of the unsplit plan.
+    """
+
+    model: str
+    board: str
+    arena_bytes: int | None = None
+    unsplit_arena_bytes: int | None = None
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+    ticks: int | None = None
+    unit: str | None = None
+    milliseconds: float | None = None
+    overhead_percent: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanJob:
+    """The bytes of a model, to be planned on a board. `fault`: the reason why there are none."""
+
+    model: str
+    content: bytes = field(repr=False)
+    board: Board
+    choices: Choices
+    fault: str = ""
+
+    def failed(self, reason: object) -> PlanRow:
+        """Return the row of a model without a plan."""
+        return PlanRow(self.model, self.board.name, error=plain(reason))
+
+
+def planned_row(job: PlanJob) -> PlanRow:
+    """Plan a model by the costs of the board's core alone, so every machine returns the same row."""
+    if job.fault:
+        return job.failed(job.fault)
+    try:
+        loaded = load_for(job.content, job.board.isa, job.choices)
+        try:
+            planned = _plans(loaded.model, job.board, options_of(job.choices))
+        finally:
+            if loaded.folder is not None:
+                loaded.folder.cleanup()
+    except DeployError as error:
+        return job.failed("; ".join((str(error), *getattr(error, "__notes__", ()))))
+    if planned.interrupted:  # the best plan so far is not that of the whole search
+        raise KeyboardInterrupt
+    return _row(job, planned)
+
+
+def _plans(model: Model, board: Board, options: Options) -> Planned:
+    find = find_or_recall if model.window is None else find_hop_plans
+    return find(model, board, options)
+
+
+def _row(job: PlanJob, planned: Planned) -> PlanRow:
+    plan = planned.choices[0]
+    model, base = planned.model_of(plan), planned.baseline.estimate.latency_ticks
+    overhead = 100 * (plan.estimate.latency_ticks / (base or inf) - 1)
+    latency = estimated_latency(plan, model, job.board)
+    fit = Fit(job.board, (Way("split", plan, model, (), overhead),), latency)
+    return PlanRow(
+        job.model,
+        job.board.name,
+        arena_bytes=plan.layout.arena_bytes,
+        unsplit_arena_bytes=planned.baseline.layout.arena_bytes,
+        ram_bytes=fit.ram_bytes,
+        flash_bytes=fit.flash_bytes,
+        ticks=None if latency is None else round(latency.ticks),
+        unit=None if latency is None else latency.unit,
+        milliseconds=None if latency is None else latency.milliseconds,
+        overhead_percent=overhead if base else None,
+    )

@@ -1,0 +1,187 @@
+"""`mcudeploy.plan_many`: a table of plans, by any executor, that a killed run has begun."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from models import fully_connected
+
+import mcudeploy as md
+from mcudeploy.extensions.architectures import plan_row
+from mcudeploy.extensions.architectures.plan_row import PlanJob, planned_row
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
+BOARDS = ("stm32f405", "microbit")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("many")
+    sizes = [(8, number, 4) for number in range(6, 9)]
+    paths = [fully_connected(folder / f"{it[1]}.onnx", it, quantised=False) for it in sizes]
+    return {path.stem: path.read_bytes() for path in paths}
+
+
+class Counted(ThreadPoolExecutor):
+    """An executor that knows how many jobs it was given."""
+
+    jobs = 0
+
+    def submit(self, *args: Any, **named: Any) -> Future[Any]:
+        self.jobs += 1
+        return super().submit(*args, **named)
+
+
+def counted(models: Any, cache: Path, **named: Any) -> tuple[md.PlanTable, int]:
+    """The table, and the number of jobs that were not in the cache."""
+    with Counted(1) as pool:
+        return md.plan_many(models, BOARDS, pool, cache=cache, time_limit=1, **named), pool.jobs
+
+
+def test_the_rows_are_the_plans_of_each_model() -> None:
+    (row,) = md.plan_many([EXAMPLE], ["stm32f405"], time_limit=1).rows
+    plan = md.plan(EXAMPLE, "stm32f405", time_limit=1)
+    assert (row.arena_bytes, row.unsplit_arena_bytes) == (plan.arena_bytes, plan.unsplit_arena_bytes)
+    assert row.arena_bytes is not None and row.arena_bytes < md.cost(EXAMPLE, "stm32f405").arena_bytes
+    assert (row.ticks, row.overhead_percent) == (
+        plan.report["estimated_latency"]["value"],
+        pytest.approx(plan.deployment.estimated_overhead),
+    )
+    assert row.model == str(EXAMPLE) and row.error == ""
+
+
+def test_every_executor_gives_the_same_table(models: dict[str, bytes]) -> None:
+    seen: list[tuple[int, int]] = []
+    here = md.plan_many(models, BOARDS, time_limit=1, progress=lambda *it: seen.append(it[:2]))
+    assert seen == [(number, 6) for number in range(1, 7)]
+    assert [(it.model, it.board) for it in here.rows] == [
+        (name, board) for name in models for board in BOARDS
+    ]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        assert md.plan_many(models, BOARDS, pool, time_limit=1) == here
+
+
+def test_an_interrupted_run_goes_on(models: dict[str, bytes], tmp_path: Path) -> None:
+    whole = md.plan_many(models, BOARDS, time_limit=1)
+
+    def stop(done: int, *_: object) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        md.plan_many(models, BOARDS, cache=tmp_path, time_limit=1, progress=stop)
+    assert counted(models, tmp_path) == (whole, 4)
+    assert counted(models, tmp_path) == (whole, 0)
+    assert counted(models, tmp_path, fresh=True) == (whole, 6)
+    renamed = {f"new {name}": content for name, content in models.items()}
+    table, jobs = counted(renamed, tmp_path)
+    assert jobs == 0 and {it.model for it in table.rows} == renamed.keys()
+    assert counted(models, tmp_path, max_overhead=9)[1] == 6
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"model": 3}', b"\xff" * 99, None])
+def test_a_damaged_entry_is_planned_again(
+    models: dict[str, bytes], tmp_path: Path, damage: bytes | None
+) -> None:
+    whole, _ = counted(models, tmp_path)
+    path = next(tmp_path.iterdir())
+    if damage is None:
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(damage)
+    assert counted(models, tmp_path) == (whole, 1)
+    assert counted(models, tmp_path) == (whole, int(damage is None))
+
+
+def test_a_model_that_fails_is_a_row(models: dict[str, bytes], tmp_path: Path) -> None:
+    proto = onnx.load_from_string(models["6"])
+    proto.graph.node[0].op_type = "Unknown"
+    sources = {
+        "good": models["6"],
+        "unknown": proto,
+        "no model": b"no model",
+        "folder": tmp_path,
+        "gone": tmp_path / "gone.onnx",
+        "large": EXAMPLE,
+    }
+    table = md.plan_many(sources, ["microbit"], cache=tmp_path / "cache", time_limit=1)
+    errors = {it.model: it.error for it in table.rows}
+    assert errors.pop("good") == ""
+    parts = {
+        "unknown": "not supported; ",
+        "no model": "the model is not an ONNX file",
+        "folder": "cannot be read",
+        "gone": "No such file",
+        "large": "arena needs",
+    }
+    assert parts.keys() == errors.keys() and all(part in errors[name] for name, part in parts.items())
+    assert all(it.arena_bytes is None for it in table.rows if it.error)
+    assert md.plan_many(sources, ["microbit"], cache=tmp_path / "cache", time_limit=1) == table
+
+
+def test_a_lost_worker_is_a_row_that_another_run_plans(models: dict[str, bytes], tmp_path: Path) -> None:
+    class Losing(Counted):
+        def submit(self, function: Any, job: PlanJob) -> Future[Any]:
+            return super().submit(function if job.model != "7" else os.stat, job if job.model != "7" else "-")
+
+    with Losing(1) as pool:
+        table = md.plan_many(models, ["host"], pool, cache=tmp_path, time_limit=1)
+    assert [it.error.partition(":")[0] for it in table.rows] == ["", "FileNotFoundError", ""]
+    assert all(it.error == "" for it in md.plan_many(models, ["host"], cache=tmp_path, time_limit=1).rows)
+
+
+def test_the_table_is_written(models: dict[str, bytes], tmp_path: Path) -> None:
+    names = {"=1+1": models["6"], "@b,\n\x1b[2J": b"", "-c": models["7"]}
+    table = md.plan_many(names, ["host"], time_limit=1)
+    table.save(tmp_path / "table.csv")
+    table.save(tmp_path / "table.json")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text("utf-8"))))
+    assert [it["model"] for it in rows] == ["'=1+1", "'@b,\\n\\x1b[2J", "'-c"]
+    assert [it["arena_bytes"] for it in rows] == [str(it.arena_bytes or "") for it in table.rows]
+    stored = json.loads((tmp_path / "table.json").read_text("utf-8"))["rows"]
+    assert [it["model"] for it in stored] == ["=1+1", "@b,\\n\\x1b[2J", "-c"]
+    assert stored[0]["milliseconds"] is None and stored[1]["error"] == "the model is empty"
+    with pytest.raises(md.UsageError, match=r"\.csv or \.json"):
+        table.save(tmp_path / "table.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "text"),
+    [
+        ({"models": "model.onnx"}, md.UsageError, "models is a list"),
+        ({"models": [3]}, md.UsageError, "not int"),
+        ({"boards": "host"}, md.UsageError, "boards is a list"),
+        ({"boards": ["nonsuch"]}, md.BoardNotFoundError, "nonsuch"),
+        ({"plan": "plan.json"}, md.UsageError, "a plan of one model"),
+        ({"time_limit": -1}, md.UsageError, "time_limit"),
+        ({"cache": os.devnull}, md.ConfigError, "cannot be a folder"),
+    ],
+)
+def test_wrong_arguments(
+    models: dict[str, bytes], wrong: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        md.plan_many(**{"models": models, "boards": ["host"], **wrong})
+    with pytest.raises(TypeError, match="did you mean 'executor'"):
+        md.plan_many(models, ["host"], executer=None)  # type: ignore[call-arg]
+
+
+def test_a_job_of_an_interrupted_search_has_no_row(
+    models: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = plan_row._plans
+    monkeypatch.setattr(plan_row, "_plans", lambda *it: replace(plans(*it), interrupted=True))
+    (board,) = [it for it in md.list_boards() if it.name == "microbit"]
+    with pytest.raises(KeyboardInterrupt):
+        planned_row(PlanJob("6", models["6"], board, {"time_limit": 1}))
