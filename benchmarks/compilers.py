@@ -3,9 +3,8 @@
     python benchmarks/compilers.py MODELS... [--limit 30] [--cores cortex-m4,rv32] [--levels=-O0,-O2]
 
 Each model becomes a library, without a board and for each core. All its sources must compile without a
-warning (-Wall -Wextra -Wpedantic -Wconversion -Woverlength-strings). Its self-test runs, on this computer or
-in QEMU, and must find no difference; the bytes of its outputs must be the same for each compiler and level.
-Prints a row for each model and core.
+warning (those of STRICT). Its self-test runs, on this computer or in QEMU, and must find no difference; the
+bytes of its outputs must be the same for each compiler and level. Prints a row for each model and core.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from mcudeploy.planner.plan_options import Options
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 STRICT = (
-    *("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Woverlength-strings"),
-    *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
+    *("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wredundant-decls"),
+    *("-Woverlength-strings", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
 )
 _LINKED = "-nostartfiles -Wl,--gc-sections -Wl,--no-relax -lm"
 _RUN_S = 900

@@ -326,3 +326,9 @@ def test_pins_are_those_that_the_hal_takes(
 def test_numbers_of_pins() -> None:
     pins = {"PA0": 0, "PA15": 15, "PB7": 23, "PD9": 57, "PK15": 175, "P0.00": 0, "P0.31": 31, "P1.03": 35}
     assert {pin: pin_number(pin) for pin in pins} == pins
+
+
+def test_a_board_prints_as_one_line() -> None:
+    board = load_board("stm32f405")
+    text = f"<board stm32f405: {board.title}; 196,608 B of RAM, 1,048,576 B of flash>"
+    assert repr(board) == str(board) == text

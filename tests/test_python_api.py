@@ -45,6 +45,8 @@ def test_a_model_is_planned_built_and_run(model: Path, tmp_path: Path) -> None:
         result.outputs["y"]
 
     built = mcudeploy.build(model, "mps2-an386", tmp_path / "out", kind="rust", verify=False, time_limit=1)
+    sizes = f"arena {built.report['arena_bytes']:,} B, {len(built.files)} files"
+    assert repr(built) == f"<library for mps2-an386: not run, {sizes}>"
     assert built.verified is None and tmp_path / "out" / "Cargo.toml" in built.files
 
 
@@ -64,7 +66,7 @@ def test_a_loaded_model_becomes_a_plan_a_run_and_a_library(model: Path, tmp_path
     sample = np.ones((1, 8), np.float32)
     result = plan.run(inputs=[sample])
     assert result.verified and result.outputs["y"].shape == (1, 4)
-    assert result.outputs["y"] is result.outputs[0]["y"]
+    assert result.outputs["y"] is result.outputs[0]["y"] and list(result.outputs.keys()) == ["y"]
     assert {it["name"] for it in result.profile} and "verified" in repr(result)
     with pytest.raises(KeyError, match="no output 'z'; there are 'y'"):
         result.outputs["z"]

@@ -27,6 +27,8 @@
 /* Does not compile where `what` is false. */
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define MCUD_REQUIRE(what, text) _Static_assert(what, text)
+#elif defined(__GNUC__) && !defined(__cplusplus)
+#define MCUD_REQUIRE(what, text) __extension__ _Static_assert(what, text)
 #else
 #define MCUD_REQUIRE(what, text) extern const char mcud_required[(what) ? 1 : -1]
 #endif

@@ -179,6 +179,13 @@ class Board(Facts):
             raise ValueError("flasher and timer.hardware come together")
         return self
 
+    def __repr__(self) -> str:
+        """One line."""
+        ram_bytes = sum(memory.bytes for memory in self.memories)
+        return f"<board {self.name}: {self.title}; {ram_bytes:,} B of RAM, {self.flash_bytes:,} B of flash>"
+
+    __str__ = __repr__
+
     @property
     def is_host(self) -> bool:
         """Whether programs for the board are processes of this computer."""

@@ -140,7 +140,7 @@ def _plan_all(
     for board in boards:
         try:
             with output.progress() as progress:
-                progress.stage(f"planning for {board.name}")
+                progress.stage(f"board {board.name}")
                 found = api.plan_model(model, board, options, progress)
         except FitError as found_none:
             error = _with_commands(found_none, board.name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.flashers import Uf2
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.arenas import require_room, share_of, together, with_arenas
 from mcudeploy.codegen.exporters import export_files
@@ -35,6 +36,7 @@ from mcudeploy.planner.parameter_layout import layout_text
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
 from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.images import flash_content, uf2
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, drawn_samples
@@ -112,12 +114,21 @@ def _files(library: Library, request: BuildRequest) -> dict[str, Content]:
     files |= library.pages
     if not request.bare:
         files |= {
-            f"firmware/{each.program.prefix}-{each.deployment.plan.board.replace(':', '-')}.elf": firmware
+            f"firmware/{each.program.prefix}-{each.deployment.plan.board.replace(':', '-')}{suffix}": content
             for each in library.models
             if each.firmware is not None
-            for firmware in (each.firmware.elf.read_bytes(),)
+            for suffix, content in _images(each.firmware)
         }
     return with_sbom(files, members, library.name) if request.sbom else files
+
+
+def _images(firmware: Firmware) -> Iterator[tuple[str, bytes]]:
+    """Yield the suffix and the content of a program's files: ELF, and UF2 where a boot loader takes it."""
+    yield ".elf", firmware.elf.read_bytes()
+    flash = firmware.board.flash
+    for flasher in firmware.board.flashers:
+        if isinstance(flasher, Uf2):
+            yield ".uf2", uf2(flash_content(firmware.elf, flash), flash.origin, flasher.family)
 
 
 def _facts(parts: Sequence[LibraryPart]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Errors are those of the command line, classes of `mcudeploy.common.errors`; `str
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +59,10 @@ class SampleOutputs(tuple[Mapping[str, Array], ...]):
             raise KeyError(f"no output {key!r}; there are {', '.join(map(repr, self[0]))}")
         return self[0][key]
 
+    def keys(self) -> KeysView[str]:
+        """The names of the outputs."""
+        return self[0].keys()
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunResult:
@@ -86,13 +90,19 @@ class RunResult:
         return self.report["operators"]  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BuildResult:
     """A library that was written. `verified`: None if the program was not run."""
 
     files: tuple[Path, ...]
     verified: bool | None
     report: Report
+
+    def __repr__(self) -> str:
+        """One line."""
+        verdict = "verified" if self.verified else "not run"
+        sizes = f"arena {self.report['arena_bytes']:,} B, {count_text(len(self.files), 'file')}"
+        return f"<library for {self.report['board']}: {verdict}, {sizes}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -28,7 +28,7 @@ from mcudeploy.toolchain.tools import ending, run_tool
 
 HOST_FLAGS = (
     *("-std=c99", "-O2", "-g", *HOST_CODE_FLAGS, "-ffp-contract=off"),
-    *("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
+    *("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Wredundant-decls"),
 )
 _HOST_DATA_BYTES = 4096
 """Data of a frame on this computer: verification reads and writes all tensors of a model, through a pipe."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from mcudeploy.common.errors import (
 from mcudeploy.device.target import Target
 from mcudeploy.execution import deployment
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.toolchain.images import flash_content
 from tests import reports
 
 HOST = Target(load_board("host"))
@@ -38,6 +40,22 @@ def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     printed = subprocess.run([tmp_path / "program"], check=True, capture_output=True, text=True).stdout
     assert len(printed.splitlines()) == 4 * 12 * 12
+
+
+@pytest.mark.parametrize(("board", "family"), [("rp2040", 0xE48BFF56), ("rp2350", 0xE48BFF59)])
+def test_build_writes_the_file_that_the_boot_loader_takes(
+    board: str, family: int, model: Path, tmp_path: Path
+) -> None:
+    flash = load_board(board).flash
+    reports.build_models([model], load_board(board), Options(name="tiny"), tmp_path / "out", verify=False)
+    elf = tmp_path / "out" / "firmware" / f"tiny-{board}.elf"
+    blocks = list(struct.iter_unpack("<8I476sI", elf.with_suffix(".uf2").read_bytes()))
+    loaded = b"".join(block[8][: block[4]] for block in blocks)
+    assert loaded.rstrip(b"\xff") == flash_content(elf, flash).rstrip(b"\xff")
+    assert [block[3] for block in blocks] == [flash.origin + 256 * number for number in range(len(blocks))]
+    assert {(block[0], block[1], block[7], block[9]) for block in blocks} == {
+        (0x0A324655, 0x9E5D5157, family, 0x0AB16F30)
+    }
 
 
 def test_build_says_what_was_verified(model: Path, tmp_path: Path) -> None:

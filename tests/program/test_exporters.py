@@ -39,7 +39,7 @@ known = {"licenses": [{"licenseId": "Apache-2.0"}]}  # in the place of a downloa
 ManifestSchema.load_spdx_licenses = staticmethod(lambda: known)
 sys.exit(main())
 """
-WARNINGS = "-Wall -Wextra -Wconversion -Werror"
+WARNINGS = "-Wall -Wextra -Wconversion -Wredundant-decls -Werror"
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from tests.shared_objects import SharedObjects
 
 from .board_line import BOOT, CONFIG, FILES
 
-WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wcast-align=strict -Werror".split()  # noqa: SIM905
+WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wcast-align=strict -Wredundant-decls -Werror".split()  # noqa: SIM905
 MODES = [
     (board.name, emulate)
     for board in list_boards()

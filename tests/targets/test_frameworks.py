@@ -15,7 +15,7 @@ from mcudeploy.toolchain.project import assemble
 from tests.targets.board_line import CONFIG
 
 STUBS = Path(__file__).parent / "frameworks"
-WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Werror -Wmissing-prototypes"
+WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wredundant-decls -Werror -Wmissing-prototypes"
 RV32 = "riscv64-unknown-elf-gcc --specs=picolibc.specs -march=rv32imac -mabi=ilp32"
 M4 = "arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb"
 BUILDS = {
