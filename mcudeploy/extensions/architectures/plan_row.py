@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.commands.keywords import Choices, options_of
@@ -76,20 +75,23 @@ def _plans(model: Model, board: Board, options: Options) -> Planned:
 
 
 def _row(job: PlanJob, planned: Planned) -> PlanRow:
-    plan = planned.choices[0]
-    model, base = planned.model_of(plan), planned.baseline.estimate.latency_ticks
-    overhead = 100 * (plan.estimate.latency_ticks / (base or inf) - 1)
+    plan, base = planned.choices[0], planned.baseline
+    model = planned.model_of(plan)
     latency = estimated_latency(plan, model, job.board)
-    fit = Fit(job.board, (Way("split", plan, model, (), overhead),), latency)
+    unsplit = estimated_latency(base, planned.model_of(base), job.board)
+    overhead = None
+    if latency is not None and unsplit is not None and unsplit.ticks:
+        overhead = 100 * (latency.ticks / unsplit.ticks - 1)
+    fit = Fit(job.board, (Way("split", plan, model, (), overhead or 0.0),), latency)
     return PlanRow(
         job.model,
         job.board.name,
         arena_bytes=plan.layout.arena_bytes,
-        unsplit_arena_bytes=planned.baseline.layout.arena_bytes,
+        unsplit_arena_bytes=base.layout.arena_bytes,
         ram_bytes=fit.ram_bytes,
         flash_bytes=fit.flash_bytes,
         ticks=None if latency is None else round(latency.ticks),
         unit=None if latency is None else latency.unit,
         milliseconds=None if latency is None else latency.milliseconds,
-        overhead_percent=overhead if base else None,
+        overhead_percent=overhead,
     )

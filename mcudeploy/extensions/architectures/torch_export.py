@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from mcudeploy.common.errors import ModelError, UsageError
-from mcudeploy.common.text import described
+from mcudeploy.common.text import described, plain
 
 
 def without_torch(model: Any, sample: tuple[Any, ...] | None) -> Any:
@@ -27,5 +27,6 @@ def without_torch(model: Any, sample: tuple[Any, ...] | None) -> Any:
     try:
         program = torch.onnx.export(copy.deepcopy(model).eval(), sample, dynamo=True, verbose=False)
     except Exception as fault:  # the code of the module raises anything
-        raise ModelError(f"torch cannot export {name}: {described(fault)}") from fault
+        cause = fault.__cause__ if isinstance(fault.__cause__, Exception) else fault  # a text of many lines
+        raise ModelError(f"torch cannot export {name}: {plain(described(cause))}") from fault
     return program.model_proto
