@@ -60,6 +60,7 @@ docs: $(VENV)/.ready ## the documentation site, in site/; fails for links that l
 
 .PHONY: docs-test
 docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials: 15 minutes, for once a week
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[search]'
 	$(BIN)/python benchmarks/tutorials.py
 	$(BIN)/python benchmarks/tutorials.py --pages docs/first-evening
 
