@@ -34,7 +34,7 @@ BUDGETS = {
     "extensions/bounds": 1400,
     "extensions/curve": 100,
     "extensions/dossier": 340,
-    "extensions/evaluation": 1450,  # bases and ways out of the gate
+    "extensions/evaluation": 1500,  # bases and ways out of the gate, differences of libraries
     "extensions/graphs": 665,
     "extensions/heads": 620,
     "extensions/int16": 2270,

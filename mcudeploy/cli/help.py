@@ -22,6 +22,7 @@ EXAMPLES = {
     "measure": "mcudeploy measure model.onnx --board stm32f405 --emulate",
     "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --classes names.txt",
     "evaluate": "mcudeploy evaluate int8.onnx --board stm32f405 --emulate --data test/ --float float.onnx",
+    "diff": "mcudeploy diff library-before library",
     "gate": "mcudeploy gate mcudeploy.toml --markdown summary.md",
     "adapt build": "mcudeploy adapt build int8.onnx --head prototypes --features average_pool_0 --classes 12 "
     "--board stm32f405 -o lib",
@@ -37,7 +38,7 @@ EXAMPLES = {
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
 }
 _COMMANDS = {
-    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate"],
+    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate", "diff"],
     "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters", "adapt", "train"],
     "What is here": ["boards", "devices", "doctor"],
     "Graphs of your own": ["graph"],

@@ -127,6 +127,12 @@ def _unchanged(directory: Path) -> list[str]:
     return [name for name, digest in known.items() if _digest_of(directory / name) == digest]
 
 
+def contents_of(directory: Path) -> dict[str, bytes]:
+    """Return the files of an earlier build in a folder by name, without those that are gone."""
+    paths = {name: directory / name for name in _manifest(directory)}
+    return {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
+
+
 def _manifest(directory: Path) -> dict[str, str]:
     """Return the files of the manifest, each with its SHA-256; none if there is no manifest."""
     path = directory / MANIFEST

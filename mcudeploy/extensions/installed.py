@@ -39,6 +39,7 @@ EXTENSIONS = (
     Extension(
         "evaluation",
         commands=(
+            "mcudeploy.extensions.evaluation.diff_command:diff",
             "mcudeploy.extensions.evaluation.evaluate_command:evaluate",
             "mcudeploy.extensions.evaluation.gate_command:gate",
         ),

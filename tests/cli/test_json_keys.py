@@ -45,6 +45,7 @@ COMMANDS = (
     f"build m.onnx --board stm32f405 {QUICK} -o lib --library-only",
     f"build m.onnx --board stm32f405 {QUICK} -o firmware",
     f"build m.onnx --board stm32f405 {QUICK} -o replaceable --library-only --replaceable conv_0",
+    "diff lib replaceable",
     "parameters make m.onnx --library replaceable -o new.bin",
     "parameters diff new.bin new.bin --library replaceable",
     f"adapt build m.onnx --board stm32f405 {QUICK} --head prototypes --features conv_0 --classes 3 -o head",

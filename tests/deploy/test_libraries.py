@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import subprocess
 from dataclasses import replace
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from models import fully_connected
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.cli.main import cli
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.common.errors import (
     BuildError,
@@ -56,6 +59,23 @@ def test_build_writes_the_file_that_the_boot_loader_takes(
     assert {(block[0], block[1], block[7], block[9]) for block in blocks} == {
         (0x0A324655, 0x9E5D5157, family, 0x0AB16F30)
     }
+
+
+def test_the_difference_of_two_libraries(model: Path, tmp_path: Path) -> None:
+    folders = [str(tmp_path / name) for name in ("split", "unsplit")]
+    for folder, split in zip(folders, (True, False), strict=True):
+        options = Options(name="tiny", split=split, time_limit=1)
+        reports.build_models([model], HOST.board, options, Path(folder), verify=False, library_only=True)
+    (tmp_path / "unsplit" / "README.md").unlink()
+    report = json.loads(CliRunner().invoke(cli, ["diff", *folders, "--json"]).stdout)
+    figures = {it["figure"]: (it["first"], it["second"]) for it in report["figures"]}
+    one, other = figures["TINY_ARENA_BYTES"]
+    assert 0 < one < other and figures["tiny: weights"][0] > 0
+    assert "README.md" in report["removed"] and "include/tiny.h" in report["changed"]
+    assert f"{other - one:+,}" in CliRunner().invoke(cli, ["diff", *folders]).stdout
+    assert CliRunner().invoke(cli, ["diff", folders[0], folders[0]]).stdout.endswith("equal\n")
+    foreign = CliRunner().invoke(cli, ["diff", folders[0], str(tmp_path)])
+    assert foreign.exit_code == 2 and "is not a folder that `mcudeploy build` wrote" in foreign.stderr
 
 
 def test_build_says_what_was_verified(model: Path, tmp_path: Path) -> None:
