@@ -165,6 +165,7 @@ def test_the_table_is_written(models: dict[str, bytes], tmp_path: Path) -> None:
         ({"boards": ["nonsuch"]}, md.BoardNotFoundError, "nonsuch"),
         ({"plan": "plan.json"}, md.UsageError, "a plan of one model"),
         ({"time_limit": -1}, md.UsageError, "time_limit"),
+        ({"executor": 3}, md.UsageError, "takes no jobs"),
         ({"cache": os.devnull}, md.ConfigError, "cannot be a folder"),
     ],
 )

@@ -156,7 +156,10 @@ def _planned(jobs: Mapping[int, PlanJob], executor: Executor | None) -> Iterator
     if executor is None:
         yield from (row_of(number, lambda job=job: planned_row(job)) for number, job in jobs.items())  # type: ignore[misc]
         return
-    futures = {executor.submit(planned_row, job): number for number, job in jobs.items()}
+    try:
+        futures = {executor.submit(planned_row, job): number for number, job in jobs.items()}
+    except Exception as fault:  # it is no executor, or it has ended
+        raise UsageError(f"executor={executor!r:.80} takes no jobs: {described(fault)}") from fault
     try:
         for future in as_completed(futures):
             yield row_of(futures[future], future.result)
