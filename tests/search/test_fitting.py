@@ -6,6 +6,8 @@ import json
 from math import ceil
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 from models import quantised_convolutions
@@ -19,10 +21,12 @@ from mcudeploy.common.errors import FitError
 from mcudeploy.costs.estimate import load_costs
 from mcudeploy.execution.results import Fitted
 from mcudeploy.ir.clock import MODEL_UNIT
-from mcudeploy.planner.fit import SEARCH_S, SLOWEST, rank_boards
+from mcudeploy.planner.fit import SEARCH_S, SLOWEST, estimated_latency, rank_boards
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans
 from mcudeploy.report.fits import fits
+from mcudeploy.tiling.blocks import TiledGraph
 
 STM = load_board("stm32f405")
 
@@ -152,3 +156,22 @@ def test_what_fits_only_by_cuts_is_said_first(capsys: pytest.CaptureFixture[str]
     ranked = rank_boards(model, [STM, variant("tight", whole - 16)], Options())
     table(Console(), fits(Fitted(ranked)))
     assert capsys.readouterr().out.startswith("1 of 2 fit only with operators cut into rows: tight.\n")
+
+
+def test_rows_that_nothing_reads_take_no_time(tmp_path: Path) -> None:
+    """A stride of 2 with kernels of one pixel reads every other row, so a cut never computes the rest."""
+    rows = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> rows (float[1,1,16,16] x) => (float[1,4,8,8] z)
+        { y = Conv(x, first)  z = Conv<strides=[2,2]>(y, second) }"""
+    )
+    for name, shape in (("first", (16, 1, 1, 1)), ("second", (4, 16, 1, 1))):
+        weights = np.ones(shape, np.float32)
+        rows.graph.initializer.append(onnx.numpy_helper.from_array(weights, name))
+    onnx.save(rows, tmp_path / "rows.onnx")
+    planned = find_plans(load_model(tmp_path / "rows.onnx", isa=STM.isa), STM, Options(objective="cycles"))
+    plan = planned.candidates[0]
+    model = planned.model_of(plan)
+    latency = estimated_latency(plan, model, STM)
+    assert len(set(plan.schedule.steps)) == 16 < sum(TiledGraph.of(plan).step_counts)
+    assert latency is not None and latency.ticks == pytest.approx(plan.estimate.ticks)
+    assert latency.ticks < 0.8 * planned.baseline.estimate.ticks

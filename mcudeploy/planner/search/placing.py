@@ -222,8 +222,12 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
     steps = plan.schedule.steps
     tiled = TiledGraph.of(plan)
     costs = _costs(plan, tiled, model, tiles)
-    once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
-    ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
+    distinct = tuple(dict.fromkeys(steps))
+    once = schedule_ticks(tiled, distinct, costs)
+    counts = zip(plan.graph.operators, tiled.step_counts, strict=True)
+    skips = len(distinct) < sum(count for operator, count in counts if not operator.op.is_view)
+    all_once = once if skips else costs.ticks(tiled.step_rows)  # a block that no step reads is not computed
+    ticks = all_once + schedule_ticks(tiled, steps, costs) - once
     ticks += moves_ticks(plan, tiled, price)
     found = stalls(plan, tiled, board, model.work, Pace(step_ticks(tiled, steps, costs), price))
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=found))
