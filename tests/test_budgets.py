@@ -21,8 +21,8 @@ ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
     "boards": 1080,  # names that people type, emulated twins of boards
     "checker": 870,
-    "cli": 2390,  # a row for each chip, limits of fit
-    "codegen": 1680,  # the calls that a kernel makes, kernels printed from those that round once
+    "cli": 2398,  # a row for each chip, limits of fit, named where no board keeps them
+    "codegen": 1682,  # the calls that a kernel makes, kernels that round once, files added to a library
     "commands": 1_060,  # results name their deployment
     "common": 1280,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain
     "costs": 610,
@@ -34,7 +34,7 @@ BUDGETS = {
     "extensions/bounds": 1400,
     "extensions/curve": 100,
     "extensions/dossier": 340,
-    "extensions/evaluation": 1500,  # bases and ways out of the gate, differences of libraries
+    "extensions/evaluation": 1511,  # bases of the gate and their faults, ways out, differences of libraries
     "extensions/graphs": 665,
     "extensions/heads": 620,
     "extensions/int16": 2270,

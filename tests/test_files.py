@@ -102,7 +102,8 @@ def test_our_files_are_known(tmp_path: Path) -> None:
     drawing = Drawing("m.onnx", "host", 1, (), (), ())
     texts = {"a.svg": svg_picture(drawing), "a.html": html_page(drawing), "empty": ""}
     for passed in (True, False):
-        report = {"passed": passed, "results": []}
+        report = {"passed": passed, "against": None, "results": []}
+        texts |= {f"{passed} against.md": markdown({**report, "against": "a (b)"})}
         texts |= {f"{passed}.md": markdown(report), f"{passed}.xml": junit(report)}
     for name, text in texts.items():
         write_file(tmp_path / name, text)

@@ -48,7 +48,7 @@ from mcudeploy.boards.flashers import Flasher
 from mcudeploy.boards.pioshipped import Radio, pio_boards, question_of, without_signs
 from mcudeploy.boards.platformio import PREFIX, is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
-from mcudeploy.common.files import read_limited
+from mcudeploy.common.files import read_regular
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.isa import Isa
 
@@ -383,7 +383,7 @@ class Board(Facts):
 def read_board(path: Path) -> Board:
     """Return the board of one TOML file. ConfigError names every wrong key."""
     try:
-        text = read_limited(path, _MOST_FILE_BYTES).decode()
+        text = read_regular(path, _MOST_FILE_BYTES).decode()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from mcudeploy.cli.output import Output, Values, cell
 from mcudeploy.cli.parameter_types import Finite, ParsedText
 from mcudeploy.cli.table_grids import table_of
 from mcudeploy.common.errors import FitError, UsageError
-from mcudeploy.common.sizes import parse_size
+from mcudeploy.common.sizes import parse_count, parse_size
+from mcudeploy.common.text import agree
 from mcudeploy.ir.clock import LEAST
 from mcudeploy.planner.plan_options import READING, Options
 from mcudeploy.report import as_json
@@ -41,8 +42,19 @@ class ChipLimits:
     max_ram: int | None
     max_flash: int | None
 
-    def keep(self, board: Board) -> bool:
-        """Whether the memories of a board are within the limits."""
+    def require(self, boards: Iterable[Board]) -> list[Board]:
+        """Return the boards whose memories are within the limits. FitError if there are none."""
+        if allowed := [board for board in boards if self._allows(board)]:
+            return allowed
+        raise replace(self, max_latency=None)._no_board()
+
+    def _no_board(self) -> FitError:
+        limits = {"--max-ram": self.max_ram, "--max-flash": self.max_flash, "--max-latency": self.max_latency}
+        names = [name for name, limit in limits.items() if limit is not None]
+        raised = agree(len(names), "it", "one of them")
+        return FitError(f"no board is within {' and '.join(names)}: raise {raised}")
+
+    def _allows(self, board: Board) -> bool:
         sizes = sum(memory.bytes for memory in board.memories), board.flash_bytes
         limits = zip(sizes, (self.max_ram, self.max_flash), strict=True)
         return all(limit is None or size <= limit for size, limit in limits)
@@ -53,19 +65,19 @@ class ChipLimits:
         kept = (it for it in boards if not (most and it["latency"]) or it["latency"]["milliseconds"] <= most)
         if rows := [board for chip in chips(kept)[: self.top] for board in chip]:
             return rows
-        raise FitError("no board is within --max-ram, --max-flash and --max-latency: raise one of them")
+        raise self._no_board()
 
 
 @click.command()
 @model_argument
 @compared_boards_option
 @click.option("--all", "emulated", is_flag=True, help="Compare also boards that exist in an emulator only.")
-@click.option("--top", metavar="N", type=click.IntRange(min=1), help="List the first N chips only.")
+@click.option("--top", metavar="N", type=ParsedText(parse_count), help="List the first N chips only.")
 @click.option(
     "--max-latency",
     metavar="MS",
     type=Finite(min=0, min_open=True),
-    help="Leave out boards on which a run takes more milliseconds by the estimate.",
+    help="Leave out boards on which a run takes more milliseconds by the estimate; boards without one stay.",
 )
 @click.option(
     "--max-ram", type=ParsedText(parse_size), help="Leave out boards with more RAM than this, such as 64k."
@@ -98,7 +110,7 @@ def fit(
     """
     from mcudeploy.commands import checking
 
-    compared = [it for it in named_boards(boards, emulated=emulated) if limits.keep(it)]
+    compared = limits.require(named_boards(boards, emulated=emulated))
     with output.progress() as progress:
         report = as_json(checking.fit_model(model, compared, options, progress))
     report = output.result({**report, "boards": limits.rows(report["boards"])}, table)

@@ -20,6 +20,7 @@ _COMPILED = tuple(
 )
 """Endings of files that a build system would compile, whoever wrote them."""
 _SHOWN = 10
+_OVERWRITE = "choose another folder, or overwrite the files of this one with --force"
 
 
 def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
@@ -32,7 +33,7 @@ def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
     present = {
         name for name in (*known, *files) if (directory / name).is_symlink() or (directory / name).exists()
     }
-    present |= {path.relative_to(directory).as_posix() for it in _COMPILED for path in directory.glob(it)}
+    present |= _compiled(directory)
     foreign = [
         name
         for name in sorted(present)
@@ -46,6 +47,10 @@ def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
             f"{', '.join(foreign[:_SHOWN])}{more}. Choose another folder, or overwrite them with --force; "
             "all models of a folder are built by one command"
         )
+
+
+def _compiled(directory: Path) -> set[str]:
+    return {path.relative_to(directory).as_posix() for it in _COMPILED for path in directory.glob(it)}
 
 
 def write_folder(
@@ -128,13 +133,20 @@ def _unchanged(directory: Path) -> list[str]:
 
 
 def contents_of(directory: Path) -> dict[str, bytes]:
-    """Return the files of an earlier build in a folder by name, without those that are gone."""
-    paths = {name: directory / name for name in _manifest(directory)}
+    """Return the files of an earlier build in a folder by name, and those added beside its sources.
+
+    Files that are gone are not among them; nor are any if `build` did not write the folder.
+    """
+    known = _manifest(directory, "build the library again")
+    paths = {name: directory / name for name in sorted({*known, *(_compiled(directory) if known else ())})}
     return {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
 
 
-def _manifest(directory: Path) -> dict[str, str]:
-    """Return the files of the manifest, each with its SHA-256; none if there is no manifest."""
+def _manifest(directory: Path, way_out: str = _OVERWRITE) -> dict[str, str]:
+    """Return the files of the manifest, each with its SHA-256; none if there is no manifest.
+
+    Raises UsageError with a way out if it is damaged.
+    """
     path = directory / MANIFEST
     if not path.exists():
         return {}
@@ -146,9 +158,9 @@ def _manifest(directory: Path) -> dict[str, str]:
             for name, digest in files.items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(_DAMAGED.format(path=path)) from error
+        raise UsageError(f"{path} is damaged: {way_out}") from error
     if not sound:
-        raise UsageError(_DAMAGED.format(path=path))
+        raise UsageError(f"{path} is damaged: {way_out}")
     return dict(files)
 
 
@@ -164,6 +176,3 @@ def digests_of(files: Mapping[str, Content]) -> dict[str, str]:
 
 def _digest(content: Content) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
-
-
-_DAMAGED = "{path} is damaged: choose another folder, or overwrite the files of this one with --force"

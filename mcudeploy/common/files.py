@@ -21,7 +21,7 @@ _OURS = (
     rb'<!DOCTYPE html>\n[^\0]*<meta name="generator" content="mcudeploy">',  # a page with a chart
     rb'\{"name": "[^\n]*", "peak_bytes": \d+, "order": \[',  # of `graph order`
     rb"MCUP\x01\0\0\0",  # a blob of parameters
-    rb"(\*\*Not all|All) budgets are kept\.(\*\*)?\n\n\| \| arena \|",  # `gate --markdown`
+    rb"(\*\*Not all|All) budgets are kept\.(\*\*)?( In [^\n]*)?\n\n\| \| arena \|",  # `gate --markdown`
     rb"<\?xml [^\n]*\?>\n<testsuite name=\"mcudeploy gate\"",  # `gate --junit`
     rb"id,lower,upper,size,offset\n",  # of `graph place`
     rb"\x08[\x01-\x7f]\x12\x09mcudeploy[\x1a:]",  # a model: IR version and producer

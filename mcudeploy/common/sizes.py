@@ -13,12 +13,21 @@ _ALIGNMENTS = ("1", "2", "4", "8", "16", "32", "64")
 def parse_size(text: str | int) -> int:
     """Return the bytes of a size such as `49152`, `96k`, `64KiB` or `1M` (of 1024). Raises ValueError."""
     match = re.fullmatch(r"\s*([0-9]{1,15})\s*(?:([kmg])(?:i?b)?|b)?\s*", str(text), re.IGNORECASE | re.ASCII)
+    if match is None and re.fullmatch(r"\s*[0-9]{16,}\s*[kmgib]*\s*", str(text), re.IGNORECASE | re.ASCII):
+        raise ValueError(f"{str(text)!r} is too large: a size has at most 15 digits")
     size = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else 0
     if size == 0:
         raise ValueError(
             f"{str(text)!r} is not a size: a whole number above 0, alone (bytes) or with k, M or G (of 1024)"
         )
     return size
+
+
+def parse_count(text: str) -> int:
+    """Return a whole number above 0. Raises ValueError."""
+    if not re.fullmatch("[0-9]{1,9}", text, re.ASCII) or not int(text):
+        raise ValueError(f"{text!r} is not a whole number from 1 to 999999999")
+    return int(text)
 
 
 def parse_cores(value: object) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -242,3 +243,10 @@ def test_tools_get_known_options_only(key: str, value: str, mine: Path) -> None:
     mine.write_text(text)
     with pytest.raises(ConfigError, match=key if "args" not in value else "args may have"):
         load_board(str(mine))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_a_board_file(folder: Path, mcudeploy_command: Invoke) -> None:
+    os.mkfifo(folder / "pipe.toml")
+    result = mcudeploy_command("fit m.onnx --boards ./pipe.toml")
+    assert result.exit_code == 3 and "cannot be read: not a file" in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -74,6 +75,15 @@ def test_the_difference_of_two_libraries(model: Path, tmp_path: Path) -> None:
     assert "README.md" in report["removed"] and "include/tiny.h" in report["changed"]
     assert f"{other - one:+,}" in CliRunner().invoke(cli, ["diff", *folders]).stdout
     assert CliRunner().invoke(cli, ["diff", folders[0], folders[0]]).stdout.endswith("equal\n")
+    copy = shutil.copytree(folders[0], tmp_path / "copy")
+    (copy / "src" / "mine.c").write_text("int mine;\n")
+    header = copy / "include" / "tiny.h"
+    header.write_text(header.read_text() + f"#define TINY_LONG {'9' * 5000}\n")
+    report = json.loads(CliRunner().invoke(cli, ["diff", folders[0], str(copy), "--json"]).stdout)
+    assert not report["equal"] and report["added"] == ["src/mine.c"]
+    (copy / "mcudeploy.json").write_text("[")
+    damaged = CliRunner().invoke(cli, ["diff", folders[0], str(copy)])
+    assert damaged.exit_code == 2 and "is damaged: build" in " ".join(damaged.stderr.split())
     foreign = CliRunner().invoke(cli, ["diff", folders[0], str(tmp_path)])
     assert foreign.exit_code == 2 and "is not a folder that `mcudeploy build` wrote" in foreign.stderr
 

@@ -15,6 +15,7 @@ import yaml
 from click.testing import CliRunner
 
 from mcudeploy.cli.main import cli
+from mcudeploy.common.errors import ConfigError
 from mcudeploy.extensions.evaluation.gate import read_budgets
 from tests.networks.evaluated import Recogniser, recogniser
 
@@ -94,9 +95,9 @@ def test_figures_are_compared_with_a_stored_report_and_with_a_revision_of_git(
     file = made.folder / "mcudeploy.toml"
     stored = tmp_path / "base.json"
     report = gate(made, INT8)
-    (arena,) = (it for it in report["results"][0]["figures"] if it["figure"] == "arena")
-    assert report["against"] is arena["base"] is None and report["results"][0]["ways"] == []
-    arena["value"] -= 1204
+    flash = figures(report["results"][0])["flash"]
+    assert report["against"] is flash["base"] is None and report["results"][0]["ways"] == []
+    flash["value"] -= 1204
     stored.write_text(json.dumps(report))
     done = CliRunner().invoke(cli, ["gate", str(file), "--against", str(stored)])
     assert done.exit_code == 0 and "(+1,204 B)" in done.stdout and "(+0 B)" in done.stdout
@@ -116,8 +117,42 @@ def test_figures_are_compared_with_a_stored_report_and_with_a_revision_of_git(
         message = gate(made, INT8, f"--against={base}", code=2)["error"]["message"]
         assert "nor a revision of git with mcudeploy.toml" in message
     assert not (made.folder / "x").exists()
-    stored.write_text('{"results": [3]}')
-    assert "is not a report" in gate(made, INT8, "--against", str(stored), code=2)["error"]["message"]
+    assert "--against '': neither" in gate(made, INT8, "--against=", code=2)["error"]["message"]
+    assert r"--against 'a\nb': neither" in gate(made, INT8, "--against=a\nb", code=2)["error"]["message"]
+
+    (made.folder / "link").symlink_to("/dev/null")
+    git("add", "link")
+    git("commit", "-qm", "a link that leads out")
+    (it,) = gate(made, INT8, "--against", "HEAD")["results"]
+    assert figures(it)["arena"]["base"] == figures(it)["arena"]["value"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"results": [3]}',
+        "[" * 200_000,
+        *(
+            f'{{"results": [{{"name": "a", "figures": [{{"figure": "ram", "unit": "B", "value": {it}}}]}}]}}'
+            for it in ("NaN", "1e308", "1e400", "1" * 400, "-1", '"3"', '3, "unit": "quarks"')
+        ),
+    ],
+)
+def test_a_wrong_base_is_not_a_report(text: str, made: Recogniser, tmp_path: Path) -> None:
+    (tmp_path / "base.json").write_text(text)
+    message = gate(made, INT8, "--against", str(tmp_path / "base.json"), code=2)["error"]["message"]
+    assert message.endswith("base.json' is not a report of `mcudeploy gate --json`")
+
+
+def test_an_error_of_the_search_for_ways_leaves_the_figures(
+    made: Recogniser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ConfigError("no plan")
+
+    monkeypatch.setattr("mcudeploy.extensions.evaluation.gate.plan_model", fail)
+    (it,) = gate(made, f"{INT8}arena = 8\n", code=13)["results"]
+    assert figures(it)["arena"]["value"] > 8 and it["ways"] == it["faults"] == []
 
 
 @pytest.mark.parametrize(
@@ -128,6 +163,8 @@ def test_figures_are_compared_with_a_stored_report_and_with_a_revision_of_git(
         ("[[gate]]\nmodel = 3", "[[gate]] 1: model: "),
         (INT8 + "rma = 3\n", "rma: Extra inputs are not permitted"),
         (INT8 + 'ram = "64 quarks"\n', "ram: "),
+        (INT8 + "ram = 0\n", "ram: Input should be greater than 0"),
+        (INT8 + "latency_ms = inf\n", "latency_ms: Input should be a finite number"),
         (INT8 + "min_accuracy = 90\n", "an accuracy needs `data`"),
         (INT8 + "samples = 9\n", "an accuracy needs `data`"),
         (INT8 + 'data = "test.npz"\nmax_drop = 1\n', "max_drop: `float` is missing"),

@@ -147,8 +147,21 @@ def test_boards_of_a_chip_share_a_row_and_limits_leave_chips_out(model: Model) -
     (slowest, *_) = json.loads(CliRunner().invoke(cli, [*fit, "--json"]).stdout)["boards"]
     fast = names("--max-latency", str(slowest["latency"]["milliseconds"] * 0.9), "--top", "1")
     assert fast == ["stm32f411"]
-    none = CliRunner().invoke(cli, [*fit, "--max-ram", "1k"])
-    assert none.exit_code == FitError.exit_code and "--max-ram" in none.stderr
+    for limits, message in (
+        (["--max-ram", "1k"], "within --max-ram: raise it"),
+        (["--max-ram", "1k", "--max-flash", "1M"], "within --max-ram and --max-flash: raise one of them"),
+        (["--max-latency", "1e-9"], "within --max-latency: raise it"),
+    ):
+        none = CliRunner().invoke(cli, [*fit, *limits])
+        assert none.exit_code == FitError.exit_code and message in " ".join(none.stderr.split())
+    wrong = CliRunner().invoke(cli, [*fit, "--top", "x"])
+    assert wrong.exit_code == 2 and "'x' is not a whole number" in wrong.stderr
+
+
+def test_boards_are_refused_before_the_model_is_read(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"nothing")
+    fit = ["fit", str(tmp_path / "m.onnx"), "--boards", "microbit"]
+    assert CliRunner().invoke(cli, [*fit, "--max-ram", "1k"]).exit_code == FitError.exit_code
 
 
 def test_what_fits_only_by_cuts_is_said_first(capsys: pytest.CaptureFixture[str], model: Model) -> None:

@@ -18,7 +18,11 @@ from mcudeploy.cli.table_grids import facts, table_of
 @click.argument("second", metavar="LIB", type=InputData())
 @output_options
 def diff(*, first: Path, second: Path, output: Output) -> None:
-    """Compare two libraries, folders that `build` wrote: the figures of their headers, and their files."""
+    """Compare two libraries, folders that `build` wrote: the figures of their headers, and their files.
+
+    Files that `build` wrote count, and C files that were added beside its sources. The exit code is 0 for
+    libraries that differ, too; `equal` of --json says whether they are equal.
+    """
     from mcudeploy.extensions.evaluation.library_difference import library_difference
 
     output.result(library_difference(first, second), _table)

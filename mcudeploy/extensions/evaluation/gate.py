@@ -52,7 +52,7 @@ class ModelBudget(BaseModel):
     ram: _Size | None = None
     flash: _Size | None = None
     stack: _Size | None = None
-    latency_ms: Annotated[float, Field(gt=0)] | None = None
+    latency_ms: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     data: Path | None = None
     labels: Path | None = None
     float_model: Annotated[Path | None, Field(alias="float")] = None
@@ -125,7 +125,7 @@ def _budget(table: object, path: Path, number: int) -> ModelBudget:
         budget = ModelBudget.model_validate(table)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the table"
+        key = next(iter(first["loc"]), "the table")  # what follows are pydantic's names of types
         raise ConfigError(f"{where}: {plain(key)}: {first['msg']}") from None
     for name in ("arena", "ram", "flash", "stack"):
         try:
@@ -196,6 +196,8 @@ def _ways_out(result: GateResult, board: Board, options: Options, progress: Prog
         plan = plan_model(result.budget.model, board, options, progress).plan
     except FitError as error:
         return [it for it in error.proposals if "-limit" not in it.option]  # those exceed the budget
+    except DeployError:  # the figures count, which the run measured
+        return ()
     limits = {"--ram-limit": options.ram_limit, "--flash-limit": options.flash_limit}
     option = " ".join(f"{name} {value}" for name, value in limits.items() if value)
     return [Proposal(option, f"an arena of {plan.layout.arena_bytes:,} bytes")]

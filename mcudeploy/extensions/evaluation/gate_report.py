@@ -64,7 +64,7 @@ def faults_of(result: Report) -> list[str]:
     """The sentences on a budget: faults of its run, limits that are not kept, and what would keep them."""
     beyond = (each for each in result["figures"] if not each["passed"])
     faults = [*result["faults"], *map(_beyond, beyond)]
-    return [*faults, *(f"this would fit: {way}" for way in result["ways"])]
+    return [*faults, *(f"this fits in memory (other budgets not checked): {way}" for way in result["ways"])]
 
 
 def _beyond(figure: Report) -> str:
