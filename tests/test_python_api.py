@@ -281,7 +281,7 @@ def test_wrong_arguments_are_refused_by_name(model: Path, tmp_path: Path) -> Non
         "^method='best'": lambda: untyped.quantize(model, tmp_path, tmp_path / "q.onnx", method="best"),
         "^samples=0": lambda: untyped.quantize(model, tmp_path, tmp_path / "q.onnx", samples=0),
         "a board is a name": lambda: untyped.plan(model, 3),
-        "boards is a list": lambda: untyped.fit(model, "microbit"),
+        r"boards is a list, such as \['microbit'\]": lambda: untyped.fit(model, "microbit"),
     }.items():
         with pytest.raises(UsageError, match=reason):
             call()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
 
 from pydantic import (
+    Field,
     FiniteFloat,
-    NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
     TypeAdapter,
@@ -47,8 +47,8 @@ class Choices(Reading, total=False):
     seconds.
     """
 
-    max_overhead: NonNegativeFloat
-    time_limit: NonNegativeFloat
+    max_overhead: Annotated[FiniteFloat, Field(ge=0)]
+    time_limit: Annotated[FiniteFloat, Field(gt=0)]
     ram_limit: NonNegativeInt | str
     flash_limit: PositiveInt | str
     memory: Mapping[str, NonNegativeInt | str]
@@ -142,3 +142,11 @@ def board_of(board: Named) -> Board:
     if not isinstance(board, Named):
         raise UsageError(f"a board is a name or a mcudeploy.Board, not {type(board).__name__}")
     return load_board(board) if isinstance(board, str) else board
+
+
+def boards_of(boards: Iterable[Named]) -> list[Board]:
+    """The boards of a list. Raises UsageError for an argument that is not a list, and as `board_of`."""
+    if isinstance(boards, Named) or not isinstance(boards, Iterable):
+        name = boards if isinstance(boards, str) else getattr(boards, "name", "stm32f405")
+        raise UsageError(f"boards is a list, such as [{name!r}]")
+    return [board_of(board) for board in boards]

@@ -20,9 +20,16 @@ from mcudeploy.codegen.exporters import Kind
 from mcudeploy.commands import build as building
 from mcudeploy.commands import checking
 from mcudeploy.commands import commands as api
-from mcudeploy.commands.keywords import Choices, Named, board_of, checked, options_of, with_keywords
+from mcudeploy.commands.keywords import (
+    Choices,
+    Named,
+    board_of,
+    boards_of,
+    checked,
+    options_of,
+    with_keywords,
+)
 from mcudeploy.common.c_arrays import model_file
-from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
@@ -191,10 +198,7 @@ def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choic
 @with_keywords
 def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) -> Report:
     """How a model suits each of these boards, the smallest that fits first."""
-    if isinstance(boards, Named):
-        raise UsageError(f"boards is a list, such as [{boards!r}]")
-    known = [board_of(board) for board in boards]
-    return as_json(checking.fit_model(model_file(Path(model)), known, options_of(choices)))
+    return as_json(checking.fit_model(model_file(Path(model)), boards_of(boards), options_of(choices)))
 
 
 @with_keywords

@@ -23,6 +23,7 @@ from pydantic import Field, NonNegativeInt, ValidationError
 from mcudeploy import __version__
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError, ModelError
+from mcudeploy.common.fast import lacking
 from mcudeploy.common.files import read_regular, write_file
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.extension import foreign_digest
@@ -145,6 +146,7 @@ def search_key(model_sha256: str, board: Board, options: Options) -> str:
         repr([value for value in chosen if value[0] not in _ELSEWHERE]),
         board.model_dump_json(),
         str(os.cpu_count()),  # of a host all of whose cores run the plan
+        repr(lacking()),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

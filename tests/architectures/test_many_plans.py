@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import os
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,8 +18,11 @@ import pytest
 from models import fully_connected
 
 import mcudeploy as md
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import BuildError
 from mcudeploy.extensions.architectures import plan_row
 from mcudeploy.extensions.architectures.plan_row import PlanJob, planned_row
+from mcudeploy.planner import plan_cache
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 BOARDS = ("stm32f405", "microbit")
@@ -104,6 +108,49 @@ def test_a_damaged_entry_is_planned_again(
     assert counted(models, tmp_path) == (whole, int(damage is None))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arena_bytes": -1},
+        {"arena_bytes": None},
+        {"milliseconds": float("inf")},
+        {"overhead_percent": float("nan")},
+        {"error": "no plan"},
+        {"board": "microbit"},
+        {"model": "other"},
+    ],
+)
+def test_an_entry_that_is_not_a_row_of_its_job_is_planned_again(
+    models: dict[str, bytes], tmp_path: Path, change: dict[str, Any]
+) -> None:
+    whole = md.plan_many([models["6"]], ["stm32f405"], cache=tmp_path, time_limit=1)
+    (path,) = tmp_path.iterdir()
+    good = path.read_bytes()
+    path.write_text(json.dumps(json.loads(good) | change))
+    assert md.plan_many([models["6"]], ["stm32f405"], cache=tmp_path, time_limit=1) == whole
+    assert path.read_bytes() == good
+
+
+def test_an_error_of_the_machine_is_not_kept(
+    models: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise BuildError("no room on the disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plan_row, "_plans", fail)
+        (row,) = md.plan_many([models["6"]], ["host"], cache=tmp_path, time_limit=1).rows
+    assert row.error == "no room on the disk" and list(tmp_path.iterdir()) == []
+
+
+def test_rows_depend_on_the_packages_that_plan(
+    models: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted(models, tmp_path)
+    monkeypatch.setattr(plan_cache, "lacking", lambda: ("ortools",))
+    assert counted(models, tmp_path)[1] == 6
+
+
 def test_a_model_that_fails_is_a_row(models: dict[str, bytes], tmp_path: Path) -> None:
     proto = onnx.load_from_string(models["6"])
     proto.graph.node[0].op_type = "Unknown"
@@ -141,6 +188,37 @@ def test_a_lost_worker_is_a_row_that_another_run_plans(models: dict[str, bytes],
     assert all(it.error == "" for it in md.plan_many(models, ["host"], cache=tmp_path, time_limit=1).rows)
 
 
+def test_an_executor_that_breaks_loses_no_rows(models: dict[str, bytes], tmp_path: Path) -> None:
+    class Breaking(ProcessPoolExecutor):
+        def submit(self, *args: Any, **named: Any) -> Future[Any]:
+            future = super().submit(*args, **named)
+            if args[1].model == "7":
+                lost = super().submit(os._exit, 1)
+                assert isinstance(lost.exception(), BrokenProcessPool)
+            return future
+
+    with Breaking(1, mp_context=get_context("spawn")) as pool:
+        table = md.plan_many(models, ["host"], pool, cache=tmp_path, time_limit=1)
+    assert [it.model for it in table.rows] == ["6", "7", "8"]
+    assert table.rows[2].error.startswith("BrokenProcessPool: ")
+    assert all(it.error == "" for it in md.plan_many(models, ["host"], cache=tmp_path, time_limit=1).rows)
+
+
+def test_the_jobs_of_a_stopped_run_are_cancelled(models: dict[str, bytes]) -> None:
+    futures: list[Future[Any]] = []
+
+    class Stopping(Executor):
+        def submit(self, *_: Any, **__: Any) -> Future[Any]:
+            if len(futures) == 2:
+                raise KeyboardInterrupt
+            futures.append(Future())
+            return futures[-1]
+
+    with pytest.raises(KeyboardInterrupt):
+        md.plan_many(models, ["host"], Stopping(), time_limit=1)
+    assert [it.cancelled() for it in futures] == [True, True]
+
+
 def test_the_table_is_written(models: dict[str, bytes], tmp_path: Path) -> None:
     names = {"=1+1": models["6"], "@b,\n\x1b[2J": b"", "-c": models["7"]}
     table = md.plan_many(names, ["host"], time_limit=1)
@@ -154,6 +232,8 @@ def test_the_table_is_written(models: dict[str, bytes], tmp_path: Path) -> None:
     assert stored[0]["milliseconds"] is None and stored[1]["error"] == "the model is empty"
     with pytest.raises(md.UsageError, match=r"\.csv or \.json"):
         table.save(tmp_path / "table.xlsx")
+    with pytest.raises(md.UsageError, match=r"cannot be written into .*nodir: No such file"):
+        table.save(tmp_path / "nodir" / "table.csv")
 
 
 @pytest.mark.parametrize(
@@ -161,10 +241,17 @@ def test_the_table_is_written(models: dict[str, bytes], tmp_path: Path) -> None:
     [
         ({"models": "model.onnx"}, md.UsageError, "models is a list"),
         ({"models": [3]}, md.UsageError, "not int"),
-        ({"boards": "host"}, md.UsageError, "boards is a list"),
+        ({"boards": "host"}, md.UsageError, r"boards is a list, such as \['host'\]"),
+        ({"boards": load_board("microbit")}, md.UsageError, r"boards is a list, such as \['microbit'\]"),
         ({"boards": ["nonsuch"]}, md.BoardNotFoundError, "nonsuch"),
         ({"plan": "plan.json"}, md.UsageError, "a plan of one model"),
         ({"time_limit": -1}, md.UsageError, "time_limit"),
+        ({"time_limit": 0}, md.UsageError, "greater than 0"),
+        ({"max_overhead": float("inf")}, md.UsageError, "finite"),
+        ({"name": "a b"}, md.UsageError, "is not a name in C"),
+        ({"progress": 3}, md.UsageError, "is not a function"),
+        ({"cache": 3}, md.UsageError, "is not the path"),
+        ({"cache": "a\0b"}, md.UsageError, "is not the path"),
         ({"executor": 3}, md.UsageError, "takes no jobs"),
         ({"cache": os.devnull}, md.ConfigError, "cannot be a folder"),
     ],

@@ -97,6 +97,13 @@ def test_no_file_is_left(model: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         ({"budget": {"ram": -1}}, md.UsageError, "greater than 0"),
         ({"budget": {"flash": "-3k"}}, md.UsageError, "'-3k' is not a size"),
         ({"budget": {"latency_ms": float("inf")}}, md.UsageError, "finite"),
+        ({"budget": {"latency_ms": float("nan")}}, md.UsageError, "finite"),
+        ({"budget": {"ram": float("inf")}}, md.UsageError, "finite"),
+        ({"budget": {"arena": 0}}, md.UsageError, "greater than 0"),
+        ({"budget": {"ram": True}}, md.UsageError, "not a bool"),
+        ({"budget": []}, md.UsageError, "must be a mapping"),
+        ({"ram_limit": "20k"}, TypeError, "no option ram_limit; it has budget, sample, shapes"),
+        ({"time_limit": 1}, TypeError, "no option time_limit"),
         ({"budget": {"rom": 1}}, md.UsageError, "any of arena, ram, flash, latency_ms"),
         ({"board": "host", "budget": {"latency_ms": 1}}, md.UsageError, "needs a board"),
         ({"sample": (1,)}, md.UsageError, "is for torch modules"),
@@ -129,6 +136,8 @@ def test_a_torch_module_is_exported(model: Path, monkeypatch: pytest.MonkeyPatch
         assert not module.training
         if sample == ("wrong",):
             raise RuntimeError("shapes differ\nand more")
+        if sample == ("other",):
+            return None
         return SimpleNamespace(model_proto=onnx.load(model))
 
     fake = SimpleNamespace(nn=SimpleNamespace(Module=Module), onnx=SimpleNamespace(export=export))
@@ -137,5 +146,7 @@ def test_a_torch_module_is_exported(model: Path, monkeypatch: pytest.MonkeyPatch
     assert md.cost(module, "host", sample=("x",)) == md.cost(model, "host") and module.training
     with pytest.raises(md.ModelError, match=r"^torch cannot export Module: RuntimeError: shapes differ$"):
         md.cost(module, "host", sample=("wrong",))
+    with pytest.raises(md.ModelError, match=r"^torch cannot export Module: AttributeError"):
+        md.cost(module, "host", sample=("other",))
     with pytest.raises(md.UsageError, match="add sample="):
         md.cost(module, "host")

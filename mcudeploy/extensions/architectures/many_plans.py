@@ -7,14 +7,16 @@ import hashlib
 import io
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from dataclasses import astuple, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
-from mcudeploy.commands.keywords import Choices, Named, board_of, options_of, with_keywords
+from mcudeploy.codegen.model_names import model_name
+from mcudeploy.commands.keywords import Choices, Named, boards_of, options_of, with_keywords
 from mcudeploy.commands.loaded import Serializable
 from mcudeploy.common.c_arrays import model_file
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
@@ -52,12 +54,18 @@ class PlanTable:
         return TypeAdapter(PlanTable).dump_json(self, indent=1).decode() + "\n"
 
     def save(self, path: str | Path) -> None:
-        """Write the table; the ending of the file selects .csv or .json. Raises UsageError for another."""
+        """Write the table; the ending of the file selects .csv or .json. Raises UsageError for another,
+        and for a file that cannot be written.
+        """
         forms = {".csv": self.csv, ".json": self.json}
         form = forms.get(Path(path).suffix.lower())
         if form is None:
             raise UsageError(f"{path}: a table is written as .csv or .json")
-        write_file(Path(path), form())
+        try:
+            write_file(Path(path), form())
+        except OSError as error:
+            folder = Path(path).absolute().parent
+            raise UsageError(f"{path} cannot be written into {folder}: {error.strerror or error}") from error
 
 
 def _cell(value: object) -> object:
@@ -84,6 +92,12 @@ def plan_many(
     options = options_of(choices, ("executor", "cache", "progress"))
     if options.plan_file is not None:
         raise UsageError("plan= is a plan of one model: leave it out")
+    if options.name is not None:
+        model_name(options.name, "")
+    if progress is not None and not callable(progress):
+        raise UsageError(f"progress={progress!r:.80} is not a function")
+    if cache is not None and (not isinstance(cache, str | Path) or "\0" in str(cache)):
+        raise UsageError(f"cache={cache!r:.80} is not the path of a folder")
     jobs = list(_jobs(models, boards, choices))
     folder = None if cache is None else _folder(Path(cache))
     entries = [None if folder is None or job.fault else _entry(folder, job) for job in jobs]
@@ -99,9 +113,9 @@ def plan_many(
         if row is not None:
             finish(number, row)
     left = {number: job for number, job in enumerate(jobs) if number not in rows}
-    for number, row, certain in _planned(left, executor):
+    for number, row, conclusive in _planned(left, executor):
         entry = entries[number]
-        if entry is not None and certain:
+        if entry is not None and conclusive:
             _store(entry, row)
         finish(number, row)
     return PlanTable(tuple(rows[number] for number in range(len(jobs))))
@@ -110,12 +124,10 @@ def plan_many(
 def _jobs(
     models: Mapping[str, Source] | Iterable[Source], boards: Iterable[Named], choices: Choices
 ) -> Iterator[PlanJob]:
-    """Yield the jobs. Raises UsageError for lists that are none."""
+    """Yield the jobs. Raises UsageError for an argument that is not a list."""
     if isinstance(models, str | Path | bytes) or not isinstance(models, Iterable):
         raise UsageError("models is a list, or a mapping from names to models")
-    if isinstance(boards, Named) or not isinstance(boards, Iterable):
-        raise UsageError(f"boards is a list, such as [{boards!r}]")
-    known = [board_of(board) for board in boards]
+    known = boards_of(boards)
     named = models.items() if isinstance(models, Mapping) else ((None, it) for it in models)
     for number, (name, source) in enumerate(named):
         label = plain(name or (source if isinstance(source, str | Path) else f"models[{number}]"))
@@ -142,25 +154,30 @@ def _content(source: Source) -> bytes:
 
 
 def _planned(jobs: Mapping[int, PlanJob], executor: Executor | None) -> Iterator[tuple[int, PlanRow, bool]]:
-    """Yield the rows as they come. The last value: whether the job itself has ended, with a row or its error.
+    """Yield the rows as they come, and whether each is conclusive, as `planned_row` has it.
 
     A worker that was lost, and a defect, are rows too, which another run plans again.
     """
 
-    def row_of(number: int, result: Callable[[], PlanRow]) -> tuple[int, PlanRow, bool]:
+    def row_of(number: int, result: Callable[[], tuple[PlanRow, bool]]) -> tuple[int, PlanRow, bool]:
         try:
-            return number, result(), True
+            return number, *result()
         except Exception as fault:
             return number, jobs[number].failed(described(fault)), False
 
     if executor is None:
-        yield from (row_of(number, lambda job=job: planned_row(job)) for number, job in jobs.items())  # type: ignore[misc]
+        yield from (row_of(number, partial(planned_row, job)) for number, job in jobs.items())
         return
+    futures: dict[Future[tuple[PlanRow, bool]], int] = {}
     try:
-        futures = {executor.submit(planned_row, job): number for number, job in jobs.items()}
-    except Exception as fault:  # it is no executor, or it has ended
-        raise UsageError(f"executor={executor!r:.80} takes no jobs: {described(fault)}") from fault
-    try:
+        for number, job in jobs.items():
+            try:
+                futures[executor.submit(planned_row, job)] = number
+            except Exception as fault:  # it is not an executor, it has ended, or a worker was lost
+                if not futures:
+                    reason = f"executor={executor!r:.80} takes no jobs: {described(fault)}"
+                    raise UsageError(reason) from fault
+                yield number, job.failed(described(fault)), False
         for future in as_completed(futures):
             yield row_of(futures[future], future.result)
     finally:
@@ -189,11 +206,14 @@ def _stored(entry: Path, job: PlanJob) -> PlanRow | None:
         row = TypeAdapter(PlanRow).validate_json(read_regular(entry, _MOST_BYTES), strict=True)
     except (OSError, ValidationError):
         return None
-    return replace(row, model=job.model, board=job.board.name)
+    if (row.model, row.board) != (entry.stem, job.board.name) or not row.is_whole:
+        return None
+    return replace(row, model=job.model)
 
 
 def _store(entry: Path, row: PlanRow) -> None:
+    """Write a row; its model is the key of the job, since the same model may have another name later."""
     try:
-        write_file(entry, TypeAdapter(PlanRow).dump_json(row))
+        write_file(entry, TypeAdapter(PlanRow).dump_json(replace(row, model=entry.stem)))
     except OSError as error:
         _LOG.warning("warning: a row is not kept: %s: %s", entry, error.strerror or error)

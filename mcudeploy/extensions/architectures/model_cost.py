@@ -60,9 +60,13 @@ def cost(
 
     `model`: as `load` takes it, or a torch module, which is exported with `sample`, the tuple of its inputs.
     `budget`: the most of `arena`, `ram` and `flash`, in bytes or as "64k", and `latency_ms`, as `ModelCost`
-    has them. Raises ModelError for a model that is not supported, UsageError for a wrong budget.
+    has them. Raises ModelError for a model that is not supported, UsageError for a wrong budget, TypeError
+    for an option of a search, which would change nothing.
     """
-    target, limits = board_of(board), _limits(budget or {})
+    for name in reading.keys() - Reading.__annotations__:
+        known = ", ".join(Reading.__annotations__)
+        raise TypeError(f"cost has no option {name}; it has budget, sample, {known}")
+    target, limits = board_of(board), _limits({} if budget is None else budget)
     if target.is_host and "latency_ms" in limits:
         raise UsageError(f"budget: latency_ms needs a board: the time on {target.name} is not estimated")
     choices = cast("Choices", reading)
@@ -103,6 +107,8 @@ def _limits(budget: Mapping[str, float | str]) -> dict[str, float]:
     names = list(_Limits.model_fields)
     if not isinstance(budget, Mapping) or not budget.keys() <= set(names):
         raise UsageError(f"budget={budget!r:.80}: it must be a mapping with any of {', '.join(names)}")
+    if any(isinstance(limit, bool) for limit in budget.values()):
+        raise UsageError(f"budget={budget!r:.80}: a limit is a number or a size such as '64k', not a bool")
     limits: dict[str, float] = {}
     for name, limit in checked("budget", budget, _Limits):
         try:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import AllowInfNan, FiniteFloat, NonNegativeFloat, NonNegativeInt
 
 from mcudeploy.boards.board import Board
 from mcudeploy.commands.keywords import Choices, options_of
 from mcudeploy.commands.loaded import load_for
-from mcudeploy.common.errors import DeployError
+from mcudeploy.common.errors import DeployError, FitError, ModelError
 from mcudeploy.common.text import plain
 from mcudeploy.planner.fit import Fit, Way, estimated_latency
 from mcudeploy.planner.hop_plans import find_hop_plans
@@ -25,15 +28,22 @@ class PlanRow:
 
     model: str
     board: str
-    arena_bytes: int | None = None
-    unsplit_arena_bytes: int | None = None
-    ram_bytes: int | None = None
-    flash_bytes: int | None = None
-    ticks: int | None = None
+    arena_bytes: NonNegativeInt | None = None
+    unsplit_arena_bytes: NonNegativeInt | None = None
+    ram_bytes: NonNegativeInt | None = None
+    flash_bytes: NonNegativeInt | None = None
+    ticks: NonNegativeInt | None = None
     unit: str | None = None
-    milliseconds: float | None = None
-    overhead_percent: float | None = None
+    milliseconds: Annotated[NonNegativeFloat, AllowInfNan(False)] | None = None
+    overhead_percent: FiniteFloat | None = None
     error: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all bytes, or else an error and no figures."""
+        if self.error:
+            return self == PlanRow(self.model, self.board, error=self.error)
+        return None not in (self.arena_bytes, self.unsplit_arena_bytes, self.ram_bytes, self.flash_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +61,13 @@ class PlanJob:
         return PlanRow(self.model, self.board.name, error=plain(reason))
 
 
-def planned_row(job: PlanJob) -> PlanRow:
-    """Plan a model by the costs of the board's core alone, so every machine returns the same row."""
+def planned_row(job: PlanJob) -> tuple[PlanRow, bool]:
+    """Plan a model by the costs of the board's core, and return whether the row is conclusive.
+
+    It is if the model has a plan, is not supported, or does not fit. Another error may be the machine's.
+    """
     if job.fault:
-        return job.failed(job.fault)
+        return job.failed(job.fault), True
     try:
         loaded = load_for(job.content, job.board.isa, job.choices)
         try:
@@ -63,10 +76,11 @@ def planned_row(job: PlanJob) -> PlanRow:
             if loaded.folder is not None:
                 loaded.folder.cleanup()
     except DeployError as error:
-        return job.failed("; ".join((str(error), *getattr(error, "__notes__", ()))))
+        row = job.failed("; ".join((str(error), *getattr(error, "__notes__", ()))))
+        return row, isinstance(error, ModelError | FitError)
     if planned.interrupted:  # the best plan so far is not that of the whole search
         raise KeyboardInterrupt
-    return _row(job, planned)
+    return _row(job, planned), True
 
 
 def _plans(model: Model, board: Board, options: Options) -> Planned:

@@ -26,7 +26,7 @@ def without_torch(model: Any, sample: tuple[Any, ...] | None) -> Any:
         raise UsageError(f"{name} is a torch module: add sample=(torch.zeros(1, 3, 96, 96),), its inputs")
     try:
         program = torch.onnx.export(copy.deepcopy(model).eval(), sample, dynamo=True, verbose=False)
+        return program.model_proto
     except Exception as fault:  # the code of the module raises anything
         cause = fault.__cause__ if isinstance(fault.__cause__, Exception) else fault  # a text of many lines
         raise ModelError(f"torch cannot export {name}: {plain(described(cause))}") from fault
-    return program.model_proto
