@@ -305,7 +305,7 @@ def test_help_shows_the_keywords(model: Path) -> None:
         loaded.train,
     ):
         parameters = inspect.signature(function).parameters
-        assert parameters["max_overhead"].default == 5.0 and "ram_limit" in parameters
+        assert parameters["optimize"].default == "balanced" and "ram_limit" in parameters
         assert set(md.Choices.__annotations__) <= set(parameters)
     assert set(md.Choices.__annotations__) == {spec.keyword for spec in OPTIONS} | {"name"}
 

@@ -61,7 +61,7 @@ _OPTIONS = {
     ),
     "Training": "--loss --update --rate --weight-decay --momentum --batch --clip-norm",
     "Plan": (
-        "--max-overhead --time-limit --ram-limit --memory --split --stream-input --assign --placement "
+        "--optimize --max-overhead --time-limit --ram-limit --memory --split --stream-input --assign --placement "
         "--parallel --objective --seed --fresh"
     ),
     "What is printed": "--json --quiet --verbose --traceback --help",

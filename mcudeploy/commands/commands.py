@@ -72,7 +72,7 @@ def plan_model(
     """
     progress.stage(f"planning {path.name}")
     deployment = _planned(path, board, options, progress)
-    limit = deployment.planned.limit(options.max_overhead)
+    limit = deployment.planned.limit(options.overhead_limit)
     chosen = through(lambda: known_within_limit(deployment, limit))
     again = _planned_again(chosen, options, progress)
     return chosen if again is None else through(lambda: known_within_limit(again, limit))
@@ -93,7 +93,7 @@ def _of_plans(planned: Planned, board: Board, options: Options) -> Deployment:
 
 def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> Deployment | None:
     """Return plans of a lower limit if all plans took longer than estimated; None if one was chosen."""
-    lower = chosen.tighter_limit(chosen.planned.limit(options.max_overhead))
+    lower = chosen.tighter_limit(chosen.planned.limit(options.overhead_limit))
     if lower is None:
         return None
     progress.stage(f"searching again, for at most {lower:.2f} % by estimates")
@@ -115,7 +115,7 @@ def _run_within_limit(
     deployment: Deployment, target: Target, samples: list[Sample], options: Options, progress: Progress
 ) -> DeviceRun:
     """Run the first plan that keeps the limit, after a second search if all plans of the first miss it."""
-    limit = deployment.planned.limit(options.max_overhead)
+    limit = deployment.planned.limit(options.overhead_limit)
     device_run = run_within_limit(deployment, target, samples, limit, progress)
     again = _planned_again(device_run.deployment, options, progress)
     return device_run if again is None else run_within_limit(again, target, samples, limit, progress)

@@ -47,6 +47,7 @@ class Choices(Reading, total=False):
     seconds.
     """
 
+    optimize: Literal["speed", "balanced", "size"]
     max_overhead: Annotated[FiniteFloat, Field(ge=0)]
     time_limit: Annotated[FiniteFloat, Field(gt=0)]
     ram_limit: NonNegativeInt | str

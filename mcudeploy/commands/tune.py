@@ -57,7 +57,7 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     tell_reach(fleet.first.board, options)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)
-    lower = chosen.deployment.tighter_limit(planned.limit(options.max_overhead))
+    lower = chosen.deployment.tighter_limit(planned.limit(options.overhead_limit))
     if lower is not None:
         progress.stage(f"searching again, for at most {lower:.2f} % by times of tiles")
         same_rows, tighter = (
@@ -84,7 +84,7 @@ def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress
     loop = Loop.of(tuned.deployment, target, samples, effort, progress)
     passed = iterations(loop, tuned.observed)
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
-    limit = tuned.deployment.planned.limit(options.max_overhead)
+    limit = tuned.deployment.planned.limit(options.overhead_limit)
     within = [
         one for one in passed if _keeps(one.deployment.overhead(one.observed.measurement, unsplit), limit)
     ]
@@ -116,7 +116,7 @@ def _search(
             return begun
         start = begun.choices[0]
         model = model.same_rows(start.graph)
-        options = replace(options, max_overhead=begun.limit(options.max_overhead))
+        options = replace(options, max_overhead=begun.limit(options.overhead_limit))
     unit = options.unit_on(board) if emulated else "instructions"
     paces = per_instruction(board.core, unit)
     progress.stage(f"building the measurer for {board.name}")
@@ -165,7 +165,7 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
     batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
     observed = _run_all([*bases, *batch], fleet, samples, progress)
     unsplit = observed.pop(0) if bases else None
-    tried, missed, limit = 0, math.inf, planned.limit(options.max_overhead)
+    tried, missed, limit = 0, math.inf, planned.limit(options.overhead_limit)
     while batch:
         for deployment, observation in zip(batch, observed, strict=True):
             ticks = deployment.plan.estimate.latency_ticks

@@ -222,7 +222,7 @@ class _Searched:
             yield "streamed", self._streamed
         else:
             yield "input kept", self._input_kept
-        if self.options.max_overhead < SLOWEST:
+        if self.options.overhead_limit < SLOWEST:
             yield "slower", self._slower
 
     @cached_property

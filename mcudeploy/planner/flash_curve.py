@@ -44,9 +44,7 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
     flash = weights_bytes(model.calls) + tables
     time = estimated(best_costs(board.core))(plan.graph, ())
     points: list[Point] = []
-    others = kernels.smaller_constants(
-        model, TiledGraph.of(plan), plan.schedule.steps, time, board.constants_room
-    )
+    others = kernels.smaller_constants(model, TiledGraph.of(plan), plan.schedule.steps, time)
     for more_bytes, more_ticks in others:
         point = flash + round(more_bytes), latency.ticks + more_ticks
         while points and points[-1][1] >= point[1]:

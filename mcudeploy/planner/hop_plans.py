@@ -42,7 +42,7 @@ def find_hop_plans(
         raise ValueError("the model has no window")
     models = [model.keeping(keeping) for keeping in choices(model.window, _MOST)]
     bases = [search_plans(one, board, replace(options, split=False), known=known).baseline for one in models]
-    limit = min(base.estimate.latency_ticks for base in bases) * (1 + options.max_overhead / 100)
+    limit = min(base.estimate.latency_ticks for base in bases) * (1 + options.overhead_limit / 100)
     share = replace(options, time_limit=options.time_limit * _SHARE / len(models))
     results: list[Planned] = []
     for number, (one, base) in enumerate(zip(models, bases, strict=True), 1):
@@ -59,7 +59,7 @@ def find_hop_plans(
     best = min(results, key=lambda it: _rank(it, limit, options.ram_limit))
     interrupted = any(it.interrupted for it in results)
     if options.split and not interrupted:
-        same_rows, own = model.same_rows(best.baseline.graph), best.limit(options.max_overhead)
+        same_rows, own = model.same_rows(best.baseline.graph), best.limit(options.overhead_limit)
         rest = replace(options, time_limit=options.time_limit * (1 - _SHARE), max_overhead=own)
         progress.stage("planning the chosen rows")
         start = next(iter(best.candidates), None)
@@ -95,7 +95,7 @@ def _own_overhead(base: Plan, limit: float, options: Options) -> float:
     """The latency limit in percent over an unsplit plan; that of the options if this plan exceeds it."""
     ticks = base.estimate.latency_ticks
     if options.ram_limit is not None or not 0 < ticks <= limit:
-        return options.max_overhead
+        return options.overhead_limit
     return 100 * (limit / ticks - 1)
 
 

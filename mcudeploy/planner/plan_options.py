@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import lcm
+from math import inf, lcm
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcudeploy.common.sizes import (
     parse_alignment,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mcudeploy.ops.requantize import Rounding
 
 Placement = Literal["blocks", "tags"]
+Optimize = Literal["speed", "balanced", "size"]
 Kind = Callable[[str], Any] | tuple[str, ...]
 """The allowed texts of a value, or the function that parses it; Path is a file to read."""
 
@@ -53,6 +54,22 @@ class OptionSpec:
         return self.keyword_named or self.flag.replace("-", "_")
 
 
+class Tradeoff(NamedTuple):
+    """What time is worth: the slowdown allowed for less RAM, in percent of the unsplit plan, and the share of
+    the program that 1 % of time is worth in flash, in percent.
+    """
+
+    max_overhead: float
+    flash_percent: float
+
+
+TRADEOFFS: dict[Optimize, Tradeoff] = {
+    "speed": Tradeoff(1.0, inf),
+    "balanced": Tradeoff(5.0, 5.0),
+    "size": Tradeoff(25.0, 1.0),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The user's choices: the values of `OPTIONS`, and `name`, the prefix of names in C.
@@ -61,13 +78,15 @@ class Options:
     training step.
 
     `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all cores of the
-    board; None for the number of a stored plan, or else one. `objective`: None for `Options.unit_on`.
+    board; None for the number of a stored plan, or else one. `max_overhead`: None for that of `optimize`.
+    `objective`: None for `Options.unit_on`.
     `rounding`: None for that of the file's format, if all its operators have it. `fresh`: search, even if an
     earlier search with the same choices has left its plans.
     """
 
     plan_file: Path | None = None
-    max_overhead: float = 5.0
+    optimize: Optimize = "balanced"
+    max_overhead: float | None = None
     time_limit: float = 60.0
     ram_limit: int | None = None
     flash_limit: int | None = None
@@ -95,6 +114,16 @@ class Options:
     fresh: bool = False
     name: str | None = None
     resume: bool = False
+
+    @property
+    def overhead_limit(self) -> float:
+        """The maximum slowdown of a plan against the unsplit plan, in percent."""
+        return TRADEOFFS[self.optimize].max_overhead if self.max_overhead is None else self.max_overhead
+
+    @property
+    def flash_percent(self) -> float:
+        """The share of the program that 1 % of time is worth in flash, in percent."""
+        return TRADEOFFS[self.optimize].flash_percent
 
     def limited(self, board: Board) -> Board:
         """Return the board with the memories that arenas, inputs and outputs may use."""
@@ -128,9 +157,15 @@ OPTIONS = (
         named="plan",
     ),
     OptionSpec(
+        "optimize",
+        ("speed", "balanced", "size"),
+        "What time is worth. `balanced`: less RAM costs up to 5 % of it, and 1 % of it is worth 5 % of the "
+        "program in flash. `size`: 25 % and 1 %. `speed`: 1 %, and the fastest kernels that fit.",
+    ),
+    OptionSpec(
         "max_overhead",
         float,
-        "Maximum slowdown of a plan against the unsplit plan, in percent.",
+        "Maximum slowdown of a plan against the unsplit plan, in percent.  [default: by --optimize]",
         metavar="PERCENT",
         least=0,
     ),

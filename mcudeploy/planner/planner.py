@@ -199,7 +199,7 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
     def read(path: Path) -> Plan:
         _, made, plan = joined_plan(model, board, path, options.assign)
         if plan.form not in models:
-            models[plan.form] = _fastest(made, board, source, nothing_known)
+            models[plan.form] = _fastest(made, board, options, source)
         if not footprint.missing(plan, made.calls, board, None):
             require_sound(plan, made, board, path)
         return timed(plan, made, board, source, move_price(source))
@@ -214,10 +214,12 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
     return _fitting(planned, board, options.ram_limit)
 
 
-def _fastest(model: Model, board: Board, source: TileSource, known: KnownSource) -> Model:
-    """Return a model in its form, with the fastest kernels that the board's flash has room for."""
+def _fastest(
+    model: Model, board: Board, options: Options, source: TileSource, known: KnownSource = nothing_known
+) -> Model:
+    """Return a model in its form, with the fastest kernels that are worth their flash and have room."""
     times = source(model.graph, alternatives(model))
-    return fastest(model, times, known(model.graph), board.constants_room)
+    return fastest(model, times, known(model.graph), board.constants_room, options.flash_percent)
 
 
 def _cores(board: Board, options: Options) -> int:
@@ -296,7 +298,7 @@ def search_plans(
     source, costs_of = tiles or estimated(costs), None if tiles else costs.core
 
     def fastest_in(form: Rewrites) -> Model:
-        models[form] = _fastest(model.in_form(form), board, source, known)
+        models[form] = _fastest(model.in_form(form), board, options, source, known)
         return models[form]
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
@@ -389,7 +391,7 @@ class _FormTasks:
             None if self.guess is None else self.guess(made.graph, ()),
             order=order,
             unsplit=self.unsplit,
-            max_overhead=self.options.max_overhead,
+            max_overhead=self.options.overhead_limit,
             ram_limit=self.options.ram_limit,
         )
 

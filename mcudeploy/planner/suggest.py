@@ -89,14 +89,14 @@ class WaysOut:
 
     def _by_overhead(self, before: str, options: Options) -> list[Proposal]:
         """Return the smallest sufficient overhead of the proposed ones, with a search under that limit."""
-        if options.max_overhead >= _OVERHEADS[-1]:
+        if options.overhead_limit >= _OVERHEADS[-1]:
             return []
         planned, fitting = self._search(replace(options, max_overhead=_OVERHEADS[-1]))
         if not fitting or not planned.baseline.estimate.ticks:
             return []
         ticks = planned.baseline.estimate.ticks
         least = min(_percent(plan, ticks) for plan in fitting)
-        for limit in (limit for limit in _OVERHEADS if limit >= max(least, options.max_overhead + 0.01)):
+        for limit in (limit for limit in _OVERHEADS if limit >= max(least, options.overhead_limit + 0.01)):
             plan = self._fastest(replace(options, max_overhead=limit))
             if plan is not None:
                 return [Proposal(f"{before}--max-overhead {limit:g}", _at_cost(plan, ticks))]

@@ -24,7 +24,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner import planfile
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.plan_options import Optimize, Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.kernels import (
     KernelLimits,
@@ -148,13 +148,33 @@ def by_constants(gain: float) -> CallTime:
     return lambda operator, call, rows: 1000.0 - gain * (call.form == "wide")
 
 
-@pytest.mark.parametrize(("gain", "flash", "wide"), [(100, 200_000, True), (10, 200_000, False)])
-def test_time_is_worth_five_times_its_share_of_the_flash(
-    gain: float, flash: float, wide: bool, model: Model
+@pytest.mark.parametrize(
+    ("gain", "percent", "wide"), [(100, 5, True), (10, 5, False), (100, 1, False), (1, inf, True)]
+)
+def test_a_percent_of_time_is_worth_percents_of_the_program(
+    gain: float, percent: float, wide: bool, model: Model
 ) -> None:
-    both = with_wide_constants(model)
-    chosen = fastest(both, by_constants(gain), nothing_known(model.graph), flash)
+    both = with_wide_constants(model)  # 16,000 of about 50,000 B
+    chosen = fastest(both, by_constants(gain), nothing_known(model.graph), inf, percent)
     assert {call.form == "wide" for call in chosen.calls.values()} == {wide}
+
+
+@pytest.mark.parametrize(("scratch", "wide"), [(1, False), (8, False), (500, True), (100_000, True)])
+@pytest.mark.parametrize("roomy", [inf, 0])
+def test_a_percent_of_the_peak_is_worth_as_much_flash_as_one_of_time(
+    scratch: int, wide: bool, roomy: float, model: Model
+) -> None:
+    variants = {
+        name: (replace(narrow, scratch_bytes=scratch), replace(other, scratch_bytes=0))
+        for name, (narrow, other) in with_wide_constants(model).variants.items()
+    }
+    both = replace(model, variants=variants)
+    chosen = fastest(both, by_constants(0), nothing_known(model.graph), inf)
+    steps, tiled = unsplit_schedule(chosen, Effort.of(5)).steps, whole(model.graph)
+    limits = KernelLimits(1e9, inf, roomy_bytes=roomy)
+    cut, _ = choose_kernels(chosen, tiled, steps, by_constants(0), limits)
+    least = live_peak(tiled, steps, cut.min_scratch.work)[0]
+    assert (live_peak(tiled, steps, cut.work)[0] == least) == (wide or not roomy)
 
 
 def test_constants_keep_to_the_flash_if_the_least_do(model: Model) -> None:
@@ -175,7 +195,7 @@ def test_the_flash_curve_takes_a_smaller_kernel_at_each_point(model: Model) -> N
     steps, tiled = unsplit_schedule(both, Effort.of(5)).steps, whole(model.graph)
     for chosen in (both, fastest(both, by_constants(900), nothing_known(model.graph), inf)):
         wide = sum(call.form == "wide" for call in chosen.calls.values())
-        points = list(smaller_constants(chosen, tiled, steps, by_constants(900), 200_000))
+        points = list(smaller_constants(chosen, tiled, steps, by_constants(900)))
         assert points == [
             (8000 * (count - wide), -900 * (count - wide)) for count in reversed(range(len(both.calls) + 1))
         ]
@@ -197,19 +217,21 @@ def test_a_search_counts_only_on_kernels_that_the_flash_has_room_for(model: Mode
         assert ticks == pytest.approx(1000 * len(order) - 900 * spared, abs=60)  # a call adds some
 
 
-@pytest.mark.parametrize("split", [False, True])
-def test_each_flash_limit_of_a_curve_gives_the_latency_that_it_states(path: Path, split: bool) -> None:
-    board, options = load_board("mps2-an386"), Options(split=split, time_limit=0.2)
+@pytest.mark.parametrize(("split", "optimize"), [(False, "size"), (False, "balanced"), (True, "speed")])
+def test_each_flash_limit_of_a_curve_gives_the_latency_that_it_states(
+    path: Path, split: bool, optimize: Optimize
+) -> None:
+    board, options = load_board("mps2-an386"), Options(split=split, time_limit=0.2, optimize=optimize)
     made = api.plan_model(path, board, options)
     report = modelled_latency(made.plan, made.model, board)
     limits = {point["flash_limit"]: point["latency"]["value"] for point in report["flash_curve"]}
     printed = re.findall(r"(\d+) \+[\d.]+ %", dict(smaller_facts(report))["less flash"])
-    assert len(limits) > 2 and printed and {*map(int, printed)} <= {*limits}
+    assert len(limits) > (2 if optimize != "size" else 0) and printed and {*map(int, printed)} <= {*limits}
     for limit, ticks in limits.items():
         limited = api.plan_model(path, board, replace(options, flash_limit=limit))
         assert weights_bytes(limited.model.calls) <= limit - CODE_BYTES
         # other cuts, which keep --max-overhead too, may need less RAM with these kernels
-        share = options.max_overhead / 100 if split else 1e-4
+        share = options.overhead_limit / 100 if split else 1e-4
         assert limited.plan.estimate.ticks == pytest.approx(ticks, rel=share)
         again = modelled_latency(limited.plan, limited.model, board) | {"flash_limit": limit}
         assert "none" not in dict(smaller_facts(again))["less flash"]

@@ -127,7 +127,7 @@ def _within(written: list[WrittenStep], board: Board) -> list[WrittenStep]:
         unsplit = search_plans(model, board, replace(one.options, split=False)).baseline
         ticks = unsplit.estimate.latency_ticks
         if not result:
-            least, most = ticks, ticks * (1 + one.options.max_overhead / 100)
+            least, most = ticks, ticks * (1 + one.options.overhead_limit / 100)
         percent = 100 * (ticks / least - 1)
         if one.options.ram_limit is not None:
             result.append(replace(one, recomputed_percent=percent))

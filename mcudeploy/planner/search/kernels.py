@@ -9,29 +9,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from math import inf
 from typing import NamedTuple
 
+from mcudeploy.boards.board import CODE_BYTES
 from mcudeploy.costs.tiles import CallTile, CallTime, KnownTime
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
 from mcudeploy.planner.model.model import Constants, Model
+from mcudeploy.planner.plan_options import TRADEOFFS
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import live_loads
 
-_FLASH_FOR_TIME = 5.0
-"""The largest share of the flash that a share of the time is worth: 5 % for 1 %."""
-
 
 class KernelLimits(NamedTuple):
-    """The ticks that a schedule may take, the flash for its constants, and a peak that is low enough."""
+    """The ticks that a schedule may take, the flash for its constants, a peak that is low enough, and the
+    highest peak that is worth less flash.
+    """
 
     ticks: float
     flash_bytes: float
     peak_bytes: float = 0.0
+    roomy_bytes: float = inf
 
 
 class _Way(NamedTuple):
@@ -78,10 +80,17 @@ def least_constants(model: Model) -> float:
     )
 
 
-def fastest(model: Model, time: CallTime, known: KnownTime, flash_bytes: float) -> Model:
+def fastest(
+    model: Model,
+    time: CallTime,
+    known: KnownTime,
+    flash_bytes: float,
+    flash_percent: float = TRADEOFFS["balanced"].flash_percent,
+) -> Model:
     """Return the model with the fastest variants, operator by operator, all rows at once.
 
-    Constants keep to `flash_bytes` if the least do, and have a price. Ties take less scratch.
+    Constants keep to `flash_bytes` if the least do, and have a price: 1 % of time is worth `flash_percent` of
+    the program. Ties take less scratch.
     Times of an operator are `known` ones if all of them are known, else they come from `time`: the two may
     have different units.
     """
@@ -101,7 +110,7 @@ def fastest(model: Model, time: CallTime, known: KnownTime, flash_bytes: float) 
             _Way(ticks, call.scratch_bytes, at, sizes[name, call.variant])
             for at, (ticks, (_, call, _)) in enumerate(zip(times, tried, strict=True))
         ]
-    price = _price(ways, flash_bytes)
+    price = _price(model, ways, sizes, flash_percent)
     fixed = sum(sizes[name, call.variant] for name, call in model.calls.items() if name not in ways)
     picked = _picked(ways, price, flash_bytes - fixed)
     calls = {name: tiles[name][way.number][1] for name, way in picked.items()}
@@ -146,24 +155,61 @@ def choose_kernels(
 ) -> tuple[Model, float]:
     """Return the model with the variants that suit a schedule, and the ticks of the schedule.
 
-    The peak is the least that keeps the ticks, but at least `limits.peak_bytes`. If none keeps them, it is
-    that of the fastest variants. Below the peak every operator has its cheapest variant. Scratch lives for
-    one step, so operators do not interact: if the flash has room, the choice is exact for each peak.
+    The peak is the least that keeps the ticks, but at least `limits.peak_bytes`, or a higher one that saves
+    flash: 1 % of the peak is worth as much flash as 1 % of the time. If none keeps the ticks, it is that of
+    the fastest variants. Below the peak every operator has its cheapest variant. Scratch lives for one
+    step, so operators do not interact: if the flash has room, the choice is exact for each peak.
     """
     ways, peak = _ways_of_steps(model, tiled, steps, time)
     floor = max(peak, limits.peak_bytes)
-    levels = {floor, *(way.level for options in ways.values() for way in options)}
-    prices = (model.constants.byte_ticks, 0.0)  # less RAM is worth any flash
-    picked: Mapping[str, _Way] = {}
-    ticks = 0.0
-    for level, price in product(sorted(level for level in levels if level >= floor), prices):
-        within = {name: [way for way in options if way.level <= level] for name, options in ways.items()}
-        picked = _picked(within, price, limits.flash_bytes)
-        ticks = sum(way.ticks for way in picked.values())
-        if ticks <= limits.ticks:
+    higher = {way.level for options in ways.values() for way in options if way.level > floor}
+    levels = sorted({floor, *higher})
+    byte_ticks = model.constants.byte_ticks
+    best = fast = _within(ways, levels[-1], 0.0, limits)
+    fewest = byte_ticks * sum(min(way.constants for way in options) for options in ways.values())
+    least = inf
+    for level in levels:
+        peak_ticks = fast.ticks * level / floor
+        if peak_ticks + fewest >= least:
             break
-    calls = {name: model.variants[name][way.number] for name, way in picked.items()}
-    return model.with_calls(calls), ticks
+        picked = _within(ways, level, byte_ticks, limits)
+        if picked.ticks > limits.ticks:
+            continue
+        worth = peak_ticks + byte_ticks * picked.constants
+        if worth < least:
+            best, least = picked, worth
+        if limits.peak_bytes or level > limits.roomy_bytes:
+            break
+    calls = {name: model.variants[name][way.number] for name, way in best.ways.items()}
+    return model.with_calls(calls), best.ticks
+
+
+class _Pick(NamedTuple):
+    """A way of each operator, and the sums of their ticks and constants."""
+
+    ways: Mapping[str, _Way]
+    ticks: float
+    constants: float
+
+    @classmethod
+    def of(cls, ways: Mapping[str, _Way]) -> _Pick:
+        constants, ticks = _spent(ways)
+        return cls(ways, ticks, constants)
+
+
+def _within(ways: Ways, level: float, byte_ticks: float, limits: KernelLimits) -> _Pick:
+    """Return the ways up to a level of the peak whose constants cost least, at most `byte_ticks` a byte.
+
+    The price falls until the ticks keep to the limit.
+    """
+    within = {name: [way for way in options if way.level <= level] for name, options in ways.items()}
+    fast = _Pick.of(_picked(within, 0.0, limits.flash_bytes))
+    if byte_ticks and fast.ticks <= limits.ticks:
+        for part in (1, 1 / 2, 1 / 4, 1 / 8):
+            cheap = _Pick.of(_picked(within, part * byte_ticks, limits.flash_bytes))
+            if cheap.ticks <= limits.ticks:
+                return cheap
+    return fast
 
 
 def within_flash(model: Model, flash_bytes: float) -> Model:
@@ -188,14 +234,14 @@ def within_flash(model: Model, flash_bytes: float) -> Model:
 
 
 def smaller_constants(
-    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime, flash_bytes: int
+    model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime
 ) -> Iterator[tuple[float, float]]:
     """Yield the bytes of constants and the ticks that other variants add to a schedule, in falling bytes.
 
     The first pair is of the variants without a flash limit. The scratch of all fits below the peak of the
-    model's own calls. The price of a byte follows from `flash_bytes`, the flash for constants.
+    model's own calls.
     """
-    sized = replace(model, constants=Constants(constant_bytes(model)))
+    sized = replace(model, constants=Constants(constant_bytes(model), model.constants.byte_ticks))
     ways, floor = _ways_of_steps(sized, tiled, steps, time)
     own = {
         name: next((it for it in options if model.variants[name][it.number] is model.calls[name]), options[0])
@@ -204,7 +250,7 @@ def smaller_constants(
     peak = max([floor, *(way.level for way in own.values())])
     within = {name: [way for way in options if way.level <= peak] for name, options in ways.items()}
     size, ticks = _spent(own)
-    for picked in _ever_smaller(within, _price(within, flash_bytes)):
+    for picked in _ever_smaller(within, model.constants.byte_ticks):
         other_size, other_ticks = _spent(picked)
         yield other_size - size, other_ticks - ticks
 
@@ -214,10 +260,17 @@ def _spent(picked: Mapping[str, _Way]) -> tuple[float, float]:
     return sum(way.constants for way in picked.values()), sum(way.ticks for way in picked.values())
 
 
-def _price(ways: Ways, flash_bytes: float) -> float:
-    """Return the ticks that a byte of constants counts; see _FLASH_FOR_TIME."""
-    total = sum(min(options).ticks for options in ways.values())
-    return total / (_FLASH_FOR_TIME * flash_bytes) if flash_bytes else 0.0
+def _price(model: Model, ways: Ways, sizes: Mapping[tuple[str, str], float], flash_percent: float) -> float:
+    """Return the ticks that a byte of constants counts.
+
+    1 % of the ticks of the fastest variants is worth `flash_percent` of the program with them.
+    """
+    best = {name: min(options) for name, options in ways.items()}
+    program = CODE_BYTES + sum(
+        best[name].constants if name in best else sizes[name, call.variant]
+        for name, call in model.calls.items()
+    )
+    return sum(way.ticks for way in best.values()) / (flash_percent * program)
 
 
 def _ways_of_steps(

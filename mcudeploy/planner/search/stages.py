@@ -230,7 +230,7 @@ def _placed(
 ) -> Plan:
     """Return the plan of a schedule, with the kernels chosen for it."""
     effort.spend(_PLAN_UNITS * len(schedule.steps))
-    limits = KernelLimits(task.most_ticks, task.board.constants_room, task.sufficient_bytes)
+    limits = KernelLimits(task.most_ticks, task.board.constants_room, task.sufficient_bytes, task.roomy_bytes)
     model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, limits)
     plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
