@@ -201,8 +201,12 @@ class Board(Facts):
 
     @property
     def fuses_products(self) -> bool:
-        """Whether float kernels fuse products with sums: on Cortex-M4 that takes longer than both."""
-        return self.core != "cortex-m4"
+        """Whether float kernels fuse products with sums: where floats are software they do not, and on
+        Cortex-M4, where that takes longer than both.
+        """
+        if self.core.startswith("cortex"):
+            return self.core != "cortex-m4" and "-mfloat-abi=hard" in self.cpu_flags
+        return not self.core.startswith("rv") or "f" in self.core.partition("-")[0]
 
     @property
     def facts_only(self) -> bool:

@@ -136,8 +136,7 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
     if found.emulator is None or shutil.which(found.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
     with running(found) as session:
-        fused = found.fuses_products and not small
-        yield Device(session, KernelTable.of(session, KERNELS), found.isa, fused)
+        yield Device(session, KernelTable.of(session, KERNELS), found.isa, found.fuses_products)
 
 
 @pytest.fixture(scope="module", params=[256, 1024])
