@@ -448,7 +448,7 @@ def board_file(name: str) -> Path:
     if is_pio(name):
         raise UsageError(f"{name} has no board file: its facts are those of PlatformIO's manifest.")
     if is_path(name):
-        if not Path(name).exists():
+        if not os.path.lexists(name):
             raise BoardNotFoundError(f"no board file {name}: `mcudeploy boards --new NAME` writes one.")
         return Path(name)
     return resource_dir("boards") / f"{load_board(name).name}.toml"

@@ -125,6 +125,12 @@ class BoardRegion(Facts):
         """The addresses that the region occupies."""
         return Interval(self.origin, self.origin + self.bytes)
 
+    @model_validator(mode="after")
+    def _within_32_bits(self) -> Self:
+        if self.addresses.hi > 2**32:
+            raise ValueError(f"{self.bytes:#x} bytes from {self.origin:#010x} end beyond 4 GiB")
+        return self
+
 
 class Flash(BoardRegion):
     """Flash of the program and its constants. `constants_origin`: the address of its first byte for reads of

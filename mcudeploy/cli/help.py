@@ -61,8 +61,8 @@ _OPTIONS = {
     ),
     "Training": "--loss --update --rate --weight-decay --momentum --batch --clip-norm",
     "Plan": (
-        "--optimize --max-overhead --time-limit --ram-limit --memory --split --stream-input --assign --placement "
-        "--parallel --objective --seed --fresh"
+        "--optimize --max-overhead --time-limit --ram-limit --memory --split --stream-input --assign "
+        "--placement --parallel --objective --seed --fresh"
     ),
     "What is printed": "--json --quiet --verbose --traceback --help",
 }

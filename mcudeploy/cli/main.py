@@ -21,7 +21,7 @@ from mcudeploy.cli.help import group_commands
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
-from mcudeploy.common.errors import DeployError, FitError
+from mcudeploy.common.errors import ConfigError, DeployError, FitError
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -37,7 +37,7 @@ class CommandLine(click.RichGroup):
         try:
             _spell_out()
             aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
-            settings = {} if aside else load_settings(Path.cwd(), os.environ, self.commands)
+            settings = {} if aside else load_settings(_here(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
             extra |= {
                 "prog_name": "mcudeploy",
@@ -63,6 +63,13 @@ class CommandLine(click.RichGroup):
             else:
                 code = _failed(error, arguments, as_json)
         sys.exit(code)
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("the working directory does not exist any more: cd to another one") from None
 
 
 def _defaults(commands: Mapping[str, click.Command], settings: Mapping[str, object]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def outputs(console: Console, report: Values) -> None:
             cell(f"{plain(curve.name)}  {curve.bars(_CURVE_WIDTH)}  {curve.summary}"), soft_wrap=True
         )
     if samples > _MOST_SAMPLES:
-        console.print(cell(f"{samples - _MOST_SAMPLES} more samples: --json lists them"))
+        console.print(cell(f"{count_text(samples - _MOST_SAMPLES, 'more sample')}: --json lists them"))
 
 
 def _top(console: Console, name: str, output: Values) -> None:

@@ -38,6 +38,12 @@ class InputFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the path; fail with a usage error for a device, a socket, or a missing file."""
+        try:
+            Path(os.fsdecode(value)).stat()
+        except PermissionError as error:
+            self.fail(f"{os.fsdecode(value)} cannot be read: {error.strerror}.", param, ctx)
+        except (OSError, ValueError):  # what click says of it
+            pass
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or (self._pipes and stat.S_ISFIFO(mode))):
@@ -55,7 +61,7 @@ class InputModel(InputFile):
         from mcudeploy.common.c_arrays import model_file
 
         path = Path(os.fsdecode(value))
-        if path.is_dir():
+        if os.access(path.parent, os.X_OK) and path.is_dir():
             self.fail(f"{path} is a folder, not a model file{way_in(path)}", param, ctx)
         return model_file(super().convert(value, param, ctx))
 
@@ -122,7 +128,10 @@ class Finite(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number; fail with a usage error for NaN, infinity and other text."""
-        number = float(super().convert(value, param, ctx))
-        return (
-            number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
-        )
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return float(super().convert(number, param, ctx))

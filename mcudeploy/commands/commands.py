@@ -52,7 +52,7 @@ from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.flashing import flash as write_program
 from mcudeploy.toolchain.ports import attached_by, find_port
 from mcudeploy.verify.data_faults import InputTally, run_warnings
-from mcudeploy.verify.litert import compare_with_litert
+from mcudeploy.verify.litert import compare_with_litert, litert_installed
 from mcudeploy.verify.micro import micro_reasons, require_micro
 from mcudeploy.verify.samples import Sample, drawn_samples, load_samples
 from mcudeploy.verify.verdict import Outputs, Verdict, judge
@@ -197,7 +197,8 @@ def verdict_on_host(
     verdict = _judged(deployment, samples, progress, after)
     if not is_tflite(model.path):
         return verdict
-    progress.stage("running LiteRT")
+    if litert_installed():
+        progress.stage("running LiteRT")
     graph = deployment.plan.graph
     return verdict.with_litert(compare_with_litert(model, graph, samples, verdict.host))
 
@@ -395,7 +396,7 @@ def run_model(
     measured = _measured(device_run, timing, target, samples[0], progress)
     tally_facts = tally.facts()
     stored = [sample.stored for sample in samples]
-    warnings = run_warnings(deployment.model.graph, tally_facts, stored, results) if inputs else []
+    warnings = run_warnings(deployment.model.graph, tally_facts if inputs else (), stored, results)
     facts: dict[str, Any] = {}
     for analysis in request.analyses:
         facts |= analysis.facts(device_run.deployment, samples[0], progress)

@@ -14,9 +14,6 @@ COSTS = {
 }
 """The cost of each package's absence."""
 
-INSTALL = "pip install numba ortools"
-
-
 @cache
 def lacking() -> tuple[str, ...]:
     """Return the packages of the extra that are not installed."""
@@ -26,5 +23,6 @@ def lacking() -> tuple[str, ...]:
 @cache
 def note_lacking() -> None:
     """Log the cost of what is not installed, once."""
-    for name in lacking():
-        _LOG.warning("without %s, %s (%s)", name, COSTS[name], INSTALL)
+    if missing := lacking():
+        costs = "; ".join(f"without {name}, {COSTS[name]}" for name in missing)
+        _LOG.warning("%s (pip install %s)", costs, " ".join(missing))

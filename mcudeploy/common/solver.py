@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.fast import INSTALL, lacking
+from mcudeploy.common.fast import lacking
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def require_solver(method: str) -> None:
     """Raise UsageError if OR-Tools, which a method needs, is not installed."""
     if "ortools" in lacking():
-        raise UsageError(f"{method} needs OR-Tools: {INSTALL}")
+        raise UsageError(f"{method} needs OR-Tools: pip install ortools")
 
 
 def cp_solver(seconds: float, *, effort: float = math.inf) -> cp_model.CpSolver:

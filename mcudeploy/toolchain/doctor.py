@@ -276,7 +276,10 @@ def _output(command: list[str], *, whole: bool = False) -> str | None:
     text = ended.output.strip()
     if ended.status != 0:
         return None
-    return text if whole else text.partition("\n")[0]
+    if whole:
+        return text
+    lines = text.splitlines()
+    return next((line for line in lines if ": warning: " not in line), text.partition("\n")[0])
 
 
 def _installed(package: str) -> str | None:
@@ -288,4 +291,4 @@ def _installed(package: str) -> str | None:
 
 
 def _pip(*requirements: str) -> str:
-    return f"{sys.executable} -m pip install {shlex.join(requirements)}"
+    return shlex.join((sys.executable, "-m", "pip", "install", *requirements))

@@ -181,5 +181,5 @@ def _yaml() -> Any:
     try:
         import yaml  # noqa: PLC0415
     except ImportError:
-        raise UsageError("hardware maps need PyYAML: pip install 'mcudeploy[fleet]'") from None
+        raise UsageError("hardware maps need PyYAML: pip install pyyaml") from None
     return yaml

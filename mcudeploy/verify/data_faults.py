@@ -284,9 +284,14 @@ def run_warnings(
 ) -> list[str]:
     """Report the faults of a run, from stored inputs and outputs of each sample by tensor.
 
-    Outputs of a model with states depend on earlier samples, and are not compared.
+    Outputs of a model with states depend on earlier samples, and are not compared. `facts`: none for drawn
+    inputs.
     """
     warnings = clipping_warnings(facts)
+    if not any(np.isfinite(value).any() for each in outputs for value in each.values()):
+        return [*warnings, "No output is finite, so the verdict says little: look at the model's weights"]
+    if not facts:
+        return warnings
     names = [it.tensor for it in graph.own_outputs()]
     if graph.states or len(outputs) != len(inputs) or at_ends(graph, graph.own_outputs(), outputs[0]):
         return warnings

@@ -56,6 +56,11 @@ class LiteRtVerdict:
     not_run: str | None = None
 
 
+def litert_installed() -> bool:
+    """Whether LiteRT's Python package is there."""
+    return find_spec("ai_edge_litert") is not None
+
+
 def compare_with_litert(
     model: Model,
     graph: Graph,
@@ -65,8 +70,8 @@ def compare_with_litert(
     """Compare the outputs of a program for a .tflite file, by tensor, with LiteRT's."""
     if model.choices.states or model.choices.constants:
         return LiteRtVerdict(not_run="it runs files without --state and --bind")
-    if find_spec("ai_edge_litert") is None:
-        return LiteRtVerdict(not_run="pip install 'mcudeploy[litert]'")
+    if not litert_installed():
+        return LiteRtVerdict(not_run="pip install ai-edge-litert")
     contents = contents_of(model.path.read_bytes(), model.path.name, model.choices.shapes)
     unable = [why for it in contents.operators if (why := _unable(contents, it))]
     if unable:

@@ -33,7 +33,7 @@ def require_micro(model: Path, options: Options) -> None:
         raise UsageError(f"--reference tflm: TensorFlow Lite Micro runs .tflite files; {model.name} is none")
     if find_spec("tflite_micro") is None:
         raise ConfigError(
-            "--reference tflm needs the package tflite-micro: pip install 'mcudeploy[tflm]' on Linux with "
+            "--reference tflm needs the package tflite-micro: pip install tflite-micro, on Linux with "
             "Python 3.11"
         )
     if any(it.op == "CALL" for it in contents_of(model.read_bytes(), str(model)).operators):

@@ -152,7 +152,8 @@ def fitted_value(io: GraphIO, value: Array, name: str) -> Array:
         value = dequantize(value.astype(np.int64), declared.quantization)
     if value.dtype.name != io.dtype:
         either = io.dtype if declared is None else f"{declared.dtype}, or the {io.dtype} it stands for"
-        raise UsageError(f"{name} holds {value.dtype.name}, {io.name} of the model is {either}")
+        holds = "text" if value.dtype.kind in "SU" else value.dtype.name
+        raise UsageError(f"{name} holds {holds}, {io.name} of the model is {either}")
     if value.shape != io.shape:
         raise UsageError(f"{name} has the shape {list(value.shape)}, {io.name} of the model {list(io.shape)}")
     if value.dtype.kind == "f" and not np.isfinite(value).all():

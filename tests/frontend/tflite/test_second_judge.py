@@ -82,9 +82,9 @@ def test_a_program_without_a_second_judge_says_so(product: Path, monkeypatch: py
     monkeypatch.setattr(litert, "find_spec", lambda _: None)
     report = _run(product)
     assert report["verified"] and report["litert"]["runs"] == 0
-    assert report["litert"]["not_run"] == "pip install 'mcudeploy[litert]'"
+    assert report["litert"]["not_run"] == "pip install ai-edge-litert"
     result = CliRunner().invoke(cli, ["run", str(product), "--board", "host", "--time-limit", "0.3"])
-    assert "not compared with LiteRT: pip install 'mcudeploy[litert]'" in result.stdout
+    assert "not compared with LiteRT: pip install ai-edge-litert" in result.stdout
 
 
 def _run(path: Path) -> Report:
