@@ -7,7 +7,7 @@ price in ticks, so a little time is not bought with much flash.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple
@@ -24,6 +24,9 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import live_loads
 
+_KERNEL_BYTES = 3 * 1024
+"""Code of a kernel of convolutions, which a program has once."""
+
 
 class KernelLimits(NamedTuple):
     """The ticks that a schedule may take, the flash for its constants, a peak that is low enough, and the
@@ -37,12 +40,13 @@ class KernelLimits(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """A variant of an operator: its time, scratch, number and constants, and the peak that it needs."""
+    """A variant of an operator: time, scratch, number, constants, kernel, and the peak that it needs."""
 
     ticks: float
     scratch_bytes: int
     number: int
     constants: float
+    kernel: str
     level: int = 0
 
 
@@ -107,7 +111,7 @@ def fastest(
         if len(times) < len(tried):
             times = [time(*way) for way in tried]
         ways[name] = [
-            _Way(ticks, call.scratch_bytes, at, sizes[name, call.variant])
+            _Way(ticks, call.scratch_bytes, at, sizes[name, call.variant], call.kernel)
             for at, (ticks, (_, call, _)) in enumerate(zip(times, tried, strict=True))
         ]
     price = _price(model, ways, sizes, flash_percent)
@@ -131,10 +135,7 @@ def _ever_smaller(ways: Ways, price: float) -> Iterator[Mapping[str, _Way]]:
 
     In turn, the operator that loses least time for a byte takes a smaller way.
     """
-    picked = {
-        name: min(options, key=lambda way: (way.ticks + price * way.constants, *way))
-        for name, options in ways.items()
-    }
+    picked = _cheapest(ways, price)
     yield picked
     while True:
         smaller = [
@@ -148,6 +149,31 @@ def _ever_smaller(ways: Ways, price: float) -> Iterator[Mapping[str, _Way]]:
         _, name, way = min(smaller)
         picked = picked | {name: way}
         yield picked
+
+
+def _cheapest(ways: Ways, price: float) -> dict[str, _Way]:
+    """Return the cheapest way of each operator.
+
+    A kernel that none of the fastest ways has must also save the bytes of its own code.
+    """
+
+    def cost(way: _Way) -> float:
+        return way.ticks + price * way.constants
+
+    def best(options: Iterable[_Way]) -> _Way:
+        return min(options, key=lambda way: (cost(way), *way))
+
+    picked = {name: best(options) for name, options in ways.items()}
+    present = {min(options).kernel for options in ways.values()}
+    for kernel in sorted({way.kernel for way in picked.values()} - present):
+        without = {
+            name: best(way for way in ways[name] if way.kernel in present)
+            for name, way in picked.items()
+            if way.kernel == kernel
+        }
+        if sum(cost(way) - cost(picked[name]) for name, way in without.items()) < price * _KERNEL_BYTES:
+            picked |= without
+    return picked
 
 
 def choose_kernels(
@@ -293,6 +319,7 @@ def _ways_of_steps(
                 call.scratch_bytes,
                 number,
                 model.constants.sizes.get((name, call.variant), 0.0),
+                call.kernel,
                 load - model.scratch_bytes(least) + model.scratch_bytes(call),
             )
             for number, call in enumerate(model.variants[name])
