@@ -79,8 +79,8 @@ from mcudeploy.planner.plan_options import Options
 
 model, folder = Path(sys.argv[2]), Path(sys.argv[3])
 for board, limits in (("stm32f405", ()), ("mps2-an505", (("sram", 40_000),))):
-    options = Options(time_limit=0.5, memory_limits=limits)
-    api.plan_model(model, load_board(board), options)  # without progress it has no notes
+    options = Options(time_limit=0.5, memory_limits=limits, fresh=True)
+    api.plan_model(model, load_board(board), options)  # no progress, no notes
     deployment = api.plan_model(model, load_board(board), options, LoggedProgress(terminal(stderr=True)))
     api.save_plan(deployment, folder / f"{board}.json")
 """

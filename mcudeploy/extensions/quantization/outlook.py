@@ -27,15 +27,15 @@ _MOST_BYTES = 64 * 2**20
 
 
 def proposals(model: Model, board: Board, options: Options) -> Sequence[Proposal]:
-    """Return the proposal to quantise a float model, if it would fit."""
+    """Return the proposal to quantise a float model, if it would fit with usual code."""
     small = None if model.window is not None else as_int8(model)
     plan = None if small is None else WaysOut(small, board, options).plan()
     if small is None or plan is None:
         return ()
-    result = (
-        f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights_bytes(small.calls):,} of "
-        "weights"
-    )
+    weights = weights_bytes(small.with_kernels(plan.kernels).calls)
+    if weights > options.limited(board).constants_room:
+        return ()
+    result = f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights:,} of weights"
     command = f"mcudeploy quantize {shlex.quote(str(model.path))} --data SAMPLES -o int8.onnx"
     return (Proposal(command, result),)
 
