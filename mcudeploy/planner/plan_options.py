@@ -55,8 +55,8 @@ class OptionSpec:
 
 
 class Tradeoff(NamedTuple):
-    """What time is worth: the slowdown allowed for less RAM, in percent of the unsplit plan, and the share of
-    the program that 1 % of time is worth in flash, in percent.
+    """The worth of time: the slowdown allowed for less RAM, in percent of the unsplit plan, and the percentage
+    of the program that 1 % of the time is worth in flash.
     """
 
     max_overhead: float
@@ -159,8 +159,8 @@ OPTIONS = (
     OptionSpec(
         "optimize",
         ("speed", "balanced", "size"),
-        "What time is worth. `balanced`: less RAM costs up to 5 % of it, and 1 % of it is worth 5 % of the "
-        "program in flash. `size`: 25 % and 1 %. `speed`: 1 %, and the fastest kernels that fit.",
+        "The worth of time. `balanced`: less RAM may take 5 % more time, and 1 % of the time is worth 5 % of "
+        "the program in flash. `size`: 25 % and 1 %. `speed`: 1 %, and the fastest kernels that fit.",
     ),
     OptionSpec(
         "max_overhead",

@@ -154,7 +154,7 @@ def _ever_smaller(ways: Ways, price: float) -> Iterator[Mapping[str, _Way]]:
 def _cheapest(ways: Ways, price: float) -> dict[str, _Way]:
     """Return the cheapest way of each operator.
 
-    A kernel that none of the fastest ways has must also save the bytes of its own code.
+    A kernel that none of the fastest ways has must also save the bytes that its code takes.
     """
 
     def cost(way: _Way) -> float:
