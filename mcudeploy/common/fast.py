@@ -14,6 +14,7 @@ COSTS = {
 }
 """The cost of each package's absence."""
 
+
 @cache
 def lacking() -> tuple[str, ...]:
     """Return the packages of the extra that are not installed."""

@@ -55,8 +55,8 @@ class OptionSpec:
 
 
 class Tradeoff(NamedTuple):
-    """The worth of time: the slowdown allowed for less RAM, in percent of the unsplit plan, and the share of the
-    program that 1 % of the time is worth in flash, in percent.
+    """The worth of time, both in percent: the slowdown that less RAM may cost, and the share of the program
+    that 1 % of the time is worth in flash.
     """
 
     max_overhead: float
