@@ -209,6 +209,7 @@ def test_vectors_of_risc_v_are_among_the_flags(march: str, allowed: bool) -> Non
         ('name = "sram"', 'name = "flash"', "memory names must differ"),
         ("origin = 0x20000000", "origin = 0x08010000", "memories overlap at 0x08010000"),
         ("origin = 0x20000000", "origin = 0x20000002", "sram at 0x20000002 is not aligned to 4"),
+        ("origin = 0x20000000", "origin = 0xfffffff0", "0x20000 bytes from 0xfffffff0 end beyond 4 GiB"),
         ("alignment = 4", "alignment = 3", "alignment"),
         ("bytes = 0x20000\n", "bytes = -1\n", "bytes: Input should be greater than 0"),
         ("stack_bytes = 2048", "stack_bytes = 1000000", "does not fit sram"),

@@ -19,7 +19,7 @@ import mcudeploy
 
 ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
-    "boards": 1080,  # names that people type, emulated twins of boards
+    "boards": 1090,  # names that people type, emulated twins of boards, cores that do not fuse products
     "checker": 870,
     "cli": 2398,  # a row for each chip, limits of fit, named where no board keeps them
     "codegen": 1682,  # the calls that a kernel makes, kernels that round once, files added to a library

@@ -73,15 +73,12 @@ PLANS = """
 from pathlib import Path
 
 from mcudeploy.boards.board import load_board
-from mcudeploy.cli.output import LoggedProgress, terminal
 from mcudeploy.commands import commands as api
 from mcudeploy.planner.plan_options import Options
 
 model, folder = Path(sys.argv[2]), Path(sys.argv[3])
 for board, limits in (("stm32f405", ()), ("mps2-an505", (("sram", 40_000),))):
-    options = Options(time_limit=0.5, memory_limits=limits, fresh=True)
-    api.plan_model(model, load_board(board), options)  # no progress, no notes
-    deployment = api.plan_model(model, load_board(board), options, LoggedProgress(terminal(stderr=True)))
+    deployment = api.plan_model(model, load_board(board), Options(time_limit=0.5, memory_limits=limits))
     api.save_plan(deployment, folder / f"{board}.json")
 """
 

@@ -78,6 +78,7 @@ MOST_LINKS = 4
 CACHE_LINES = {"cortex-m7": 32, "cortex-m55": 32, "cortex-m85": 32}
 """Bytes of a line of the data cache of cores that may have one, where the board's units do not state it."""
 _MOST_FILE_BYTES = 2**20
+_UNFUSED_CORES = frozenset({"cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4"})
 _DSP_CORES = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
 
 
@@ -204,9 +205,9 @@ class Board(Facts):
         """Whether float kernels fuse products with sums: where floats are software they do not, and on
         Cortex-M4, where that takes longer than both.
         """
-        if self.core.startswith("cortex"):
-            return self.core != "cortex-m4" and "-mfloat-abi=hard" in self.cpu_flags
-        return not self.core.startswith("rv") or "f" in self.core.partition("-")[0]
+        if self.core.startswith("rv"):
+            return "f" in self.core.partition("-")[0]
+        return self.core not in _UNFUSED_CORES and "-mfloat-abi=soft" not in self.cpu_flags
 
     @property
     def facts_only(self) -> bool:

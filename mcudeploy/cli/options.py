@@ -11,7 +11,7 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
-from mcudeploy.cli.output import Output, tell_commands
+from mcudeploy.cli.output import Output, mute_notes, tell_commands
 from mcudeploy.cli.parameter_types import Finite, InputFile, InputModel, NewFile, NewFolder, ParsedText
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import first_repeated
@@ -258,6 +258,12 @@ def timing_option(command: Command) -> Command:
     )(command)
 
 
+def _quiet(wanted: bool) -> bool:
+    if wanted:
+        mute_notes()
+    return wanted
+
+
 def output_options(command: Command) -> Command:
     """Add --json, --quiet, --verbose and --traceback, packed as `output: Output`."""
 
@@ -269,6 +275,7 @@ def output_options(command: Command) -> Command:
         "--quiet",
         is_flag=True,
         is_eager=True,
+        callback=lambda _, __, wanted: _quiet(wanted),
         help="Print the verdict of a run and errors only: no tables, no progress.",
     )
     @click.option(

@@ -129,6 +129,11 @@ def tell_commands() -> None:
     logger.setLevel(logging.INFO)
 
 
+def mute_notes() -> None:
+    """Leave out notes on packages that are not installed from now on."""
+    logging.getLogger("mcudeploy.common.fast").setLevel(logging.ERROR)
+
+
 def deprecated(old: str, new: str) -> None:
     """Says on stderr that a command or an option has a new name."""
     print(f"mcudeploy {old} is deprecated: use mcudeploy {new}", file=sys.stderr)

@@ -42,7 +42,7 @@ class InputFile(click.Path):
             Path(os.fsdecode(value)).stat()
         except PermissionError as error:
             self.fail(f"{os.fsdecode(value)} cannot be read: {error.strerror}.", param, ctx)
-        except (OSError, ValueError):  # what click says of it
+        except (OSError, ValueError):  # click reports it below
             pass
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         mode = path.stat().st_mode

@@ -51,7 +51,7 @@ from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.flashing import flash as write_program
 from mcudeploy.toolchain.ports import attached_by, find_port
-from mcudeploy.verify.data_faults import InputTally, run_warnings
+from mcudeploy.verify.data_faults import InputTally, infinite_warnings, run_warnings
 from mcudeploy.verify.litert import compare_with_litert, litert_installed
 from mcudeploy.verify.micro import micro_reasons, require_micro
 from mcudeploy.verify.samples import Sample, drawn_samples, load_samples
@@ -396,7 +396,9 @@ def run_model(
     measured = _measured(device_run, timing, target, samples[0], progress)
     tally_facts = tally.facts()
     stored = [sample.stored for sample in samples]
-    warnings = run_warnings(deployment.model.graph, tally_facts if inputs else (), stored, results)
+    warnings = infinite_warnings(results)
+    if inputs:
+        warnings += run_warnings(deployment.model.graph, tally_facts, stored, results)
     facts: dict[str, Any] = {}
     for analysis in request.analyses:
         facts |= analysis.facts(device_run.deployment, samples[0], progress)

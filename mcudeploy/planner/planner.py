@@ -142,8 +142,6 @@ def find_plans(
     is a bug: it is dropped with a warning. Raises FitError if even the smallest arena is too large, and
     PlanFaultError if the unsplit plan fails the check.
     """
-    if progress is not SILENT:
-        note_lacking()
     board = options.limited(board)
     search = partial(search_plans, tiles=tiles, start=start, report=report, progress=progress, known=known)
     planned = search(model, board, options)
@@ -307,6 +305,7 @@ def search_plans(
     board = board.reserving(base.parameters.ram_bytes)
     searching = options.split and (stored is None or options.resume)
     searching &= footprint.weights_bytes(base.calls) <= board.flash_room  # no search can shrink the weights
+    note_lacking()
     effort = Effort.of(options.time_limit)
     begin = effort.within(ROUND_ENDS_S[0]) if searching else effort
     if options.placement == "tags":

@@ -284,20 +284,23 @@ def run_warnings(
 ) -> list[str]:
     """Report the faults of a run, from stored inputs and outputs of each sample by tensor.
 
-    Outputs of a model with states depend on earlier samples, and are not compared. `facts`: none for drawn
-    inputs.
+    Outputs of a model with states depend on earlier samples, and are not compared.
     """
     warnings = clipping_warnings(facts)
-    if not any(np.isfinite(value).any() for each in outputs for value in each.values()):
-        return [*warnings, "No output is finite, so the verdict says little: look at the model's weights"]
-    if not facts:
-        return warnings
     names = [it.tensor for it in graph.own_outputs()]
     if graph.states or len(outputs) != len(inputs) or at_ends(graph, graph.own_outputs(), outputs[0]):
         return warnings
     keys = [b"".join(each[name].tobytes() for name in names) for each in outputs]
     fault = unchanged(keys, lambda one, other: same_arrays(inputs[one], inputs[other]))
     return warnings if fault is None else [*warnings, with_cause(fault, facts)]
+
+
+def infinite_warnings(outputs: Sequence[Mapping[str, Array]]) -> list[str]:
+    """Report outputs without a finite value, which say little about a program."""
+    values = [value for each in outputs for value in each.values() if value.size]
+    if not values or any(np.isfinite(value).any() for value in values):
+        return []
+    return ["No output is finite, so the verdict says little: look at the weights of the model"]
 
 
 def same_arrays(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:

@@ -122,6 +122,8 @@ def test_of_several_boards_one_that_fits_is_enough(
         ("run m.onnx --board tiny --seed -1", "--seed"),
         ("run m.onnx --board tiny --time-limit 0", "--time-limit"),
         ("run m.onnx --board tiny --time-limit nan", "--time-limit"),
+        ("run m.onnx --board tiny --time-limit abc", "'abc' is not a number"),
+        ("run m.onnx --board tiny --optimize smallest", "--optimize"),
         ("run m.onnx --board tiny --stream-inputs", "--stream-inputs"),
         ("build m.onnx --board tiny", "--output"),
         ("run m.onnx --board tiny --emulate --port /dev/ttyACM0", "tiny runs in the emulator"),
@@ -311,6 +313,33 @@ def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -
     assert result.returncode == (2 if line == "nope" else 0)
     assert "Traceback" not in result.stderr
     assert bool(result.stdout) == (line != "nope" and ">&-" not in closed.replace("2>&-", ""))
+
+
+def test_a_deleted_working_directory_is_named(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f'rmdir {gone} && exec "$0" -m mcudeploy boards', sys.executable],
+        env=os.environ | {"PYTHONPATH": str(Path(mcudeploy.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        cwd=gone,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 3 and "the working directory does not exist any more" in ran.stderr
+
+
+@pytest.mark.parametrize("place", ["m.onnx", "--plan p.json m.onnx"])
+def test_a_folder_that_one_may_not_search_is_named(
+    place: str, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: Path, **_: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "stat", closed)
+    result = mcudeploy_command(f"plan {place} --board tiny")
+    assert result.exit_code == 2 and "cannot be read: Permission denied" in result.stderr
 
 
 def test_termination_ends_in_one_object_too(mcudeploy_command: Invoke, deploy: Deploy) -> None:

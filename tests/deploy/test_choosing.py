@@ -160,7 +160,7 @@ def test_a_percent_of_time_is_worth_percents_of_the_program(
 
 
 @pytest.mark.parametrize(("scratch", "wide"), [(1, False), (8, False), (500, True), (100_000, True)])
-@pytest.mark.parametrize("roomy", [inf, 0])
+@pytest.mark.parametrize("roomy", [inf, 1, 0])
 def test_a_percent_of_the_peak_is_worth_as_much_flash_as_one_of_time(
     scratch: int, wide: bool, roomy: float, model: Model
 ) -> None:

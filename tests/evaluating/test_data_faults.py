@@ -18,12 +18,22 @@ from mcudeploy.verify.data_faults import (
     InputTally,
     Levels,
     clipping_warnings,
+    infinite_warnings,
     levels_of,
     likely_cause,
     one_class,
     unchanged,
 )
 from tests.networks.evaluated import CLASSES, SIDE, Recogniser, recogniser
+
+
+def test_outputs_without_a_finite_value_are_reported() -> None:
+    lost = {"y": np.array([np.inf, np.nan], np.float32)}
+    assert infinite_warnings([lost, lost]) == [
+        "No output is finite, so the verdict says little: look at the weights of the model"
+    ]
+    assert not infinite_warnings([lost, {"y": np.array([np.inf, 1], np.float32)}])
+    assert not infinite_warnings([{"y": np.zeros(0, np.float32)}]) and not infinite_warnings([])
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ def test_the_slow_down_at_which_it_fits(model: Model) -> None:
     ranked = rank_boards(model, [variant("small", arenas["slower"]), STM], Options())
     slow = ranked[0].chosen
     assert [fit.board.name for fit in ranked if fit.fits] == ["small", "stm32f405"]
-    assert slow.name == "slower" and Options().max_overhead < slow.overhead <= SLOWEST
+    assert slow.name == "slower" and Options().overhead_limit < slow.overhead <= SLOWEST
     assert slow.options == f"--stream-input --max-overhead {ceil(slow.overhead)}"
     (limited,) = rank_boards(model, [variant("none", 64)], Options(max_overhead=SLOWEST))
     assert [way.name for way in limited.ways] == ["unsplit", "split", "streamed"]

@@ -36,6 +36,18 @@ def test_every_failed_check_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(bool(check.remedy) is not check.ok for check in found.values())
 
 
+def test_a_warning_is_not_the_version_of_a_tool(tmp_path: Path) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\necho '/bin/tool: warning: no home'\necho 'tool 1.2'\n")
+    tool.chmod(0o755)
+    assert doctor._output([str(tool)]) == "tool 1.2"
+
+
+def test_a_remedy_is_a_command_where_paths_have_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.sys, "executable", "/a folder/python3")
+    assert doctor._pip("numba") == "'/a folder/python3' -m pip install numba"
+
+
 def test_packages_are_those_the_project_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     stated = ["onnx>=1.17", "scons<4.12,>=4.11.1", "onnxruntime>=1.20", 'pytest>=8.3; extra == "dev"']
     monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda name: stated)

@@ -77,7 +77,7 @@ def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
     target = Target(load_board("mps2-an386"), emulate=True)
     made, report = reports.tune_model(model, [target], CYCLES)
     assert report["latency"]["unit"] == report["unsplit_latency"]["unit"] == MODEL_UNIT
-    assert report["overhead_percent"] <= CYCLES.max_overhead
+    assert report["overhead_percent"] <= CYCLES.overhead_limit
     # what was measured in cycles is found again, and only where cycles are the objective
     assert made.measured(True) is not None
     counted = api.plan_model(model, target.board, Options(time_limit=0.5, objective="instructions"))

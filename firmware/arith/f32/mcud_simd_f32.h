@@ -25,7 +25,7 @@
 #include "mcud_config.h"
 
 /* Whether a product is rounded with its sum. Compilers define the same for Cortex-M4 as for Cortex-M7, so
- * mcud_config.h says it of the former. */
+ * mcud_config.h says where it is not. */
 #ifndef MCUD_FUSES_F32
 #if (defined(__arm__) && !defined(__ARM_FEATURE_FMA)) || (defined(__riscv) && !defined(__riscv_flen))
 #define MCUD_FUSES_F32 0

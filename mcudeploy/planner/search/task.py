@@ -104,7 +104,7 @@ class SearchTask:
 
     @property
     def roomy_bytes(self) -> float:
-        """Return the highest peak whose arena surely fits the memories of the board."""
+        """Return the highest peak whose arena usually fits the memories of the board."""
         return _ROOMY * sum(map(self.board.room, self.board.memories)) - self.beyond_peak
 
     def nearly_fits(self, plan: Plan) -> bool:
