@@ -38,17 +38,21 @@ class InputFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return the path; fail with a usage error for a device, a socket, or a missing file."""
-        try:
-            Path(os.fsdecode(value)).stat()
-        except PermissionError as error:
-            self.fail(f"{os.fsdecode(value)} cannot be read: {error.strerror}.", param, ctx)
-        except (OSError, ValueError):  # click reports it below
-            pass
+        self.require_reachable(value, param, ctx)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or (self._pipes and stat.S_ISFIFO(mode))):
             self.fail(f"{path} is not a file.", param, ctx)
         return path
+
+    def require_reachable(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> None:
+        """Fail with a usage error for a path in a folder that may not be searched."""
+        try:
+            Path(os.fsdecode(value)).stat()
+        except PermissionError as error:
+            self.fail(f"{os.fsdecode(value)} cannot be read: {error.strerror}.", param, ctx)
+        except (OSError, ValueError):  # click reports it later
+            pass
 
 
 class InputModel(InputFile):
@@ -60,8 +64,9 @@ class InputModel(InputFile):
         """
         from mcudeploy.common.c_arrays import model_file
 
+        self.require_reachable(value, param, ctx)
         path = Path(os.fsdecode(value))
-        if os.access(path.parent, os.X_OK) and path.is_dir():
+        if path.is_dir():
             self.fail(f"{path} is a folder, not a model file{way_in(path)}", param, ctx)
         return model_file(super().convert(value, param, ctx))
 

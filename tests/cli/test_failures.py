@@ -334,9 +334,12 @@ def test_a_deleted_working_directory_is_named(tmp_path: Path) -> None:
 def test_a_folder_that_one_may_not_search_is_named(
     place: str, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def closed(path: Path, **_: object) -> os.stat_result:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    def closed(path: Path, **options: bool) -> os.stat_result:
+        if path.name in place.split():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **options)
 
+    stat = Path.stat
     monkeypatch.setattr(Path, "stat", closed)
     result = mcudeploy_command(f"plan {place} --board tiny")
     assert result.exit_code == 2 and "cannot be read: Permission denied" in result.stderr
