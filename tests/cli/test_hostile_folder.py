@@ -59,6 +59,7 @@ VISITS = {
     "plan": "plan m.onnx --no-split",
     "quantize": "quantize m.onnx --data x.npy -o q.onnx",
     "gate": "gate budgets.toml",
+    "diff": "diff . .",
     "evaluate": "evaluate m.onnx --board mps2-an386 --data x.npy --no-split",
     "graph order": "graph order graph.json -o order.json",
     "graph place": "graph place rectangles.csv --capacity 1M -o offsets.csv",
@@ -81,6 +82,7 @@ VISITS = {
 """A command line of each command that gets to its tools: to QEMU, to OpenOCD without a probe."""
 ENDS = {
     "flash": (9,),
+    "diff": (2,),
     "doctor": (0, 1),
     "adapt build": (2,),
     "parameters make": (3,),
