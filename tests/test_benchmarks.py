@@ -100,7 +100,10 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
 }
 """The command lines of each script, in the folder of `work`."""
 
-SLOW = {"bounds", "fleet", "interleavings", "size", "tradeoff", "training", "wild"}
+SLOW = {
+    *("bounds", "fleet", "interleavings", "kernels", "onnx_score", "parallel", "same_plans", "size"),
+    *("slow_memory", "tradeoff", "training", "tune_models", "wild"),
+}
 """Scripts whose smallest task takes 15 seconds or more: they run once a week."""
 
 

@@ -114,7 +114,7 @@ def test_a_map_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
     ]
 
 
-def test_without_pyyaml_the_error_names_the_extra(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyyaml_the_error_names_the_package(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -123,5 +123,5 @@ def test_without_pyyaml_the_error_names_the_extra(path: Path, monkeypatch: pytes
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UsageError, match=r"pip install 'mcudeploy\[fleet\]'"):
+    with pytest.raises(UsageError, match=r"pip install pyyaml"):
         entries_for(load_board("stm32f405"), path)
