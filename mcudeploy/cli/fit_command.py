@@ -59,11 +59,13 @@ class ChipLimits:
         limits = zip(sizes, (self.max_ram, self.max_flash), strict=True)
         return all(limit is None or size <= limit for size, limit in limits)
 
+    def _is_fast_enough(self, latency: Values | None) -> bool:
+        return latency is None or self.max_latency is None or latency["milliseconds"] <= self.max_latency
+
     def rows(self, boards: Iterable[Values]) -> list[Values]:
         """Return the rows of boards that are fast enough, of the first chips. FitError if there are none."""
-        most = self.max_latency
-        kept = (it for it in boards if not (most and it["latency"]) or it["latency"]["milliseconds"] <= most)
-        if rows := [board for chip in chips(kept)[: self.top] for board in chip]:
+        fast_enough = (board for board in boards if self._is_fast_enough(board["latency"]))
+        if rows := [board for chip in chips(fast_enough)[: self.top] for board in chip]:
             return rows
         raise self._no_board()
 
@@ -86,7 +88,7 @@ class ChipLimits:
     "--max-flash", type=ParsedText(parse_size), help="Leave out boards with more flash than this, such as 1M."
 )
 @packed_as("limits", "mcudeploy.cli.fit_command:ChipLimits", "top", "max_latency", "max_ram", "max_flash")
-@planning_options("max_overhead", *READING)
+@planning_options("optimize", "max_overhead", *READING)
 @output_options
 @click.pass_context
 def fit(
@@ -135,10 +137,10 @@ def named_boards(names: str | None, *, emulated: bool) -> tuple[Board, ...]:
 def chips(boards: Iterable[Values]) -> list[list[Values]]:
     """Return the rows of boards by chip: those with the same core, clock, memories and way to fit."""
     groups: dict[tuple[Any, ...], list[Values]] = {}
-    for found in boards:
+    for board in boards:
         facts = ("core", "board_ram_bytes", "board_flash_bytes", "fits", "way", "options")
-        clock = (found["latency"] or {}).get("milliseconds")
-        groups.setdefault((clock, *(found[name] for name in facts)), []).append(found)
+        clock = (board["latency"] or {}).get("milliseconds")
+        groups.setdefault((clock, *(board[name] for name in facts)), []).append(board)
     return list(groups.values())
 
 
@@ -150,15 +152,15 @@ def table(console: Console, report: Values) -> None:
         console.print(cell(text), soft_wrap=True)
     rows = table_of("boards", "fits", "how", "RAM>", "of>", "flash>", "of>", "latency>")
     for chip in listed:
-        found = chip[0]
-        verdict = cell("yes", "green") if found["fits"] else cell(f"{found['excess_bytes']:,} B short", "red")
+        first = chip[0]
+        verdict = cell("yes", "green") if first["fits"] else cell(f"{first['excess_bytes']:,} B short", "red")
         texts = (
-            _how(found),
-            f"{found['ram_bytes']:,}",
-            f"{found['board_ram_bytes']:,}",
-            f"{found['flash_bytes']:,}",
-            f"{found['board_flash_bytes']:,}",
-            milliseconds_text(found["latency"]),
+            _how(first),
+            f"{first['ram_bytes']:,}",
+            f"{first['board_ram_bytes']:,}",
+            f"{first['flash_bytes']:,}",
+            f"{first['board_flash_bytes']:,}",
+            milliseconds_text(first["latency"]),
         )
         rows.add_row(cell(", ".join(it["board"] for it in chip)), verdict, *map(cell, texts))
     console.print(rows)

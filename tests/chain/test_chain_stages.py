@@ -71,7 +71,7 @@ def test_parts_have_the_kernels_of_their_boards() -> None:
 
 def _brute(model: Model, boards: list[Board], line: UartLink) -> float:
     """The least longest time of all cuts, by trying them."""
-    lines = [_line(model, board) for board in boards]
+    lines = [_line(model, board, 5.0) for board in boards]
     count = len(lines[0].groups)
     times = []
     for cuts in combinations(range(1, count), len(boards) - 1):
@@ -92,8 +92,8 @@ def _longest(lines: list, boards: list[Board], line: UartLink, bounds: Bounds) -
 def test_the_longest_stage_or_transfer_is_as_short_as_can_be(link: str) -> None:
     model, line = load_model(EXAMPLE), line_of(link)
     boards = [load_board(name) for name in ("stm32f405", "mps2-an505", "stm32f405")]
-    bounds = cuts_of(model, boards, line)
-    lines = [_line(model, board) for board in boards]
+    bounds = cuts_of(model, boards, line, 5.0)
+    lines = [_line(model, board, 5.0) for board in boards]
     assert _longest(lines, boards, line, bounds) == pytest.approx(_brute(model, boards, line))
 
 
@@ -102,9 +102,9 @@ def test_weights_that_fit_no_stretches_are_an_error() -> None:
     small = load_board("stm32f405")
     small = small.model_copy(update={"flash": small.flash.model_copy(update={"bytes": 46 * 1024})})
     with pytest.raises(FitError, match="do not fit the flash of these boards"):
-        cuts_of(model, [small, small], LINE)
-    bounds = cuts_of(model, [small, load_board("stm32f405")], LINE)
-    lines = [_line(model, small)]
+        cuts_of(model, [small, small], LINE, 5.0)
+    bounds = cuts_of(model, [small, load_board("stm32f405")], LINE, 5.0)
+    lines = [_line(model, small, 5.0)]
     assert 0 < lines[0].flash_bytes(*bounds[0]) <= 14 * 1024
 
 
@@ -112,7 +112,7 @@ def test_fewer_operators_than_boards_are_an_error() -> None:
     model = load_model(EXAMPLE)
     count = len(operators_without_views(model.graph))
     with pytest.raises(FitError, match=f"{count} operators cannot be cut for {count + 1} boards"):
-        cuts_of(model, [HOST.board] * (count + 1), LINE)
+        cuts_of(model, [HOST.board] * (count + 1), LINE, 5.0)
 
 
 def test_payloads_larger_than_memory_are_an_error() -> None:

@@ -298,11 +298,10 @@ def test_numbers_that_json_cannot_say_become_null(mcudeploy_command: Invoke, dep
     assert json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)["max_abs_error"] is None
 
 
-@pytest.mark.parametrize("line", ["boards", "boards --json", "nope"])
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -> None:
-    result = subprocess.run(
-        ["/bin/sh", "-c", f'"$0" -m mcudeploy {line} {closed}', sys.executable],
+def _shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script of the shell, in which $0 is Python."""
+    return subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable],
         env=os.environ | {"PYTHONPATH": str(Path(mcudeploy.__file__).parents[1])},
         capture_output=True,
         text=True,
@@ -310,6 +309,12 @@ def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("line", ["boards", "boards --json", "nope"])
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -> None:
+    result = _shell(f'"$0" -m mcudeploy {line} {closed}', folder)
     assert result.returncode == (2 if line == "nope" else 0)
     assert "Traceback" not in result.stderr
     assert bool(result.stdout) == (line != "nope" and ">&-" not in closed.replace("2>&-", ""))
@@ -318,16 +323,8 @@ def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -
 def test_a_deleted_working_directory_is_named(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    ran = subprocess.run(
-        ["/bin/sh", "-c", f'rmdir {gone} && exec "$0" -m mcudeploy boards', sys.executable],
-        env=os.environ | {"PYTHONPATH": str(Path(mcudeploy.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        cwd=gone,
-        timeout=60,
-        check=False,
-    )
-    assert ran.returncode == 3 and "the working directory does not exist any more" in ran.stderr
+    result = _shell(f'rmdir {gone} && exec "$0" -m mcudeploy boards', gone)
+    assert result.returncode == 3 and "the working directory does not exist any more" in result.stderr
 
 
 @pytest.mark.parametrize("place", ["m.onnx", "--plan p.json m.onnx"])

@@ -79,15 +79,15 @@ def test_cuts_overhead_and_wider_limits_are_proposed_where_they_work(model: Path
 
 def test_a_float_model_is_proposed_as_int8(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "dense.onnx", (64, 256, 8), quantised=False)  # 73,728 B of weights
-    said = {}
+    quantized = {}
     for size in (60_000, 50_000):  # the latter has no room for code beside the weights in int8
         flash = STM.flash.model_copy(update={"bytes": size})
-        told = proposals(path, STM.model_copy(update={"flash": flash}), Options(time_limit=0.5))
-        said[size] = {option: text for option, text in told.items() if "quantize" in option}
-        assert [option for option in told if option.startswith("--board")] == ["--board stm32f100"]
-    ((command, text),) = said[60_000].items()
+        found = proposals(path, STM.model_copy(update={"flash": flash}), Options(time_limit=0.5))
+        quantized[size] = {option: text for option, text in found.items() if "quantize" in option}
+        assert [option for option in found if option.startswith("--board")] == ["--board stm32f100"]
+    ((command, text),) = quantized[60_000].items()
     assert command.startswith("mcudeploy quantize ") and "of weights" in text
-    assert not said[50_000]
+    assert not quantized[50_000]
 
 
 def test_where_the_weights_are_too_large_nothing_is_said_of_the_arena(model: Path) -> None:

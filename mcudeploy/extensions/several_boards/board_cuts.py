@@ -24,13 +24,14 @@ Bounds = tuple[tuple[int, int], ...]
 """The stretch of operators of each board, [first, end)."""
 
 
-def cuts_of(model: Model, boards: Sequence[Board], line: UartLink) -> Bounds:
+def cuts_of(model: Model, boards: Sequence[Board], line: UartLink, flash_percent: float) -> Bounds:
     """Return the cuts with the least longest stage or transfer, by estimates, for unsplit stages that fit.
 
-    If no unsplit stages fit, RAM is left to the planner, which cuts operators into rows. Raises FitError for
+    `flash_percent`: the percentage of the program that 1 % of the time is worth, as of `Options`. If no
+    unsplit stages fit, RAM is left to the planner, which cuts operators into rows. Raises FitError for
     fewer operators than boards, or if the weights fit no stretches.
     """
-    lines = [_line(model, board) for board in boards]
+    lines = [_line(model, board, flash_percent) for board in boards]
     if len(lines[0].groups) < len(boards):
         raise FitError(f"{len(lines[0].groups)} operators cannot be cut for {len(boards)} boards")
     seconds = [cut / line.bytes_per_second for cut in lines[0].crossing]
@@ -45,14 +46,14 @@ def cuts_of(model: Model, boards: Sequence[Board], line: UartLink) -> Bounds:
     )
 
 
-def _line(model: Model, board: Board) -> GroupLine:
+def _line(model: Model, board: Board, flash_percent: float) -> GroupLine:
     """Return the operators as single groups, with their ticks and bytes on a board."""
     model = model.of_graph(model.graph, model.sha256, isa=board.isa)
     flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
     source = estimated(load_costs(board.core))
-    known = nothing_known(model.graph)
-    chosen = fastest(model, source(model.graph, alternatives(model)), known, board.constants_room)
+    times, known = source(model.graph, alternatives(model)), nothing_known(model.graph)
+    chosen = fastest(model, times, known, board.constants_room, flash_percent)
     ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), chosen.calls))
     calls = [chosen.calls[name] for name in graph.names]
     needs = OperatorBytes(

@@ -141,7 +141,7 @@ def plan_chain(
     if model.graph.states:
         raise UsageError("a chain of boards keeps nothing between runs, but the model has states")
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
-    cuts = cuts_of(model, boards, request.line)
+    cuts = cuts_of(model, boards, request.line, options.flash_percent)
     share = replace(options, time_limit=options.time_limit / len(boards))
     members = []
     for number, (stage, target) in enumerate(

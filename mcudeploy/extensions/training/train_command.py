@@ -136,7 +136,7 @@ def train() -> None:
 @model_argument
 @recipe_options
 @compared_boards_option
-@planning_options("max_overhead", "shapes", "constants")
+@planning_options("optimize", "max_overhead", "shapes", "constants")
 @output_options
 @click.pass_context
 def check(

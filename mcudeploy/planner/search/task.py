@@ -27,7 +27,7 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
 _ROOMY = 0.9
-"""The part of the memories that a peak may take, so that its arena fits: packing seldom loses 10 %."""
+"""The part of a memory that a peak may take, so that its arena fits: packing seldom loses 10 %."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,8 +104,8 @@ class SearchTask:
 
     @property
     def roomy_bytes(self) -> float:
-        """Return the highest peak whose arena usually fits the memories of the board."""
-        return _ROOMY * sum(map(self.board.room, self.board.memories)) - self.beyond_peak
+        """Return the highest peak whose arena usually fits one of the memories."""
+        return _ROOMY * max(map(self.board.room, self.board.memories))
 
     def nearly_fits(self, plan: Plan) -> bool:
         """Return whether a plan's peak keeps the RAM limit, but its arena exceeds it."""
