@@ -27,7 +27,7 @@ SHARED = 3
 HEAD = """# Commands
 
 For users at the command line: every command and option.
-Made by `python benchmarks/commands.py` from what `mcudeploy COMMAND --help` prints.
+Made by `python benchmarks/commands.py` from what `mcudeploy COMMAND --help-all` prints.
 [usage.md](usage.md) has what holds for all commands: settings, files, streams, exit codes.
 """
 

@@ -9,6 +9,7 @@ import rich_click as click
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.options import (
     added_options,
     extension_options,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mcudeploy.planner.plan_options import Options
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=InputModel())
 @extension_options
 @board_option(required=True)
@@ -88,7 +89,7 @@ def build(
     output.result(built, tables.build)
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @click.argument("directory", metavar="DIR", type=NewFolder())
 @model_argument
 @board_option(required=True)
@@ -121,7 +122,7 @@ def init(
     output.result(project, tables.init)
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @device_options
 @click.argument("model", required=False, type=InputModel())
 @extension_options

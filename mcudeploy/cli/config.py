@@ -22,7 +22,7 @@ _LISTS = frozenset(
     ("input", "expected", "assign", "memory", "shape", "bind", "state", "replaceable", "extension")
 )
 _NO_SETTINGS = {
-    *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "keep-float"),
+    *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "help-all", "keep-float"),
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
     *("output-name", "prepare", "recompute", "report", "save-outputs", "samples", "topology"),
     *("batch", "clip-norm", "loss", "momentum", "rate", "save-model", "update", "weight-decay"),

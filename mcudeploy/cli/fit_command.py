@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from rich.console import Console
 
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.latencies import milliseconds_text
 from mcudeploy.cli.options import model_argument, output_options, packed_as, planning_options
 from mcudeploy.cli.output import Output, Values, cell
@@ -70,7 +71,7 @@ class ChipLimits:
         raise self._no_board()
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @compared_boards_option
 @click.option("--all", "emulated", is_flag=True, help="Compare also boards that exist in an emulator only.")

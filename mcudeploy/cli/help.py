@@ -1,6 +1,8 @@
-"""Layout of `--help`: an example of each command, and commands and options in groups."""
+"""Layout of `--help`: an example of each command, commands and options in groups, few options of many."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import rich_click as click
 
@@ -48,11 +50,13 @@ _OPTIONS = {
         "--input --expected --labels --classes --pixels --mean --std --resize --data --sample-rate "
         "--before --steps --reference --save-outputs --save-model --float --output-name --top --library "
         "--threshold --samples --min-accuracy --max-drop --output --chart --report --trace --markdown "
-        "--junit --name --for --library-only --verify --force --plan --explain"
+        "--junit --name --for --library-only --arena --verify --sbom --manifest --dossier --force --plan "
+        "--explain --curve"
     ),
     "Board": (
-        "--board --boards --chain --emulate --port --baud --probe --flasher --measurers --link --frames "
-        "--elf --dry-run --guards --timing --hardware-map --patience --trust-board"
+        "--board --boards --all --max-latency --max-ram --max-flash "
+        "--chain --emulate --port --baud --probe --flasher --measurers --link --frames "
+        "--elf --dry-run --guards --timing --period --bounds --hardware-map --patience --trust-board"
     ),
     "Model": (
         "--shape --bind --float-io --state --stateful --rounding --keep-constant-channels --hop "
@@ -61,12 +65,57 @@ _OPTIONS = {
     ),
     "Training": "--loss --update --rate --weight-decay --momentum --batch --clip-norm",
     "Plan": (
-        "--optimize --max-overhead --time-limit --ram-limit --memory --split --stream-input --assign "
-        "--placement --parallel --objective --seed --fresh"
+        "--optimize --max-overhead --time-limit --ram-limit --flash-limit --memory --split --stream-input "
+        "--assign --placement --dma-io --io-align --parallel --objective --seed --fresh"
     ),
-    "What is printed": "--json --quiet --verbose --traceback --help",
+    "What is printed": "--json --quiet --verbose --traceback --help --help-all",
 }
 """Groups of options, by the names that may be in each."""
+_COMMON = (
+    "--input --expected --classes --pixels --data --float --steps --output --chart "
+    "--report --name --for --library-only --arena --verify --plan --explain --save-model "
+    "--board --boards --all --top --max-latency --max-ram --max-flash --emulate --port --elf --dry-run "
+    "--period --shape --head --features --examples --loss --update --rate --batch "
+    "--optimize --max-overhead --ram-limit --time-limit --stream-input --json --quiet --help --help-all"
+)
+"""The options that `--help` of a `LongCommand` shows."""
+_BRIEF = "mcudeploy.brief"
+"""Key in the context: whether only those are shown, once it is known."""
+
+
+class LongCommand(click.RichCommand):
+    """A command whose `--help` shows the options that most people need; `--help-all` shows all."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.params.append(_HELP_ALL)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """All parameters; only those that `--help` shows, once it is written."""
+        params = super().get_params(ctx)
+        return [it for it in params if it.opts[-1] in _COMMON.split()] if ctx.meta.get(_BRIEF) else params
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return what `--help` prints; what `--help-all` prints after its callback."""
+        ctx.meta.setdefault(_BRIEF, True)
+        return super().get_help(ctx)
+
+
+def _show_all(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        context.meta[_BRIEF] = False
+        click.echo(context.get_help())
+        context.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show this message with the less common options as well.",
+)
 
 
 def leaves(program: click.Group) -> dict[str, click.Command]:

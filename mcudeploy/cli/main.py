@@ -25,6 +25,8 @@ from mcudeploy.common.errors import ConfigError, DeployError, FitError
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
+_ASIDE = {"-h", "--help", "--help-all", "--version"}
+"""Options that need no settings."""
 
 
 class CommandLine(click.RichGroup):
@@ -36,7 +38,7 @@ class CommandLine(click.RichGroup):
         as_json = "--json" in arguments
         try:
             _spell_out()
-            aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
+            aside = _COMPLETING in os.environ or not _ASIDE.isdisjoint(arguments)
             settings = {} if aside else load_settings(_here(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
             extra |= {

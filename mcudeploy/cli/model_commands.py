@@ -12,6 +12,7 @@ from click import get_current_context
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, boards_option
 from mcudeploy.cli.fleets import devices_options
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.options import (
     added_options,
     model_argument,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from mcudeploy.report.html import Misfit, Subject
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @added_options("check")
 @board_option(required=False)
@@ -69,7 +70,7 @@ def check(
         context.exit(FitError.exit_code)
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @boards_option
 @planning_options()
@@ -162,7 +163,7 @@ def _with_commands(error: FitError, board: str = "") -> FitError:
     return with_commands(error, typed_arguments(), commands, board)
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @added_options("tune")
 @devices_options

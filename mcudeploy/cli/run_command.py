@@ -11,6 +11,7 @@ from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import device_options, optional_device_options
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.options import (
     added_options,
     files_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from mcudeploy.planner.plan_options import Options
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @added_options("measure")
 @device_options
@@ -59,7 +60,7 @@ def _keep_labels(context: click.Context, _: click.Parameter, path: Path | None) 
         context.meta[_LABELS] = path
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @added_options("run")
 @optional_device_options

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import Result
 
@@ -113,6 +114,23 @@ def test_each_command_shows_an_example_that_is_one(name: str, mcudeploy_command:
     assert {word for word in words if word.startswith("-")} <= known
     text = " ".join(mcudeploy_command(f"{name} --help").stdout.split())
     assert "Example: mcudeploy" in text and "What is printed" in text
+
+
+@pytest.mark.parametrize("name", sorted(leaves(cli)))
+def test_help_is_short_and_help_all_is_complete(name: str, mcudeploy_command: Invoke) -> None:
+    brief, whole = (mcudeploy_command(f"{name} {option}").stdout for option in ("--help", "--help-all"))
+    options = [it for it in leaves(cli)[name].params if isinstance(it, click.Option) and not it.hidden]
+    names = {"--help", *(it.opts[-1] for it in options)}
+    shown = set(re.findall(r"^\u2502 [* ]*(--[a-z-]+)", brief, re.M))
+    assert len(shown) <= 22 and shown >= {it.opts[-1] for it in options if it.required}
+    assert shown == names or all(it in whole for it in names)
+
+
+def test_the_help_of_a_run_leaves_out_what_few_need(mcudeploy_command: Invoke) -> None:
+    text = mcudeploy_command("run --help").stdout
+    assert "--ram-limit" in text and "--objective" not in text
+    assert "--objective" in mcudeploy_command("run --help-all").stdout
+    assert "--objective" in completed("bash", "mcudeploy run --obj")
 
 
 def test_commands_are_grouped(mcudeploy_command: Invoke) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli.fleets import devices_options
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.options import (
     files_option,
     model_argument,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from mcudeploy.planner.plan_options import Options
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @devices_options
 @click.option(

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.options import (
     library_options,
     model_argument,
@@ -35,7 +36,7 @@ def adapt() -> None:
     """Build libraries that learn classes from a few examples on the device."""
 
 
-@adapt.command("build")
+@adapt.command("build", cls=LongCommand)
 @model_argument
 @board_option(required=True)
 @click.option(

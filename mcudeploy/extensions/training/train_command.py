@@ -14,6 +14,7 @@ from rich.text import Text
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option, device_options
 from mcudeploy.cli.fit_command import compared_boards_option, named_boards
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.latencies import milliseconds_text
 from mcudeploy.cli.options import (
     Command,
@@ -213,7 +214,7 @@ def _shortage(board: Values) -> str:
     return ", ".join(f"{kind} {size:,} B short" for kind, size in short.items() if size)
 
 
-@train.command("build")
+@train.command("build", cls=LongCommand)
 @model_argument
 @board_option(required=True)
 @recipe_options
@@ -243,7 +244,7 @@ def _built(console: Console, report: Values) -> None:
     _training(console, report)
 
 
-@train.command("run")
+@train.command("run", cls=LongCommand)
 @model_argument
 @device_options
 @recipe_options
