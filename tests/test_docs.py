@@ -31,6 +31,16 @@ def test_tables_are_of_these_kernels() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_the_picture_of_the_readme_has_the_figures_of_its_table() -> None:
+    readme, picture = (ROOT / "README.md").read_text("utf-8"), (ROOT / "docs/shrink.svg").read_text("utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith("|")]
+    sizes = re.findall(r">([\d,]+ B)</tspan><tspan[^>]*>([\d.]+ M) cycles", picture)
+    assert len(sizes) == 3 and all(any(f"{size}, {time}" in it for it in rows) for size, time in sizes)
+    widths = [float(it) for it in re.findall(r'<rect class="(?:whole|cut)".*? width="([\d.]+)"', picture)]
+    numbers = [int(size[:-2].replace(",", "")) for size, _ in sizes]
+    assert widths == [pytest.approx(it * widths[0] / numbers[0], abs=0.1) for it in numbers]
+
+
 def test_links_lead_to_files_and_headings_that_are_there() -> None:
     lost = []
     for page in PAGES:
