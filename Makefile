@@ -59,10 +59,11 @@ docs: $(VENV)/.ready ## the documentation site, in site/; fails for links that l
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 .PHONY: docs-test
-docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials: 15 minutes, for once a week
+docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials and of docs/skill.md: 15 minutes, for once a week
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[search]'
 	$(BIN)/python benchmarks/tutorials.py
 	$(BIN)/python benchmarks/tutorials.py --pages docs/first-evening
+	$(BIN)/python benchmarks/tutorials.py skill --pages docs
 
 .PHONY: league
 league: $(VENV)/.ready $(VENV)/.packages ## other tools on the networks in MODELS=models, docs/league.md: up to two hours, for once a week

@@ -13,6 +13,7 @@ from mcudeploy.planner import planfile
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "firmware").glob("*.md")]
+PAGES += [ROOT / "llms.txt"]
 
 
 @pytest.mark.parametrize("name", ["operators", "commands"])

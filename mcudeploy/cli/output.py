@@ -32,6 +32,8 @@ Render = Callable[[Console, Values], None]
 _PLAIN_WIDTH = 140
 _NO_MEMORY = re.compile(r"failed to map segment|annot allocate memory|bad_alloc")
 """Messages of the loader of shared objects, the kernel and C++ if memory runs out."""
+_FORMAT = 1
+"""Of JSON objects: raised when a key disappears or changes its meaning; see docs/usage.md."""
 
 
 def lines(text: object) -> str:
@@ -145,9 +147,9 @@ def is_verbose() -> bool:
 
 
 def print_json(report: Values) -> None:
-    """Print one JSON object on stdout. Raises OSError if stdout cannot be written."""
+    """Print one JSON object on stdout, with its format. Raises OSError if stdout cannot be written."""
     with _naming_stdout():
-        json.dump(_jsonable(report), sys.stdout, indent=2, allow_nan=False)
+        json.dump(_jsonable({"format": _FORMAT, **report}), sys.stdout, indent=2, allow_nan=False)
         sys.stdout.write("\n")
         sys.stdout.flush()
 

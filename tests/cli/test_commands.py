@@ -43,7 +43,7 @@ LINES = {
 def test_json_is_the_report_and_all_of_stdout(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
     result = mcudeploy_command(f"{line} --json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == LINES[line]
+    assert json.loads(result.stdout) == {"format": 1, **LINES[line]}
 
 
 @pytest.mark.parametrize("line", [*LINES, "boards", "doctor", "doctor --board tiny"])

@@ -56,7 +56,7 @@ def test_each_stage_has_its_exit_code(
     assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.strip().splitlines()[-1] == f"error: {failure}"
     told = json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)
-    assert told == {"error": {"exit_code": code, "message": str(failure), "problems": []}}
+    assert told == {"format": 1, "error": {"exit_code": code, "message": str(failure), "problems": []}}
 
 
 def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Deploy) -> None:
