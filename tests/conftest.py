@@ -74,11 +74,13 @@ def _shared_plans(
 
 @pytest.fixture(autouse=True, scope="session")
 def _shared_objects(folder_of_the_run: Path) -> Iterator[None]:
-    """Programs compile a source once in the whole run, on all workers."""
+    """Programs compile a source once in the whole run, on all workers; as users do once a week."""
     folder = folder_of_the_run / "objects"
     folder.mkdir(exist_ok=True)
+    quick = settings.get_current_profile_name() != PROFILE
+    objects = SharedObjects(folder, firmware_build.run_logged, quick)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(firmware_build, "run_logged", SharedObjects(folder, firmware_build.run_logged))
+        patch.setattr(firmware_build, "run_logged", objects)
         yield
 
 

@@ -98,6 +98,17 @@ class Work:
         """The variants that a core can run."""
         return self.operator.op.kernel(self.operator, self.inputs, self.output).variants(isa)
 
+    def placed(self) -> tuple[tuple[TileTensor, ...], int]:
+        """The inputs in an arena, and the first byte after them."""
+        at, placed = 0, []
+        for tensor, data in zip(self.inputs, self.values, strict=True):
+            offsets = []
+            for first in range(0, len(data), self.height * tensor.row_bytes):
+                offsets.append(at)
+                at += -(-len(data[first : first + self.height * tensor.row_bytes]) // 4) * 4 + 4
+            placed.append(TileTensor(tuple(offsets), tensor.row_bytes, BlockRows(self.height)))
+        return tuple(placed), at
+
 
 @pytest.fixture(scope="module")
 def host() -> Device:
@@ -166,17 +177,9 @@ def running(board: Board) -> Iterator[Session]:
 
 
 def run(device: Device, work: Work, call: KernelCall) -> bytes:
-    """The output; blocks of the output and of the inputs lie apart."""
+    """The output; blocks of the output and of the inputs, which `send` has written, lie apart."""
     rows = work.output.shape[0]
-    at, placed = 0, []
-    for tensor, data in zip(work.inputs, work.values, strict=True):
-        offsets = []
-        for first in range(0, len(data), work.height * tensor.row_bytes):
-            block = data[first : first + work.height * tensor.row_bytes]
-            device.session.write(0, at, block)
-            offsets.append(at)
-            at += -(-len(block) // 4) * 4 + 4
-        placed.append(TileTensor(tuple(offsets), tensor.row_bytes, BlockRows(work.height)))
+    placed, at = work.placed()
     count = -(-rows // work.height)
     pitch = -(-work.height * work.output.row_bytes // 4) * 4 + 4
     size = BlockRows(work.height)
@@ -184,16 +187,24 @@ def run(device: Device, work: Work, call: KernelCall) -> bytes:
     at += pitch * count
     scratch = TileTensor((at,) * count, 0, size) if call.scratch_bytes else None
     assert at + call.scratch_bytes <= IMAGE_AT
-    tile = Tile(call, tuple(placed), made, scratch, rows, size)
+    tile = Tile(call, placed, made, scratch, rows, size)
     image = pack(tile, device.kernels, device.session.info, at=IMAGE_AT)
     assume(IMAGE_AT + len(image.data) <= ARENA_BYTES)
+    device.session.write(image.memory, image.at, image.data)
     out = b""
     for block, offset in enumerate(made.offsets):
         part = Interval(block * work.height, min(rows, (block + 1) * work.height))
-        device.session.write(image.memory, image.at, image.data)
         device.session.call(image.memory, image.op_offset, part.lo, part.hi)
         out += device.session.read(0, offset, len(part) * work.output.row_bytes)
     return out
+
+
+def send(device: Device, work: Work) -> None:
+    """Write the inputs, which all variants read."""
+    for tensor, data in zip(work.placed()[0], work.values, strict=True):
+        size = work.height * tensor.row_bytes
+        for block, offset in enumerate(tensor.offsets):
+            device.session.write(0, offset, data[block * size : (block + 1) * size])
 
 
 def _tensor(name: str, shape: Shape, scale: float, zero_point: int) -> Tensor:
@@ -461,6 +472,8 @@ def resizes(draw: st.DrawFn) -> Work:
 
 def check(host: Device, board: Device, work: Work) -> None:
     """Every variant, on the host and on the board."""
+    for device in (host, board):
+        send(device, work)
     *others, usual = work.calls(Isa.DSP)
     wanted = run(host, work, usual)
     for other in others:

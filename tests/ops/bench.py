@@ -25,8 +25,9 @@ from mcudeploy.device.session import Session
 from mcudeploy.device.tile import KernelTable
 from mcudeploy.device.transport import ProcessTransport
 from mcudeploy.toolchain.firmware_build import HOST_FLAGS, SANITIZE_FLAGS
+from tests.shared_objects import QUICK_FLAGS, locked
 
-_FLAGS = (*HOST_FLAGS, "-O1", "-Werror")  # -O1: the compile time is most of these tests
+_FLAGS = (*HOST_FLAGS, *QUICK_FLAGS, "-Werror")
 _DEFINES = ("-DMCUD_DATA_BYTES=32768", '-DMCUD_BOARD_NAME="host"', "-DMCUD_FIRMWARE_HASH=0x12345678")
 _ASAN = "detect_leaks=0"
 
@@ -73,13 +74,16 @@ class Compiler:
         wanted = self.folder / f"{source.stem}-{_digest([self.common, text])}.o"
         if wanted.exists():
             return wanted
-        part = wanted.with_suffix(f".{os.getpid()}")
-        command = [*self.base, "-x", "c", "-c", str(source), "-o", str(part)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode:
-            return result.stderr
-        part.replace(wanted)
-        return wanted
+        with locked(wanted):
+            if wanted.exists():
+                return wanted
+            part = wanted.with_suffix(f".{os.getpid()}")
+            command = [*self.base, "-x", "c", "-c", str(source), "-o", str(part)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode:
+                return result.stderr
+            part.replace(wanted)
+            return wanted
 
     def all_compiled(self, sources: Mapping[Path, str]) -> dict[Path, Path | str]:
         """Objects of several sources and their texts."""
