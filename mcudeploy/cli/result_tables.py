@@ -153,7 +153,7 @@ def tune(console: Console, report: Values) -> None:
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{count_text(search['candidates'], 'candidate')}, "
                        f"{count_text(search['duplicates'], 'duplicate')}, "
-                       f"{count_text(search['measured'], 'tile')} measured, {search['cache_hits']:,} known, "
+                       f"{count_text(search['measured'], 'tile')} timed, {search['cache_hits']:,} known, "
                        f"{search['seconds']:.1f} s"),
         ],
     )  # fmt: skip
@@ -208,9 +208,9 @@ def _sizes_text(arenas: Values) -> str:
 def _steps_text(report: Values) -> str:
     longest = report.get("longest_step")
     if longest is None:
-        return f"{report['steps']:,}"
+        return steps_text(report)
     time, name = milliseconds_text(longest["time"]), plain(longest["operator"])
-    return f"{report['steps']:,}; step {longest['step']} ({name}) takes the longest: {time}, estimated"
+    return f"{steps_text(report)}; step {longest['step']} ({name}) takes the longest: {time}, estimated"
 
 
 def init(console: Console, report: Values) -> None:

@@ -69,7 +69,7 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
             f"{so_far.candidates / max(so_far.seconds, 1e-3):,.0f} a second"
         )
         if so_far.measured or so_far.cache_hits:
-            text += f", {count_text(so_far.measured, 'tile')} measured, {so_far.cache_hits:,} known"
+            text += f", {count_text(so_far.measured, 'tile')} timed, {so_far.cache_hits:,} known"
         if shown == arena_bytes:
             progress.update(text)
         else:

@@ -23,7 +23,7 @@ from mcudeploy.execution.cycles.marks import count_lanes
 from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT
+from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT, manner_of
 from mcudeploy.ir.plan import CoresTime, Measurement, OperatorTime, Plan
 from mcudeploy.planner.planner import Planned
 from mcudeploy.toolchain import Firmware
@@ -80,10 +80,11 @@ def run_within_limit(
     for turn in _turns(planned):
         one = deployment.with_plan(turn.plan)
         known = None if target.board.is_host or turn.is_last else one.measured(target.emulated)
-        if known is not None and _misses(turn, one.overhead(known, unsplit), max_overhead):
+        if known is not None and _misses(turn, one.overhead(known, unsplit), max_overhead, known.unit):
             continue
         device_run = DeviceRun(one, *run_on(one, target, samples, progress), unsplit)
-        if not _misses(turn, one.overhead(device_run.observed.measurement, unsplit), max_overhead):
+        ran = device_run.observed.measurement
+        if not _misses(turn, one.overhead(ran, unsplit), max_overhead, ran.unit):
             return device_run
     if planned.offers_baseline or device_run is None:
         base = deployment.with_plan(planned.baseline)
@@ -126,10 +127,10 @@ def known_within_limit(deployment: Deployment, max_overhead: float) -> Deploymen
         one = deployment.with_plan(turn.plan)
         known = None if deployment.board.is_host else one.measured()
         overhead = None if known is None else one.overhead(known, unsplit())
-        if overhead is None:
-            missed = _misses(turn, one.estimated_overhead, max_overhead, "as estimated")
+        if known is None or overhead is None:
+            missed = _misses(turn, one.estimated_overhead, max_overhead)
         else:
-            missed = _misses(turn, overhead, max_overhead)
+            missed = _misses(turn, overhead, max_overhead, known.unit)
         if not missed:
             return one
     return deployment.with_plan(deployment.planned.baseline) if deployment.planned.offers_baseline else one
@@ -149,13 +150,14 @@ def _unsplit(
     return measurement
 
 
-def _misses(turn: _Turn, overhead: float | None, limit: float, how: str = "as measured") -> bool:
-    """Whether a candidate takes too long; warns the user."""
+def _misses(turn: _Turn, overhead: float | None, limit: float, unit: str | None = None) -> bool:
+    """Whether a candidate takes too long; warns the user. `unit`: of its run, None for an estimate."""
     if overhead is None or overhead <= limit + 1e-9:
         return False
+    how = manner_of(unit) if unit else "estimated"
     _LOG.warning(
-        "warning: the plan with an arena of %s B takes %.2f %% longer than the unsplit plan, %s; the limit "
-        "is %g %% (--max-overhead). %s",
+        "warning: the plan with an arena of %s B takes %.2f %% longer than the unsplit plan, as %s; the "
+        "limit is %g %% (--max-overhead). %s",
         f"{turn.plan.layout.arena_bytes:,}", overhead, how, limit, turn.next_step,
     )  # fmt: skip
     return True

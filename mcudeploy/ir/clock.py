@@ -29,6 +29,11 @@ def source_of(unit: str) -> str:
     return _BY.get(unit, LEAST)
 
 
+def manner_of(unit: str) -> str:
+    """Return how a run's latency is known: `measured` on hardware, `modelled`, or `counted` instructions."""
+    return "measured" if unit in HARDWARE_UNITS else "modelled" if unit == MODEL_UNIT else "counted"
+
+
 def time_text(duration_ms: float, source: str) -> str:
     """Format milliseconds for people, with "at least" if only instruction counts are known."""
     digits = 0 if duration_ms >= 1000 else 1 if duration_ms >= 1 else 2

@@ -21,7 +21,7 @@ from mcudeploy.execution.results import (
     VerifiedRun,
 )
 from mcudeploy.execution.running import DeviceRun
-from mcudeploy.ir.clock import latency_object
+from mcudeploy.ir.clock import latency_object, manner_of
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, memories_of
 from mcudeploy.planner.fit import longest_step
@@ -154,7 +154,7 @@ def latency(deployment: Deployment, measured: Measurement | None, unsplit: Measu
     The percent includes stalls for slow memories. It is `estimated` if one of them was not measured:
     `overhead_source` says so. Both plans keep `flash_limit`, if there is one.
     """
-    overhead, source = deployment.overhead(measured, unsplit), "measured"
+    overhead, source = deployment.overhead(measured, unsplit), measured and manner_of(measured.unit)
     if overhead is None:
         overhead, source = deployment.estimated_overhead, "estimated"
     return {

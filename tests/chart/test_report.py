@@ -148,6 +148,20 @@ def test_chromium_opens_the_page_and_tells_what_is_under_the_pointer(vww: Deploy
     )
 
 
+@pytest.mark.parametrize(
+    ("unit", "word"), [("cycles", "measured"), ("cycles (model)", "modelled"), ("instructions", "counted")]
+)
+def test_only_hardware_measures(vww: Deployment, unit: str, word: str) -> None:
+    names = dict.fromkeys(vww.plan.graph.operators[step.operator].name for step in vww.plan.schedule.steps)
+    run = Measurement(30_000, unit, tuple(OperatorTime(name, 1, 1000) for name in names))
+    report = objects.plan(vww, run) | objects.latency(vww, run, Measurement(29_000, unit, run.operators))
+    assert report["overhead_source"] == word
+    text = html.page(VWW, [html.Subject(vww, report, run)], [])
+    page = re.sub(r"<style.*?</style>|<[^>]*>", "", text, flags=re.S)
+    assert f"{unit} {word}" in page and f"the unsplit plan, {word}" in page
+    assert word == "measured" or "measured" not in page
+
+
 def test_measured_times_are_shared_out_among_steps(vww: Deployment) -> None:
     names = dict.fromkeys(vww.plan.graph.operators[step.operator].name for step in vww.plan.schedule.steps)
     operators = tuple(OperatorTime(name, 1, 1000 + at) for at, name in enumerate(names))

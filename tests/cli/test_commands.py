@@ -321,7 +321,7 @@ def test_tune_says_what_was_predicted_if_anything_was(predicted: float | None, s
     tables.tune(console, PLAN | latency | {"search": search, "predicted_overhead_percent": predicted})
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "4,060 cycles" in text and "+1.50 % of the unsplit plan's 4,000 cycles" in text
-    assert "3 tiles measured, 4 known" in text
+    assert "3 tiles timed, 4 known" in text
     assert ("predicted" in text, shown in text) == (predicted is not None, True)
 
 

@@ -86,7 +86,7 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
         assert f"an arena of {size:,} B takes {ticks / 10 - 100:.2f} % longer" in caplog.text
     following = ["Trying plan 2 of 3\n", "Trying plan 3 of 3, the unsplit one\n"]
     for number, sentence in enumerate(following, 1):
-        misses = f"as measured; the limit is 5 % (--max-overhead). {sentence}"
+        misses = f"as counted; the limit is 5 % (--max-overhead). {sentence}"
         assert (misses in caplog.text) == (number <= taken)
     device.ran.clear()
     again = run(made, 5.0)  # the unsplit plan, and those that are too slow, are known
@@ -139,7 +139,7 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
     sizes = [made.plan.layout.arena_bytes, made.planned.baseline.layout.arena_bytes]
     Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
     assert run(made, 5.0).deployment.plan is made.plan
-    assert "6.00 % longer than the unsplit plan, as measured" in caplog.text
+    assert "6.00 % longer than the unsplit plan, as counted" in caplog.text
     assert "There is no other plan" in caplog.text
 
 
@@ -169,7 +169,7 @@ def test_a_plan_says_what_is_estimated_and_then_what_was_measured(model: Path) -
     assert report["latency"] is report["unsplit_latency"] is None
     assert 0 < report["overhead_percent"] < 50 and report["overhead_source"] == "estimated"
     measured = reports.run_model(model, Target(BOARD, emulate=True), OPTIONS, inputs=[], expected=[])
-    assert measured["verified"] and measured["overhead_source"] == "measured"
+    assert measured["verified"] and measured["overhead_source"] == "counted"
     keys = ("latency", "unsplit_latency", "overhead_percent", "overhead_source", "arena_bytes")
     report = planned()
     assert [report[key] for key in keys] == [measured[key] for key in keys]

@@ -136,7 +136,7 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
     for count, arena, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
         told(Search(1.0, count), arena, overhead)
     assert [kind for kind, _ in seen] == ["stage", "update", "stage"]
-    known = "3 tiles measured, 4 known"
+    known = "3 tiles timed, 4 known"
     assert seen[1][1] == f"searching: arena 900 B at +0.5 %, 9 candidates, 9 a second, {known}"
 
 

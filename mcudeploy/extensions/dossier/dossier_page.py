@@ -13,6 +13,7 @@ from mcudeploy.extensions.dossier.dossier import Dossier
 from mcudeploy.extensions.dossier.flash_constants import TracedConstant
 from mcudeploy.ir.graph import Operator
 from mcudeploy.report.objects import report_of
+from mcudeploy.report.wording import steps_text
 
 _DIGITS = 16
 """Digits of a SHA-256 in a table; the files have them whole."""
@@ -59,7 +60,7 @@ def _facts(dossier: Dossier, report: dict[str, Any]) -> list[tuple[str, str]]:
         ("compiler", plain(dossier.compiler) or "not on the computer that wrote this"),
         ("options for the core", " ".join(deployment.board.cpu_flags) or "none"),
         ("operators", f"{len(deployment.plan.graph.operators):,}"),
-        ("steps", f"{report['steps']:,}"),
+        ("steps", steps_text(report)),
     ]
 
 

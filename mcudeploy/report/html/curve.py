@@ -1,4 +1,4 @@
-"""RAM or flash against latency as a picture: plans, the best ones, and the measured one."""
+"""RAM or flash against latency as a picture: plans, the best ones, and the one that ran."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Curve:
     """The points of the picture.
 
     `front`: plans that no other plan beats in both bytes and latency; `reference`: the plan with which
-    latencies are compared; `measured`: the chosen plan at its measured overhead over that one. `unit` is the
-    unit of latency.
+    latencies are compared; `measured`: the chosen plan at the overhead of its run over that one. `unit` is
+    the unit of latency.
     """
 
     words: Words
@@ -92,7 +92,7 @@ def curve_picture(curve: Curve) -> str:
         _dot(axes, curve.chosen, "chosen", "chosen"),
     ]
     if curve.measured is not None:
-        parts.append(_dot(axes, curve.measured, "measured", "as measured"))
+        parts.append(_dot(axes, curve.measured, "measured", "as run"))
     return "\n".join([*parts, *_legend(curve), "</svg>"])
 
 
@@ -173,7 +173,7 @@ def _line(axes: _Axes, steps: list[Point]) -> str:
 def _legend(curve: Curve) -> Iterable[str]:
     shown = [("candidate", "candidate plans")] * bool(curve.candidates)
     shown += [("front", curve.words.front), ("chosen", "chosen")]
-    shown += [("measured", "chosen, as measured")] * (curve.measured is not None)
+    shown += [("measured", "chosen, as run")] * (curve.measured is not None)
     x = _LEFT
     yield f'<rect class="unsplit" x="{x}" y="10" width="9" height="9"/>'
     yield f'<text class="label" x="{x + 14}" y="18">{curve.words.reference}</text>'

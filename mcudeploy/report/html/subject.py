@@ -11,7 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.codegen.html_template import as_data, trusted
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.clock import milliseconds
+from mcudeploy.ir.clock import manner_of, milliseconds
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.tape.footprint import weights_bytes
@@ -78,10 +78,10 @@ def subject_view(subject: Subject) -> View:
         "saved": _saved(deployment),
         "flash": f"{weights_bytes(deployment.model.calls) + report['tables_bytes']:,} B",
         "latency": latency_text(spent, clocks.unit, board) or f"{ticks:,.0f} {times.unit}",
-        "ticks": f"{ticks:,.0f} {times.unit}" + ("" if clocks is times else " measured"),
+        "ticks": f"{ticks:,.0f} {times.unit}" + ("" if clocks is times else " counted"),
         "milliseconds": None if board.is_host else milliseconds(spent, clocks.unit, board.clock_hz),
-        "source": "measured" if clocks.measured else "modelled",
-        "counted": "measured" if times.measured else "estimated",
+        "source": manner_of(clocks.unit) if clocks.measured else "modelled",
+        "counted": manner_of(times.unit) if times.measured else "estimated",
         "overhead": _overhead(report),
         "way": _way(deployment),
         "facts": list(_facts(deployment, report)),
@@ -142,8 +142,9 @@ def _curves(subject: Subject) -> Iterator[Curve]:
     planned = deployment.planned
     unit = planned.objective if planned.costs_of else "ticks"
     measured_point = None
-    if report.get("overhead_source") == "measured" and deployment.planned.baseline.estimate.ticks:
-        ticks = deployment.planned.baseline.estimate.ticks * (1 + report["overhead_percent"] / 100)
+    whole = planned.baseline.estimate.ticks
+    if report.get("overhead_source") not in (None, "estimated") and whole:
+        ticks = whole * (1 + report["overhead_percent"] / 100)
         measured_point = (deployment.plan.layout.arena_bytes, ticks)
 
     def point(plan: Any) -> tuple[int, float]:
@@ -156,7 +157,7 @@ def _curves(subject: Subject) -> Iterator[Curve]:
         reference=point(deployment.planned.baseline),
         chosen=point(deployment.plan),
         measured=measured_point,
-        unit=f"{unit}, {'estimated' if planned.costs_of else 'by measured tiles'}",
+        unit=f"{unit}, {'estimated' if planned.costs_of else 'by timed tiles'}",
         commands=_commands(subject),
     )
     flash = flash_curve(deployment.plan, deployment.model, deployment.board)
