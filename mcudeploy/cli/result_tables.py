@@ -285,10 +285,12 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
     ties = report["ties_resolved"]
     text = verified if report["verified"] else "NOT verified"
     text += f" after {count_text(ties, 'rounding tie')} {agree(ties, 'was', 'were')} resolved" if ties else ""
-    found = (
-        f": {count_text(report['elements'], 'output element')}, {outputs_text(report, resolved=bool(ties))}; "
-        f"{_allowed(report)}"
-    )
+    elements, differences = report["elements"], outputs_text(report, resolved=bool(ties))
+    found = f": {count_text(elements, 'output element')}, "
+    if report["verified"]:
+        found += f"{'all ' * (elements > 1)}{_allowed(report, 'within', 'equal')}; {differences}"
+    else:
+        found += f"{differences}; {_allowed(report, 'allowed:', 'allowed: none')}"
     style = "bold green" if report["verified"] else "bold red"
     console.print(Text.assemble((text, style), found), soft_wrap=True)
     for name, allowed in report["coarse_tolerances"].items():
@@ -306,14 +308,14 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
         console.print(Text(litert_text(litert)), soft_wrap=True)
 
 
-def _allowed(report: Values) -> str:
+def _allowed(report: Values, word: str, none: str) -> str:
     """Return how far an output may be from the reference: the tolerance of int8 and of float32 outputs."""
     lsb, share = report["tolerance"]["lsb"], report["tolerance"]["share_of_range"]
     parts = [f"{lsb} LSB"] if lsb is not None else []
     if share is not None:
         least = f", at least {report['tolerance']['least']:.2g}"
         parts.append(f"{share:g} of the range, which is {report['range']:g}{least}")
-    return f"allowed: {' or '.join(parts) or 'none'}"
+    return f"{word} {' or '.join(parts)}" if parts else none
 
 
 def _operators(console: Console, report: Values) -> None:
