@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 
@@ -16,11 +17,17 @@ def nearest(files: set[str], root: Path = Path()) -> dict[str, int]:
     modules = {stem.replace("/", ".") for stem in stems}
     distance = dict.fromkeys(filter(_is_test, files), 0)
     for path in (root / "tests").rglob("test_*.py"):
-        pairs = re.findall(r"^from ([\w.]+) import \(?\s*(\w+)", path.read_text("utf-8"), re.M)
+        pairs = _imports(path)
         imported = {name for module, first in pairs for name in (module, f"{module}.{first}")}
         if not modules.isdisjoint(imported):
             distance.setdefault(path.relative_to(root).as_posix(), len(pairs))
     return distance
+
+
+@cache
+def _imports(path: Path) -> list[tuple[str, str]]:
+    """Return the modules that a file imports from, each with the first name."""
+    return re.findall(r"^from ([\w.]+) import \(?\s*(\w+)", path.read_text("utf-8"), re.M)
 
 
 def in_order(distance: dict[str, int]) -> list[str]:

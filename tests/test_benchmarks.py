@@ -101,10 +101,11 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
 """The command lines of each script, in the folder of `work`."""
 
 SLOW = {
-    *("bounds", "fleet", "interleavings", "kernels", "onnx_score", "parallel", "same_plans", "size"),
-    *("slow_memory", "tradeoff", "training", "tune_models", "wild"),
+    *("anytime", "board_walk", "bounds", "chips", "cost_table", "fleet", "fuzz", "heads", "interleavings"),
+    *("kernels", "link_faults", "moved_plans", "onnx_score", "parallel", "plan_time", "same_plans", "shapes"),
+    *("size", "slow_memory", "tradeoff", "training", "tune_models", "wild"),
 }
-"""Scripts whose smallest task takes 15 seconds or more: they run once a week."""
+"""Scripts whose smallest task takes 8 seconds or more: they run once a week."""
 
 
 @pytest.fixture(scope="module")

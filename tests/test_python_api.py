@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from models import fully_connected
+from models import fully_connected, quantised_convolutions
 
 import mcudeploy
 import mcudeploy as md
@@ -99,7 +99,8 @@ def test_what_can_be_deployed_and_where(model: Path) -> None:
     assert "stm32f405" in {board.name for board in md.list_boards()}
 
 
-def test_devices_from_python(model: Path) -> None:
+def test_devices_from_python(tmp_path: Path, small_bench: None) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
     assert {it["kernel"] for it in md.measure(model, time_limit=1)["operators"]}
     tuned = md.tune(model, "host", time_limit=1)
     assert tuned.report["measurers"] == 1 and tuned.run().verified

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TypeVar
 
 import pytest
 from hypothesis import settings
+
+T = TypeVar("T")
 
 PROFILE = "weekly"
 """The profile of hypothesis that draws all examples: `pytest -m "" --hypothesis-profile=weekly`."""
@@ -23,6 +26,6 @@ def sample(cases: Iterable[object], kept: int | Collection[object]) -> list[obje
     ]
 
 
-def examples(kept: int, whole: int) -> int:
-    """Return the number of hypothesis's examples: `kept`, or `whole` once a week."""
+def examples(kept: T, whole: T) -> T:
+    """Return `kept`, or `whole` once a week: numbers of hypothesis's examples, or cases of one test."""
     return whole if settings.get_current_profile_name() == PROFILE else kept

@@ -30,10 +30,8 @@ def test_cycles_stand_beside_the_counted_instructions(
     board: str,
     stream: bool,
     per_instruction: tuple[float, float],
-    request: pytest.FixtureRequest,
+    small_bench: None,
 ) -> None:
-    if board == "mps2-an500":  # other tests build the measurer of the other boards
-        request.getfixturevalue("small_bench")
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board(board), emulate=True)
     options = Options(stream_input=stream, objective="instructions")
