@@ -39,11 +39,12 @@ from mcudeploy.toolchain import build_firmware
 from mcudeploy.toolchain.project import SoftEngine
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
+from tests.weekly import sample
 
 _GRAPHS, _TOGETHER = 14, 20
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", sample(range(2), 1))
 def test_moves_change_no_bit_of_an_output(seed: int, tmp_path: Path) -> None:
     trips = drawn(_TOGETHER, seed, _GRAPHS)
     assert len(trips) == _TOGETHER

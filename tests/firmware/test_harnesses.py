@@ -14,6 +14,7 @@ import pytest
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain.firmware_build import HOST_FLAGS, SANITIZE_FLAGS
+from tests.weekly import sample
 
 FOLDER = Path(__file__).parent / "harness"
 FIRMWARE = resource_dir("firmware")
@@ -46,7 +47,7 @@ def includes(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize("data_bytes", [128, 246, 1000])
+@pytest.mark.parametrize("data_bytes", sample([128, 246, 1000], 1))
 def test_random_input(name: str, data_bytes: int, tmp_path: Path) -> None:
     program = tmp_path / "harness"
     flags = [*HOST_FLAGS, *SANITIZE_FLAGS, "-no-pie", "-Werror", f"-DMCUD_DATA_BYTES={data_bytes}"]

@@ -483,7 +483,7 @@ def check(host: Device, board: Device, work: Work) -> None:
 
 
 unhurried = settings(
-    max_examples=examples(12, 20),
+    max_examples=examples(8, 20),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -493,7 +493,7 @@ integer_convolutions = convolutions(geometries(many=80))
 
 
 @given(work=convolutions(blocks_of_pixels(), large=False))
-@settings(unhurried, max_examples=examples(8, 12))
+@settings(unhurried, max_examples=examples(6, 12))
 def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, work: Work) -> None:
     assume(any(call.kernel.endswith("_wide") for call in work.calls(Isa.DSP)))
     check(host, board, work)
@@ -524,13 +524,13 @@ def test_floats_of_a_core_are_those_of_portable_c(
 
 
 @given(work=convolutions(many_outputs()))
-@settings(unhurried, max_examples=examples(8, 12))
+@settings(unhurried, max_examples=examples(6, 12))
 def test_more_channels_than_a_vector_has_sums(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 
 @given(work=st.one_of(integer_convolutions, convolutions(many_outputs()), binaries()))
-@settings(unhurried, max_examples=examples(8, 12))
+@settings(unhurried, max_examples=examples(6, 12))
 def test_vectors_of_any_length(host: Device, long_vectors: Device, work: Work) -> None:
     check(host, long_vectors, work)
 
@@ -553,13 +553,13 @@ def test_results_that_are_rounded_twice(host: Device, board: Device, work: Work)
 
 
 @given(work=int16_convolutions())
-@settings(unhurried, max_examples=examples(12, 20))
+@settings(unhurried, max_examples=examples(8, 20))
 def test_convolutions_of_int16(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 
 @given(work=convolutions(tiles(), large=False))
-@settings(unhurried, max_examples=examples(6, 8))
+@settings(unhurried, max_examples=examples(4, 8))
 def test_tiles_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 

@@ -18,8 +18,8 @@ TOLERATED = 0.005
 """So much worse a figure may be, as a part of what it was; of small ones a few bytes."""
 
 
-DAILY = ("keywords", "wake_words", "mobile", "anomalies")
-"""The others take a minute and more each."""
+DAILY = ("keywords", "wake_words", "anomalies")
+"""The others take half a minute and more each."""
 CASES = [
     pytest.param(name, way, marks=() if name in DAILY else pytest.mark.weekly)
     for name, way in zip(NETWORKS, itertools.cycle(WAYS), strict=False)
