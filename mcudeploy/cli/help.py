@@ -35,6 +35,7 @@ EXAMPLES = {
     "parameters pull": f"mcudeploy parameters pull --port {EXAMPLE_PORT} -o present.bin",
     "parameters push": f"mcudeploy parameters push new.bin --port {EXAMPLE_PORT}",
     "parameters diff": f"mcudeploy parameters diff new.bin --port {EXAMPLE_PORT} --library lib",
+    "graph export": "mcudeploy graph export model.onnx --board stm32f405 -o graph.json",
     "graph order": "mcudeploy graph order graph.json -o order.json",
     "graph place": "mcudeploy graph place rectangles.csv --capacity 1M -o offsets.csv",
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
@@ -51,7 +52,7 @@ _OPTIONS = {
         "--before --steps --reference --save-outputs --save-model --float --output-name --top --library "
         "--threshold --samples --min-accuracy --max-drop --output --chart --report --trace --markdown "
         "--junit --name --for --library-only --arena --verify --sbom --manifest --dossier --force --plan "
-        "--explain --curve"
+        "--order --explain --curve"
     ),
     "Board": (
         "--board --boards --all --max-latency --max-ram --max-flash "

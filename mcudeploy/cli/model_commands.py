@@ -101,6 +101,7 @@ def plan(
 
     if len(boards) > 1:
         single = {"-o": destination, "--chart": chart, "--trace": pages.trace, "--plan": options.plan_file}
+        single |= {"--order": options.order_file}
         refused = [name for name, value in (single | {"--explain": explain}).items() if value]
         if refused:
             raise UsageError(f"{refused[0]} is for one board: name one with --board")

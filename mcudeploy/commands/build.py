@@ -80,7 +80,7 @@ def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
     if not request.force:
         for folder in folders:
             require_ours(folder.directory, folder.files)
-    read = [*request.paths, *filter(None, [options.plan_file])]
+    read = [*request.paths, *filter(None, [options.plan_file, options.order_file])]
     written = write_folder(directory, _files(library, request), read=read, force=request.force)
     for folder in folders:
         write_folder(folder.directory, folder.files, read=read, force=request.force)
@@ -193,6 +193,7 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
     if (
         options.name is not None
         or options.plan_file is not None
+        or options.order_file is not None
         or options.shapes
         or options.constants
         or options.states

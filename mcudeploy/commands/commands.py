@@ -131,7 +131,7 @@ def plans_by_estimates(
     known = known_times(board, options.unit_on(board))
     chosen = model.window is None or options.plan_file is not None or not choose_rows
     find = find_plans if chosen else find_hop_plans
-    searched = options.plan_file is None and model.window is None and not options.fresh
+    searched = not options.plan_file and not options.order_file and model.window is None and not options.fresh
     try:
         if searched and known is nothing_known:
             return find_or_recall(model, board, options, report=telling(progress), progress=progress)
@@ -287,7 +287,7 @@ def measure_model(
     options = _counted(options, timing, target)
     require_port(target)
     modelled = options.unit_on(target.board) == "cycles" and target.emulated
-    if options.plan_file is None and not target.board.is_host and not modelled:
+    if not options.plan_file and not options.order_file and not target.board.is_host and not modelled:
         _time_variants(path, target, options, progress)
     deployment = _planned(path, target.board, options, progress)
     timing = _timing(timing, target, deployment)

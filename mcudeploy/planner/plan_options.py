@@ -77,7 +77,8 @@ class Options:
     `whole_inputs`: the names of inputs that `stream_input` leaves whole in memory, as the target of a
     training step.
 
-    `plan_file` replaces the search; with `resume` the search begins there. `cores`: 0 for all cores of the
+    `plan_file` replaces the search; with `resume` the search begins there. `order_file` states the order of
+    the operators, and the plan is uncut. `cores`: 0 for all cores of the
     board; None for the number of a stored plan, or else one. `max_overhead`: None for that of `optimize`.
     `objective`: None for `Options.unit_on`.
     `rounding`: None for that of the file's format, if all its operators have it. `fresh`: search, even if an
@@ -85,6 +86,7 @@ class Options:
     """
 
     plan_file: Path | None = None
+    order_file: Path | None = None
     optimize: Optimize = "balanced"
     max_overhead: float | None = None
     time_limit: float = 60.0
@@ -155,6 +157,13 @@ OPTIONS = (
         "Use this plan, written by `mcudeploy plan -o`. `plan` and `tune` continue the search from it, "
         "unless --no-split is given.",
         named="plan",
+    ),
+    OptionSpec(
+        "order_file",
+        Path,
+        "Run the operators, uncut, in this order, written by `mcudeploy graph order -o`; the planner places "
+        "the tensors.",
+        named="order",
     ),
     OptionSpec(
         "optimize",

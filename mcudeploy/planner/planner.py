@@ -22,10 +22,11 @@ from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import Unit, estimated, load_costs
 from mcudeploy.costs.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.ir.graph import Graph, KeptRows
-from mcudeploy.ir.plan import Plan, Rewrites, Search
+from mcudeploy.ir.plan import Plan, Rewrites, Schedule, Search
 from mcudeploy.planner.cores.functions import assign
 from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.order.order_file import stated_schedule
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_cache import PlanCache, StoredSearch
 from mcudeploy.planner.plan_options import Options
@@ -277,8 +278,7 @@ def search_plans(
 ) -> Planned:
     """Return the plans that `find_plans` chooses from: they may not fit, and are not checked yet."""
     stored, models = None, dict[Rewrites, Model]()
-    if options.stream_input and model.window is not None:
-        raise UsageError("--stream-input cannot be combined with --hop: all new rows come in one call")
+    _require_compatible(model, options)
     if options.plan_file is None:
         model = model.on_units(board, assign(model.graph, board, options.assign))
         model = replace(model, cores=_cores(board, options))
@@ -303,7 +303,7 @@ def search_plans(
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
     board = board.reserving(base.parameters.ram_bytes)
-    searching = options.split and (stored is None or options.resume)
+    searching = options.split and options.order_file is None and (stored is None or options.resume)
     searching &= footprint.weights_bytes(base.calls) <= board.flash_room  # no search can shrink the weights
     note_lacking()
     effort = Effort.of(options.time_limit)
@@ -311,11 +311,12 @@ def search_plans(
     if options.placement == "tags":
         unsplit = tagged_plan(base, board)
     else:
-        schedule = unsplit_schedule(base, begin.part(_UNSPLIT_SHARE))
+        schedule = _unsplit_order(base, options, begin)
         times = shared_costs(base, Dataflow.of(base.graph), estimated(costs)(base.graph, ()))
         relocation = Budget(move_price(estimated(costs)), begin.part(_UNSPLIT_SHARE), times)
         transfers = Effort.of(_TRANSFERS_SHARE * options.time_limit)
-        unsplit = unsplit_plan(base, board, schedule, relocation, transfers)
+        fixed = options.order_file is not None
+        unsplit = unsplit_plan(base, board, schedule, relocation, transfers, fixed=fixed)
     if not searching:  # so that no tile is measured in vain
         if costs_of:
             unsplit = timed(unsplit, base, board, source, move_price(source))
@@ -344,6 +345,20 @@ def search_plans(
     return Planned(
         models, split.plans, unsplit, split.search, costs_of, interrupted, objective=unit, points=points
     )
+
+
+def _require_compatible(model: Model, options: Options) -> None:
+    if options.order_file and (options.plan_file or options.placement == "tags" or model.window is not None):
+        raise UsageError("--order cannot be combined with --plan, --placement tags or --hop")
+    if options.stream_input and model.window is not None:
+        raise UsageError("--stream-input cannot be combined with --hop: all new rows come in one call")
+
+
+def _unsplit_order(model: Model, options: Options, effort: Effort) -> Schedule:
+    """Return the order of the unsplit plan: that of the user's file, or the best found."""
+    if options.order_file is not None:
+        return stated_schedule(model.graph, options.order_file)
+    return unsplit_schedule(model, effort.part(_UNSPLIT_SHARE))
 
 
 def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:

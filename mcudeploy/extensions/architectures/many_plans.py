@@ -90,8 +90,8 @@ def plan_many(
     arguments, ConfigError for a cache that cannot be written.
     """
     options = options_of(choices, ("executor", "cache", "progress"))
-    if options.plan_file is not None:
-        raise UsageError("plan= is a plan of one model: leave it out")
+    if options.plan_file or options.order_file:
+        raise UsageError("plan= and order= are of one model: leave them out")
     if options.name is not None:
         model_name(options.name, "")
     if progress is not None and not callable(progress):

@@ -33,8 +33,9 @@ def curve_option(command: Command) -> Command:
             command(*args, **rest)
             return
         single_results = [rest["destination"], rest["chart"], rest["explain"], rest["options"].plan_file]
+        single_results.append(rest["options"].order_file)
         if any(single_results) or len(rest["boards"]) > 1:
-            raise UsageError("--curve is for one board, without -o, --chart, --explain and --plan")
+            raise UsageError("--curve is for one board, without -o, --chart, --explain, --plan and --order")
         from mcudeploy.extensions.curve.overheads import curve_points
 
         (board,) = rest["boards"]

@@ -9,6 +9,7 @@ from typing import Any
 import rich_click as click
 
 from mcudeploy.cli.output import deprecated
+from mcudeploy.extensions.graphs.export_command import export
 from mcudeploy.extensions.graphs.order_command import order
 from mcudeploy.extensions.graphs.place_command import place as graph_place
 from mcudeploy.extensions.several_boards.pipeline_command import pipeline as graph_pipeline
@@ -16,7 +17,7 @@ from mcudeploy.extensions.several_boards.pipeline_command import pipeline as gra
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def graph() -> None:
-    """Order a dependency graph, place rectangles, or divide a model among modelled compute units."""
+    """Export a model's dependency graph, order one, place rectangles, or divide a model among units."""
 
 
 def _alias(old: str, command: click.Command) -> click.Command:
@@ -34,7 +35,7 @@ def _alias(old: str, command: click.Command) -> click.Command:
     return alias
 
 
-for member in (order, graph_place, graph_pipeline):
+for member in (export, order, graph_place, graph_pipeline):
     graph.add_command(member)
 
 schedule = _alias("schedule", order)

@@ -68,3 +68,16 @@ def _limited_facts(report: Values) -> list[tuple[str, str]]:
 def _least(least: float | None, cycles: float) -> str:
     """Return how far a plan is from the lower bound of the exact model in its order."""
     return "" if not least else f"lower bound {least:,.0f} cycles; the plan {cycles / least - 1:+.2%}"
+
+
+def exported(console: Console, report: Values) -> None:
+    """Print the `graph export` report."""
+    steps = report["steps"]
+    facts(
+        console,
+        [
+            ("nodes", f"{report['nodes']:,} ({steps:,} of them {agree(steps, 'computes', 'compute')})"),
+            ("tensors", f"{report['tensors']:,}"),
+            ("file order", f"{report['file_order_peak_bytes']:,} B"),
+        ],
+    )

@@ -77,7 +77,9 @@ def order(
     chart: Path | None,
     output: Output,
 ) -> None:
-    """Order a dependency graph, such as a training step, so that it needs the least memory.
+    """Order a dependency graph, such as a training step, or a model, so that it needs the least memory.
+
+    GRAPH: a JSON file, or a model (.onnx, .tflite) with portable kernels; see `graph export` for a board's.
 
     With --memory, whole tensors leave that memory over a link or are made again, at the least cost in time.
     """

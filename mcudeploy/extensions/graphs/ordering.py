@@ -12,8 +12,10 @@ from mcudeploy.common.fast import note_lacking
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.extensions.graphs.plaingraph import PlainGraph, load_plain_graph
+from mcudeploy.extensions.graphs.modelgraph import dependency_graph, is_model, unsplit_model
+from mcudeploy.extensions.graphs.plaingraph import PlainGraph, graph_of, load_plain_graph
 from mcudeploy.planner.order.portfolio import DEFAULT, Ordered, best_order
+from mcudeploy.planner.plan_options import Options
 
 AUTO = "auto"
 
@@ -28,12 +30,15 @@ class GraphOrder:
 
 
 def order_graph(path: Path, effort: Effort, method: str = AUTO, progress: Progress = SILENT) -> GraphOrder:
-    """Order a dependency graph by one of `METHODS` or the default ones.
+    """Order a dependency graph, or that of a model, by one of `METHODS` or the default ones.
 
     Raises ModelError for a file that is not such a graph.
     """
     progress.stage(f"reading {path.name}")
-    graph = load_plain_graph(path)
+    if is_model(path):
+        graph = graph_of(dependency_graph(unsplit_model(path, None, Options())), path.stem)
+    else:
+        graph = load_plain_graph(path)
     progress.stage(f"ordering {graph.problem.steps} of {count_text(len(graph.nodes), 'node')}")
     note_lacking()
     start = monotonic()

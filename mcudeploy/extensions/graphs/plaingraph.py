@@ -2,8 +2,8 @@
 
 A file is JSON, plain or gzip. `nodes` have id, op, inputs and outputs (tensor ids), and optionally name,
 view, phase and flops. `tensors` have bytes and, for a view, alias_of. `outputs` are tensors that stay.
-`inplace_updates` are pairs [old, new] of tensors: the new one overwrites the old one. The order of the nodes
-is valid.
+`inplace_updates` are pairs [old, new] of tensors: the new one overwrites the old one. In pairs of
+`inplace_candidates`, it may do so if no later node reads the old one. The order of the nodes is valid.
 
 Parameters and buffers of the model lie outside the planned memory. Inputs that are read are live from the
 start. A view shares its base's memory and costs nothing; an update comes after all reads.
@@ -15,23 +15,35 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.files import read_limited
-from mcudeploy.planner.order.order_problem import OrderProblem, StepBuffer
+from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuffer
 
 MAX_FILE_BYTES = 32 * 2**20
 _PERSISTENT = frozenset({"param", "buffer"})
 _INPUT = "input"
 _GZIP_MAGIC = b"\x1f\x8b"
 
-Id = Annotated[int, Field(ge=0, strict=True)]
+
+def _number(value: object, info: ValidationInfo) -> object:
+    """Return the number of a tensor that has a text as its id."""
+    numbers: dict[object, int] = info.context or {}
+    if isinstance(value, str) and value not in numbers:
+        raise ValueError(f"there is no tensor {value!r}")
+    return numbers[value] if isinstance(value, str) else value
+
+
+Number = Annotated[int, Field(ge=0, strict=True)]
+Id = Annotated[Number, BeforeValidator(_number)]
+"""The number of a tensor; in a file also its id."""
+_Name = Annotated[str, Field(min_length=1)]
 _MOST_BYTES = 2**62
 Bytes = Annotated[int, Field(ge=0, le=_MOST_BYTES, strict=True)]
 
@@ -40,7 +52,7 @@ class PlainNode(BaseModel):
     """An operator; `view`: it computes nothing, its outputs are parts of its input's memory."""
 
     model_config = ConfigDict(frozen=True)
-    id: Id
+    id: Number | _Name
     name: str = ""
     op: str
     inputs: tuple[Id, ...]
@@ -51,10 +63,10 @@ class PlainNode(BaseModel):
 
 
 class PlainTensor(BaseModel):
-    """A tensor of some bytes; `alias_of`: the tensor in whose memory it lies."""
+    """A tensor of some bytes; `id`: a text, or its number. `alias_of`: the tensor in whose memory it lies."""
 
     model_config = ConfigDict(frozen=True)
-    id: Id | None = None
+    id: Number | _Name | None = None
     bytes: Bytes
     alias_of: Id | None = None
 
@@ -65,6 +77,12 @@ class _GraphFile(BaseModel):
     tensors: tuple[PlainTensor, ...]
     outputs: tuple[Id, ...] = ()
     inplace_updates: tuple[tuple[Id, Id], ...] = ()
+    inplace_candidates: tuple[tuple[Id, Id], ...] = ()
+
+    def label(self, tensor: int) -> str:
+        """Return the text for a tensor in messages."""
+        name = self.tensors[tensor].id
+        return name if isinstance(name, str) else f"tensor {tensor}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +90,9 @@ class PlainGraph:
     """A graph as read: nodes in a valid order, and the scheduling problem of those that compute.
 
     `steps[i]` is the index in `nodes` of the problem's step i. All other nodes cost nothing. `updates` are
-    steps that only update weights. `tensor_bytes` and `roots` map each tensor to its size and to the tensor
-    in whose memory it lies. `persistent` roots are parameters, which lie outside; `inputs` and `kept` roots
-    are live from the start, and until the end.
+    steps that only update weights. `tensor_names`, `tensor_bytes` and `roots` map each tensor to its name, to
+    its size and to the tensor in whose memory it lies. `persistent` roots are parameters, which lie outside;
+    `inputs` and `kept` roots are live from the start, and until the end.
     """
 
     name: str
@@ -83,13 +101,14 @@ class PlainGraph:
     steps: tuple[int, ...]
     updates: tuple[int, ...]
     needs: tuple[tuple[int, ...], ...]
+    tensor_names: tuple[str, ...]
     tensor_bytes: tuple[int, ...]
     roots: tuple[int, ...]
     persistent: frozenset[int]
     inputs: frozenset[int]
     kept: frozenset[int]
 
-    def node_order(self, order: Sequence[int]) -> tuple[int, ...]:
+    def node_order(self, order: Sequence[int]) -> tuple[int | str, ...]:
         """Return ids of all nodes for an order of the steps; free nodes come as early as possible."""
         waiting = [len(needed) for needed in self.needs]
         after: list[list[int]] = [[] for _ in self.nodes]
@@ -97,7 +116,7 @@ class PlainGraph:
             for other in needed:
                 after[other].append(place)
         steps = set(self.steps)
-        positions: list[int] = []
+        positions: list[int | str] = []
 
         def run(first: int) -> None:
             pending = [first]
@@ -129,12 +148,23 @@ def load_plain_graph(path: Path) -> PlainGraph:
 def graph_of(content: object, default_name: str = "graph") -> PlainGraph:
     """Return the graph described by the JSON of a file. Raises ModelError that names its fault."""
     try:
-        file = _GraphFile.model_validate(content)
+        file = _GraphFile.model_validate(content, context=_numbers(content))
     except ValidationError as fault:
         first = fault.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise ModelError(f"{where}: {first['msg']}") from fault
     return _graph(file, default_name)
+
+
+def _numbers(content: object) -> dict[object, int]:
+    """Return the numbers of tensors that have a text as their id. Raises ModelError for one that two have."""
+    numbers: dict[object, int] = {}
+    tensors = content.get("tensors") if isinstance(content, dict) else None
+    for number, listed in enumerate(tensors if isinstance(tensors, list) else ()):
+        name = listed.get("id") if isinstance(listed, dict) else None
+        if isinstance(name, str) and numbers.setdefault(name, number) != number:
+            raise ModelError(f"tensors {numbers[name]} and {number} have the same id {name!r}")
+    return numbers
 
 
 def _json(path: Path) -> object:
@@ -180,7 +210,10 @@ def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
         reached.append(steps)
         if place in number:
             before.append(tuple(sorted(steps)))
-    problem = OrderProblem(tuple(before), tuple(_buffers(file, memory, maker, number)))
+    buffers = _buffers(file, memory, maker, number)
+    problem = OrderProblem(
+        tuple(before), tuple(buffers.values()), _in_place(file, memory, maker, (number, [*buffers]))
+    )
     updates = _updates(file, memory, problem, alone, number)
     op_of = {root: file.nodes[maker[root]].op for root in memory.root}
     return PlainGraph(
@@ -190,6 +223,7 @@ def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
         alone,
         updates,
         needs,
+        tuple(map(file.label, range(len(file.tensors)))),
         tuple(tensor.bytes for tensor in file.tensors),
         memory.root,
         frozenset(root for root, op in op_of.items() if op in _PERSISTENT),
@@ -203,9 +237,9 @@ def _makers(file: _GraphFile) -> list[int]:
     if sum(listed.bytes for listed in file.tensors) > _MOST_BYTES:
         raise ModelError("its tensors have more than 2^62 bytes together")
     makers = [-1] * len(file.tensors)
-    seen: set[int] = set()
+    seen: set[int | str] = set()
     for number, listed in enumerate(file.tensors):
-        if listed.id is not None and listed.id != number:
+        if isinstance(listed.id, int) and listed.id != number:
             raise ModelError(f"tensor {number} has id {listed.id}; ids count from 0 in the order of the file")
     for place, node in enumerate(file.nodes):
         title = f"node {node.id} ({node.name or node.op})"
@@ -217,20 +251,21 @@ def _makers(file: _GraphFile) -> list[int]:
                 raise ModelError(f"{title}: tensor {tensor} does not exist, there are {len(makers)}")
         for tensor in node.inputs:
             if makers[tensor] < 0:
-                raise ModelError(f"{title}: reads tensor {tensor}, which no node before it makes")
+                raise ModelError(f"{title}: reads {file.label(tensor)}, which no node before it makes")
         for tensor in node.outputs:
             if makers[tensor] >= 0:
-                raise ModelError(f"{title}: makes tensor {tensor}, which another node makes too")
+                raise ModelError(f"{title}: makes {file.label(tensor)}, which another node makes too")
             makers[tensor] = place
     orphan = next((tensor for tensor, place in enumerate(makers) if place < 0), None)
     if orphan is not None:
-        raise ModelError(f"no node makes tensor {orphan}")
+        raise ModelError(f"no node makes {file.label(orphan)}")
     return makers
 
 
 def _memory(file: _GraphFile, maker: list[int]) -> _Owners:
     count = len(file.tensors)
-    for tensor in (*file.outputs, *(one for pair in file.inplace_updates for one in pair)):
+    pairs = (*file.inplace_updates, *file.inplace_candidates)
+    for tensor in (*file.outputs, *(one for pair in pairs for one in pair)):
         if tensor >= count:
             raise ModelError(f"tensor {tensor} of the outputs or updates does not exist, there are {count}")
     target = {number: t.alias_of for number, t in enumerate(file.tensors) if t.alias_of is not None}
@@ -301,8 +336,8 @@ def _needs(file: _GraphFile, maker: list[int], memory: _Owners) -> tuple[tuple[i
 
 def _buffers(
     file: _GraphFile, memory: _Owners, maker: list[int], number: dict[int, int]
-) -> Iterator[StepBuffer]:
-    """Yield one buffer for each counted memory, touched by every step that reads or writes its tensors."""
+) -> dict[int, StepBuffer]:
+    """Return, by root, a buffer for each counted memory; every step that reads or writes it touches it."""
     touched: dict[int, set[int]] = {}
     for place, node in enumerate(file.nodes):
         for tensor in (*node.inputs, *node.outputs):
@@ -310,12 +345,36 @@ def _buffers(
             if place in number:
                 steps.add(number[place])
     result_roots = {memory.root[tensor] for tensor in file.outputs}
-    for root, steps in touched.items():
-        op = file.nodes[maker[root]].op
-        if op not in _PERSISTENT and file.tensors[root].bytes and (steps or root in result_roots):
-            yield StepBuffer(
-                file.tensors[root].bytes, tuple(sorted(steps)), op == _INPUT, root in result_roots
+    return {
+        root: StepBuffer(
+            file.tensors[root].bytes,
+            tuple(sorted(steps)),
+            file.nodes[maker[root]].op == _INPUT,
+            root in result_roots,
+        )
+        for root, steps in touched.items()
+        if file.nodes[maker[root]].op not in _PERSISTENT
+        and file.tensors[root].bytes
+        and (steps or root in result_roots)
+    }
+
+
+def _in_place(
+    file: _GraphFile, memory: _Owners, maker: list[int], counted: tuple[dict[int, int], list[int]]
+) -> tuple[InPlace, ...]:
+    """Return the in-place candidates; `counted`: the steps by node, and the roots that have buffers."""
+    number, roots = counted
+    found = []
+    for old, new in file.inplace_candidates:
+        node = file.nodes[maker[new]]
+        if memory.root[old] not in {memory.root[tensor] for tensor in node.inputs}:
+            raise ModelError(
+                f"in-place candidate: node {node.id} ({node.name or node.op}) does not read {file.label(old)}"
             )
+        pair = (memory.root[old], memory.root[new])
+        if maker[new] in number and all(root in roots for root in pair):
+            found.append(InPlace(number[maker[new]], *map(roots.index, pair)))
+    return tuple(found)
 
 
 def _updates(

@@ -44,9 +44,9 @@ def _counts(graph: PlainGraph, root: int, written: set[int]) -> bool:
 
 def _item(graph: PlainGraph, root: int) -> Item:
     if root in graph.persistent:
-        return Item(f"tensor {root}", 0, loaded=True, kept=True, fixed=True)
+        return Item(graph.tensor_names[root], 0, loaded=True, kept=True, fixed=True)
     size = graph.tensor_bytes[root]
-    return Item(f"tensor {root}", size, kept=root in graph.kept, loaded=root in graph.inputs)
+    return Item(graph.tensor_names[root], size, kept=root in graph.kept, loaded=root in graph.inputs)
 
 
 def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], available: set[int]) -> TraceStep:

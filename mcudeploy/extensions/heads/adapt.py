@@ -78,8 +78,8 @@ def features_model(path: Path, board: Board, options: Options, features: str, fo
 
     Raises UsageError for other names, and for a plan of the whole model.
     """
-    if options.plan_file is not None:
-        raise UsageError("--plan is a plan of the whole model: leave it out")
+    if options.plan_file or options.order_file:
+        raise UsageError("--plan and --order are of the whole model: leave them out")
     graph = read_model(path, options, isa=board.isa).graph
     outputs = {it.name: it.output for it in graph.operators}
     reference = graph.references.get(outputs.get(features, ""))

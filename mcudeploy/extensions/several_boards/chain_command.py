@@ -61,6 +61,7 @@ def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) ->
         f"--reference {others['reference']}": others["reference"] != "onnxruntime",
         "--bounds": bool(others.get("analyses")),
         "--plan": options.plan_file is not None,
+        "--order": options.order_file is not None,
         "--stream-input": options.stream_input,
         "--stateful": options.stateful,
         "--replaceable": bool(options.replaceable),

@@ -157,6 +157,7 @@ def _require_plain(options: Options) -> None:
         "--replaceable": bool(options.replaceable),
         "--rounding": options.rounding is not None,
         "--plan": options.plan_file is not None,
+        "--order": options.order_file is not None,
     }
     names = [name for name, is_present in present.items() if is_present]
     if names:

@@ -62,8 +62,10 @@ def unsplit_plan(
     schedule: Schedule,
     relocation: Budget | None = None,
     transfers: Effort | None = None,
+    *,
+    fixed: bool = False,
 ) -> Plan:
-    """Return the unsplit plan in this order, or in a depth-first one if that needs no larger arena.
+    """Return the unsplit plan in this order; unless it is `fixed`, or a depth-first one of no larger arena.
 
     `transfers`: the effort for blocks that temporarily leave the fast memory, if the core waits.
     """
@@ -71,7 +73,8 @@ def unsplit_plan(
     plan = placed(model, board, tiled, schedule, relocation=relocation)
     if plan.layout.arena_bytes <= plan.estimate.peak_bytes and cost_key(plan, board)[:2] == (0, 0):
         return plan
-    schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
+    ways = () if fixed else (True, False)
+    schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in ways)
     others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
     plans = sorted((plan, *others), key=lambda one: cost_key(one, board))
     if relocation is None or transfers is None:
