@@ -30,7 +30,7 @@ OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
 PARAMETERS = "mcud_parameter_table"
 """The file that saves and loads the parameters of replaceable operators."""
-_FOLDERS = ("include", "kernels", "arith", "parameters", "heads")
+_FOLDERS = ("include", "kernels", "arith", "parameters", "heads", "owner")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 
@@ -149,7 +149,8 @@ def kernel_files(kernels: Sequence[str]) -> list[FirmwareSource]:
 
 def _is_shared(index: Mapping[str, FirmwareSource], header: str) -> bool:
     """Whether a header declares functions that several kernels call, which its source defines."""
-    return "arith" in index[header].folder.split("/") and f"{header[:-2]}.c" in index
+    folders = index[header].folder.split("/")
+    return ("arith" in folders or "owner" in folders) and f"{header[:-2]}.c" in index
 
 
 def read_source(path: Path) -> str:

@@ -79,8 +79,7 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
         for path, text in render_arena(owner, programs).items():
             if texts.setdefault(path, text) != text:
                 raise UsageError(f"two files of the library would be called {path}: rename a model")
-    shown = dict.fromkeys(
-        file for kernel, files in _INTERFACES.items() if kernel in kernels for file in files
-    )
+    interfaces = (file for kernel, files in _INTERFACES.items() if kernel in kernels for file in files)
+    shown = dict.fromkeys(("mcud_owner.h", *interfaces))
     texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in shown}
     return texts

@@ -104,7 +104,9 @@ def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
     assert all(each["verified"] for each in report["models"])
     assert {path.name for path in (out / "include").iterdir()} >= {"small.h", "dense.h"}
     reports.build_models([other], board, Options(), out)
-    assert {path.name for path in (out / "include").iterdir()} == {"dense.h", "dense_selftest.h"}
+    assert {path.name for path in (out / "include").iterdir()} == {
+        *("dense.h", "dense_selftest.h", "mcud_owner.h")
+    }
     (out / "src" / "dense.c").write_text("edited")
     with pytest.raises(UsageError, match=r"src/dense\.c"):
         reports.build_models([model], board, Options(), out)

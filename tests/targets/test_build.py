@@ -292,9 +292,10 @@ def test_a_compiler_without_the_vectors_of_a_board_is_named(
 
 
 def test_kernels_bring_what_they_include_and_nothing_else() -> None:
-    assert [source.name for source in kernel_files([])] == ["mcud.h", "mcud_compiler.h", "mcud_tape.c"]
+    owner = {"mcud_owner.h", "mcud_owner_slots.h", "mcud_owner_slots.c"}
+    runtime = {"mcud.h", "mcud_compiler.h", "mcud_tape.c", *owner}
+    assert {source.name for source in kernel_files([])} == runtime
     names = {source.name for source in kernel_files(["maxpool_f32"])}
-    runtime = {"mcud.h", "mcud_compiler.h", "mcud_tape.c"}
     assert names == {*runtime, "mcud_params.h", "mcud_window.h", "maxpool_f32.c", "maxpool_f32.h"}
     project = assemble(load_board("host"), FILES, ["maxpool_f32"], emulate=True)
     assert names <= {Path(path).name for path in project.files}
@@ -303,7 +304,7 @@ def test_kernels_bring_what_they_include_and_nothing_else() -> None:
 
 def test_kernels_and_headers_have_names_of_their_own_in_all_folders() -> None:
     firmware = resource_dir("firmware")
-    folders = ("include", "kernels", "arith", "parameters", "heads")
+    folders = ("include", "kernels", "arith", "parameters", "heads", "owner")
     files = [path.name for name in folders for path in (firmware / name).rglob("*.[ch]")]
     assert sorted([*files, *PRINTED, *PRINTED_TWINS]) == list(source_index())
 

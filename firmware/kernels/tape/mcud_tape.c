@@ -1,6 +1,9 @@
 #include <stddef.h>
 
 #include "mcud.h"
+#ifdef MCUD_CHECK_OWNER
+#include "mcud_owner_slots.h"
+#endif
 
 static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bits)
 {
@@ -15,11 +18,26 @@ static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bi
 
 void mcud_step(const mcud_model *model, uint32_t step)
 {
+#ifdef MCUD_CHECK_OWNER
+    mcud_owner_slot *const slot = mcud_owner_enter(model, model->arenas, model->arena_count, step);
+    if (slot == NULL) {
+        return;
+    }
+#endif
     run_step(model->ops, model->schedule[step], model->block_bits);
+#ifdef MCUD_CHECK_OWNER
+    mcud_owner_leave(slot, step + 1u, model->steps);
+#endif
 }
 
 void mcud_run(const mcud_model *model)
 {
+#ifdef MCUD_CHECK_OWNER
+    mcud_owner_slot *const slot = mcud_owner_enter(model, model->arenas, model->arena_count, 0u);
+    if (slot == NULL) {
+        return;
+    }
+#endif
     /* Copies, since the compiler must expect a kernel to change *model. */
     const mcud_op *const ops = model->ops;
     const uint32_t block_bits = model->block_bits;
@@ -27,4 +45,7 @@ void mcud_run(const mcud_model *model)
     for (const mcud_code *code = model->schedule; code < end; code++) {
         run_step(ops, *code, block_bits);
     }
+#ifdef MCUD_CHECK_OWNER
+    mcud_owner_leave(slot, model->steps, model->steps);
+#endif
 }

@@ -1,4 +1,9 @@
 #include "mcud_cores.h"
+#ifdef MCUD_CHECK_OWNER
+#include <stddef.h>
+
+#include "mcud_owner_slots.h"
+#endif
 
 /* timing/marks.c finds the functions APART by their names: the compiler must neither inline nor clone them. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -59,6 +64,12 @@ static void set_out(mcud_core_state *state, uint32_t first_entry)
 
 void mcud_run_cores(const mcud_cores *program, uint32_t first_entry, uint32_t end_entry)
 {
+#ifdef MCUD_CHECK_OWNER
+    mcud_owner_slot *const slot = mcud_owner_enter(program, NULL, 0, 0); /* each call counts as a whole program */
+    if (slot == NULL) {
+        return;
+    }
+#endif
     for (uint32_t core = 0; core < program->count; core++) {
         mcud_core_state *const state = &program->state[core];
         state->program = program;
@@ -73,4 +84,7 @@ void mcud_run_cores(const mcud_cores *program, uint32_t first_entry, uint32_t en
     for (uint32_t core = 1; core < program->count; core++) {
         mcud_core_join(core);
     }
+#ifdef MCUD_CHECK_OWNER
+    mcud_owner_leave(slot, 1, 1);
+#endif
 }
