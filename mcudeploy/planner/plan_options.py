@@ -222,8 +222,8 @@ OPTIONS = (
     OptionSpec(
         "assign",
         str,
-        "Run operators with these names (globs) or of these kinds on this compute unit of the board; `auto` "
-        "follows the board's rules. Several times for several units.",
+        "Run operators with these names (globs; also of ONNX nodes) or of these kinds on this compute unit "
+        "of the board; `auto` follows the board's rules. Several times for several units.",
         metavar="UNIT=PATTERN[,PATTERN...]",
     ),
     OptionSpec(
@@ -304,7 +304,8 @@ OPTIONS = (
         "replaceable",
         str,
         "Let the application replace the constants of these operators, its parameters; see --parameters-in. "
-        "Implies --keep-constant-channels; in RAM, takes the kernels with the smallest constants.",
+        "Names are those of `run`, or of ONNX nodes. Implies --keep-constant-channels; in RAM, takes the "
+        "kernels with the smallest constants.",
         metavar="OPERATOR[,OPERATOR...]",
     ),
     OptionSpec(

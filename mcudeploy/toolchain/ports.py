@@ -72,8 +72,8 @@ def find_port(board: Board, probe: str | None = None) -> str:
         return matching[0].name
     if not matching:
         raise BoardNotFoundError(
-            f"no {board.name} is attached: {_count(len(ports))} on this machine, none of them USB. "
-            f"Connect the board or give --port; --emulate runs its code in QEMU where that can."
+            f"no {board.name} is attached: {_count(len(ports))} on this machine; none is a USB port. Connect "
+            "it, or name its port with --port; --emulate runs its code in an emulator, if it has one."
         )
     names = ", ".join(f"{port.name} ({port.description}{_serial(port)})" for port in matching)
     raise BoardNotFoundError(

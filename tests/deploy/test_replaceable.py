@@ -30,6 +30,8 @@ from mcudeploy.extensions.dossier.dossier_part import DossierPart
 from mcudeploy.extensions.heads import parameter_exchange as api
 from mcudeploy.ir.parameter_blob import ParameterBlob
 from mcudeploy.ir.parameter_table import Parameter, ParameterTable
+from mcudeploy.planner.cores.functions import assign
+from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.parameter_layout import layout_text, parameters_of, read_layout
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
@@ -311,6 +313,16 @@ def test_parameters_in_flash_on_boards(board: Any, model: Path) -> None:
     lines = program.parameters.assignments
     symbols = {it.params_symbol for it in (*program.operators, *program.part_operators)}
     assert {line.partition(".")[0] for line in lines} == symbols and len(lines) == len(set(lines))
+
+
+def test_names_of_onnx_nodes_name_operators(model: Path) -> None:
+    read = load_model(model)
+    operator = next(it for it in read.graph.operators if it.name == "conv_0")
+    node = operator.onnx_nodes[-1]
+    assert node != "conv_0" and read.with_replaceable([node]).replaceable == ("conv_0",)
+    board = load_board("stm32h747")
+    unit = board.units[-1].name
+    assert assign(read.graph, board, [f"{unit}={node}"]).elsewhere == {"conv_0": unit}
 
 
 def test_names_and_kinds_of_operators_are_checked(model: Path, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_no_board_or_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BoardNotFoundError, match=r"no microbit is attached: no serial ports are .*--port"):
         ports.find_port(board)
     attach(monkeypatch, comport("/dev/ttyS0"))
-    with pytest.raises(BoardNotFoundError, match="1 serial port is on this machine, none of them USB"):
+    with pytest.raises(BoardNotFoundError, match="1 serial port is on this machine; none is a USB port"):
         ports.find_port(board)
     attach(monkeypatch, comport("/dev/ttyACM0", MICROBIT, "mbed"), comport("/dev/ttyACM1", MICROBIT, "mbed"))
     with pytest.raises(BoardNotFoundError, match=r"2 ports may be microbit: /dev/ttyACM0 \(mbed\), "):

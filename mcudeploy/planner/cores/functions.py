@@ -36,9 +36,9 @@ class Assignment:
 def assign(graph: Graph, board: Board, rules: Sequence[str]) -> Assignment:
     """Assign operators to units by rules `UNIT=PATTERN[,PATTERN...]` or `auto`; later rules win.
 
-    A pattern is a glob over operator names, or a kind of operator, case-insensitive. Operators without a rule
-    run on the board's first unit. Raises UsageError for an invalid rule, a unit that the board lacks, or a
-    pattern without a match.
+    A pattern is a glob over names of operators and their ONNX nodes, or a kind, case-insensitive. Operators
+    without a rule run on the board's first unit. Raises UsageError for an invalid rule, a unit that the board
+    lacks, or a pattern without a match.
     """
     units: dict[str, str] = {}
     for rule in rules:
@@ -84,7 +84,7 @@ def _by_rule(graph: Graph, board: Board, rule: str) -> dict[str, str]:
             operator.name
             for operator in graph.operators
             if not operator.op.is_view
-            and (wanted == operator.op.kind.lower() or fnmatchcase(operator.name.lower(), wanted))
+            and (wanted == operator.op.kind.lower() or _is_called(operator, wanted))
         ]
         if not found:
             kinds = sorted({operator.op.kind for operator in graph.operators if not operator.op.is_view})
@@ -93,6 +93,12 @@ def _by_rule(graph: Graph, board: Board, rule: str) -> dict[str, str]:
             )
         chosen |= dict.fromkeys(found, name.strip())
     return chosen
+
+
+def _is_called(operator: Operator, wanted: str) -> bool:
+    """Whether its name, or that of a node in the ONNX file, is the wanted one or matches it as a glob."""
+    names = [name.lower() for name in (operator.name, *operator.onnx_nodes)]
+    return wanted in names or any(fnmatchcase(name, wanted) for name in names)
 
 
 def _lacking(graph: Graph, operator: Operator, unit: Unit) -> str:

@@ -79,12 +79,14 @@ class Model:
         return ParameterTable.of(self.calls, self.replaceable, in_flash=self.parameters_in_flash)
 
     def with_replaceable(self, names: Collection[str], *, in_flash: bool = False) -> Model:
-        """Return the model, in its first form, with these operators replaceable.
+        """Return the model, in its first form, with these operators replaceable; ONNX nodes name theirs.
 
         Raises UsageError for an operator that the model does not have, that has no constants, or that has
         constants which only the operator itself can choose.
         """
         operators = [operator.name for operator in self.graph.operators]
+        ours = {node: operator.name for operator in self.graph.operators for node in operator.onnx_nodes}
+        names = [name if name in operators else ours.get(name, name) for name in names]
         unknown = next((name for name in names if name not in operators), None)
         if unknown is not None:
             raise UsageError(
