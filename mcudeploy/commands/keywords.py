@@ -66,6 +66,7 @@ class Choices(Reading, total=False):
     parameters_in: Literal["ram", "flash"]
     fresh: bool
     plan: str | Path
+    order: str | Path
     name: str
 
 
