@@ -7,10 +7,11 @@ Counted are instructions, and modelled cycles if there is a model of the core.
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
 
 Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
-edges. Per variant, the fit finds non-negative costs of its loops (`mcudeploy.costs.estimate.counts_of`) with
-the least sum of relative errors (a linear program). Writes mcudeploy/costs/tables/<core>.csv, with `--kernel`
-only the lines of these kernels. With `--extension` the cases and the kernels are those of a trusted file, and
-the tables go into its folder `costs`.
+edges. Where cycles are modelled, the bytes that it reads from flash are counted too. Per variant, the fit
+finds non-negative costs of its loops (`mcudeploy.costs.estimate.counts_of`) with the least sum of relative
+errors (a linear program). Writes mcudeploy/costs/tables/<core>.csv, with `--kernel` only the lines of these
+kernels. With `--extension` the cases and the kernels are those of a trusted file, and the tables go into its
+folder `costs`.
 `--check` prints predicted beside measured instructions.
 """
 
@@ -36,7 +37,7 @@ from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
-from mcudeploy.costs.estimate import COSTS, CoreCosts, Unit, counts_of, load_costs, read_costs
+from mcudeploy.costs.estimate import COSTS, Column, CoreCosts, counts_of, read_costs
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device
@@ -67,14 +68,20 @@ BOARDS = {
 an RV32IMC on a core with an FPU, which it does not use.
 """
 
+_OTHER = 2
+"""The number of the region of all addresses that are neither in flash nor of float constants."""
+
+_LEAST_COST = 1e-6
+"""Costs below it are the solver's zero."""
+
 CHECKED = (
     "model", "board", "predicted", "measured", "error %",
     "operators: median %", "worst %", "of", "share of it %",
 )  # fmt: skip
 """The columns of `check`."""
 
-Sample = tuple[Counts, dict[Unit, float], dict[Unit, float]]
-"""Iterations of a tile's loops, its time in each unit, and the estimated part of it in kernels that it calls.
+Sample = tuple[Counts, dict[Column, float], dict[Column, float]]
+"""Iterations of a tile's loops, its costs by column, and the estimated part of them in kernels that it calls.
 """
 
 
@@ -106,7 +113,10 @@ def samples(
     firmware = build_bench(target)
     timed: list[tuple[str, Sample]] = []
     with tempfile.TemporaryDirectory() as folder:
-        counted = counting(target, firmware, Path(folder) / "counts")
+        with open_device(target, firmware) as device:
+            constants = float_constants(device.session)
+        flash = [board.flash.addresses, Interval(constants.base, constants.base + constants.size_bytes)]
+        counted = counting(target, firmware, Path(folder) / "counts", flash)
         with open_device(target, firmware, emulator_arguments=counted) as device:
             kernels = KernelTable.of(device.session, kernels_for(board.isa))
             timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
@@ -118,24 +128,29 @@ def samples(
                 timed += times(graph, timer, board, chosen, floats)
         if counted:
             windows = calls_of_kernels(target, firmware, Path(folder) / "counts")
-            for (_, (_, spent, _)), cycles in zip(timed, windows, strict=True):
-                spent["cycles"] = cycles
+            for (_, (_, spent, _)), (cycles, flash_bytes) in zip(timed, windows, strict=True):
+                spent["cycles"], spent["flash_bytes"] = cycles, flash_bytes
     found: defaultdict[str, list[Sample]] = defaultdict(list)
     for variant, sample in timed:
         found[variant].append(sample)
     return found
 
 
-def counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
-    """Return arguments of an emulator that counts between all readings of the counter, if modelled."""
+def counting(target: Target, firmware: Firmware, out: Path, flash: Sequence[Interval]) -> tuple[str, ...]:
+    """Return arguments of an emulator that counts between all readings of the counter, if modelled.
+
+    `flash`: where constants are.
+    """
     emulator, ticks = target.board.emulator, Functions(firmware.elf).named("hal_ticks").address
     if emulator is None or target.board.core not in CORES:
         return ()
-    return plugin_arguments(emulator.qemu, ticks, ticks, out)
+    return plugin_arguments(emulator.qemu, ticks, ticks, out, flash)
 
 
-def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Iterator[float]:
-    """Yield modelled cycles of each call of a kernel, without those of the measurement itself."""
+def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Iterator[tuple[float, float]]:
+    """Yield modelled cycles of each call of a kernel, without those of the measurement itself, and the bytes
+    that it reads from flash.
+    """
     functions, core = Functions(firmware.elf), core_of(target)
     entries = [functions.named(f"mcud_{name}").address for name in kernels_for(target.board.isa)]
     outside = [functions.named(name) for name in ("hal_ticks", "timing_call")]
@@ -144,7 +159,14 @@ def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Itera
         for function in outside:
             for address in [at for at in window.executed if 0 <= at - function.address < function.size]:
                 del window.executed[address]
-        yield sum(cycles.typical for cycles in found.cycles(window, core).values())
+        cycles = sum(cycles.typical for cycles in found.cycles(window, core).values())
+        yield cycles, float(sum(window.loaded.values()) - window.loaded[_OTHER])
+
+
+def float_constants(session: Session) -> FlashRegion:
+    """Return the middle of the arena, where constants of float kernels are."""
+    arena = session.info.arenas[0]
+    return FlashRegion(arena.base + arena.size_bytes // 2, MOST_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +182,12 @@ class RandomFloats:
 
     @classmethod
     def of(cls, session: Session) -> RandomFloats:
-        """Write the constants to the middle of the arena."""
-        arena = session.info.arenas[0]
+        """Write the constants."""
+        constants = float_constants(session)
         values = np.random.default_rng(0).normal(0, 0.5, MOST_BYTES // 4).astype("<f4")
-        middle = arena.size_bytes // 2
-        session.write(0, middle, (values * np.float32(0.4)).tobytes())
-        return cls(session, values.tobytes(), FlashRegion(arena.base + middle, values.nbytes))
+        offset = constants.base - session.info.arenas[0].base
+        session.write(0, offset, (values * np.float32(0.4)).tobytes())
+        return cls(session, values.tobytes(), constants)
 
     def fill(self, graph: Graph) -> None:
         """Write to the tensors of a graph; the tiles before left their results there."""
@@ -188,13 +210,17 @@ def times(
     for call in wanted:
         for rows in _blocks(total):
             ticks = timer.time(graph, operator, call, rows).ticks
-            spent: dict[Unit, float] = {"instructions": board.instructions(ticks)}
-            inner: dict[Unit, float] = {}
-            for unit in ("instructions", "cycles") if call.stages else ():
-                if unit == "instructions" or board.core in CORES:
-                    costs = load_costs(board.core, unit)
-                    inner[unit] = sum(it.times(rows) * costs.stage_ticks(it) for it in call.stages)
+            spent: dict[Column, float] = {"instructions": board.instructions(ticks)}
+            inner: dict[Column, float] = {}
+            for column in columns(board.core) if call.stages else ():
+                costs = CoreCosts(board.core, read_costs(COSTS / f"{board.core}.csv", column))
+                inner[column] = sum(it.times(rows) * costs.stage_ticks(it) for it in call.stages)
             yield call.cost_name, (counts_of(graph.tensors, operator, loops, call, rows), spent, inner)
+
+
+def columns(core: str) -> tuple[Column, ...]:
+    """Return the columns of a core's table."""
+    return ("instructions", "cycles", "flash_bytes") if core in CORES else ("instructions",)
 
 
 def _blocks(total: int) -> list[Interval]:
@@ -206,14 +232,18 @@ def _blocks(total: int) -> list[Interval]:
 
 
 def fit(found: Sequence[tuple[Counts, float, float]]) -> dict[str, float]:
-    """Return the costs with the least sum of relative errors: of counts, a time, and the known part of it."""
+    """Return the costs with the least sum of relative errors: of counts, a time, and the known part of it.
+
+    A sample that costs nothing states that its loops do.
+    """
     solver = pywraplp.Solver.CreateSolver("GLOP")
     names = sorted({name for counts, *_ in found for name in counts})
     costs = {name: solver.NumVar(0, solver.infinity(), name) for name in names}
     for counts, measured, inner in found:
         above, below = solver.NumVar(0, solver.infinity(), ""), solver.NumVar(0, solver.infinity(), "")
-        predicted = sum(costs[name] * (count / measured) for name, count in counts.items())
-        solver.Add(predicted + below - above == 1 - inner / measured)
+        whole = measured or 1.0
+        predicted = sum(costs[name] * (count / whole) for name, count in counts.items())
+        solver.Add(predicted + below - above == (measured - inner) / whole)
         solver.Objective().SetCoefficient(above, 1)
         solver.Objective().SetCoefficient(below, 1)
     unused = [name for name in names if not any(counts.get(name) for counts, *_ in found)]
@@ -222,7 +252,8 @@ def fit(found: Sequence[tuple[Counts, float, float]]) -> dict[str, float]:
     solver.Objective().SetMinimization()
     if solver.Solve() != pywraplp.Solver.OPTIMAL:
         raise RuntimeError("the fit has no optimum")
-    return {name: float(f"{cost.solution_value():.4g}") for name, cost in costs.items()}
+    values = {name: cost.solution_value() for name, cost in costs.items()}
+    return {name: float(f"{value:.4g}") if value > _LEAST_COST else 0.0 for name, value in values.items()}
 
 
 def write_table(core: str, chosen: Collection[str], foreign: Path | None = None) -> list[tuple[object, ...]]:
@@ -238,9 +269,8 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
     missing = wanted - {"feed", "conv2d_s8_1x1_sums"} - {variant.partition(":")[0] for variant in found}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
-    units: tuple[Unit, ...] = ("instructions", "cycles") if core in CORES else ("instructions",)
     tables, report = list[dict[str, dict[str, float]]](), list[tuple[object, ...]]()
-    for unit in units:
+    for unit in columns(core):
         known = read_costs(path, unit) if chosen and foreign is None else {}
         table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
         for variant in sorted(found):
@@ -253,14 +283,14 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
                 raise RuntimeError(f"{variant}: {error}") from None
             fitted = CoreCosts(core, {variant: cost})
             errors = sorted(
-                abs(100 * ((fitted.ticks(variant, counts) + inner) / real - 1))
+                abs(100 * ((fitted.ticks(variant, counts) + inner) / (real or 1) - 1))
                 for counts, real, inner in measured
             )
             report.append((variant, unit, len(errors), f"{median(errors):.1f}", f"{errors[-1]:.1f}"))
         tables.append(table)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["variant", "loop", *units])
+        writer.writerow(["variant", "loop", *columns(core)])
         for variant, cost in sorted(tables[0].items()):
             writer.writerows(
                 [variant, loop, *(f"{table[variant][loop]:g}" for table in tables)] for loop in cost

@@ -27,7 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.costs.estimate import Unit, estimated, load_costs
+from mcudeploy.costs.estimate import Unit, board_costs, estimated
 from mcudeploy.costs.tiles import Costs, by_calls
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
@@ -165,7 +165,7 @@ class ModelError:
 def predicted_ticks(made: Deployment, unit: Unit) -> dict[str, float]:
     """Return the shipped table's prediction for every operator of a plan, without views and fed rows."""
     graph, tiled = made.plan.graph, TiledGraph.of(made.plan)
-    times = estimated(load_costs(made.board.core, unit))(graph, ())
+    times = estimated(board_costs(made.board, unit))(graph, ())
     costs = Costs(tiled.flow, by_calls(times, made.model.calls))
     steps = Counter(step.operator for step in made.plan.schedule.steps)
     return {

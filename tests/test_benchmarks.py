@@ -55,6 +55,10 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "estimates": [["model.onnx", *ON_M4, *SHORT, "--most", "50"]],
     "faults": [["--only", "auc-ties", "--first", "--jobs", "1"]],
     "figures": [["--check"]],
+    "flash_waits": [
+        ["model.onnx", "--board", "stm32f405", "--time-limit", "0.5"],
+        ["--counted", "model.onnx", "--board", "stm32f405"],
+    ],
     "fleet": [["--boards", "2", "--tiles", "60", "--busy", "--only", "share"]],
     "fused_networks": [["--networks", "1", "--mutants", "1"]],
     "fuzz": [["--graphs", "1"]],

@@ -42,8 +42,8 @@ def test_the_promised_boards_ship() -> None:
     assert set(NAMES) >= {
         *("stm32f405", "stm32f100", "microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"),
         *("mps2-an521", "mps3-an547", "riscv32-virt", "riscv32-virt-v", "host"),
-        *("stm32f411", "stm32f746", "stm32h743", "stm32h747", "stm32l476", "stm32u585", "rp2040", "rp2350"),
-        *("nrf52840", "esp32s3", "teensy41"),
+        *("stm32f411", "stm32f746", "stm32h743", "stm32h747", "stm32l476", "stm32l4r5", "stm32u585"),
+        *("rp2040", "rp2350", "nrf52840", "esp32s3", "teensy41"),
     }
 
 
@@ -231,6 +231,9 @@ def test_vectors_of_risc_v_are_among_the_flags(march: str, allowed: bool) -> Non
             "[[memory]]\nname = 'x'\norigin = 0\nbytes = 8\nalignment = 4\nread_rate = inf\n\n[uart]",
             "read_rate",
         ),
+        ("line_bytes = 16", "", "wait_states and line_bytes of flash come together"),
+        ("line_bytes = 16", "line_bytes = 12", "flash.line_bytes"),
+        ("line_bytes = 16", "line_bytes = 16\nread_rate = 1.0", "flash has read_rate, or wait_states"),
         ('"memory.c"', '"../../memory.c"', "hal.2: there is no file"),
         ('"memory.c"', '"/etc/memory.c"', " is not possible: a source is a .c, .cpp or .S file"),
         ('"memory.c"', '"memory.c\\u0000"', " is not possible: a source is a .c, .cpp or .S file"),

@@ -134,13 +134,43 @@ class BoardRegion(Facts):
 
 class Flash(BoardRegion):
     """Flash of the program and its constants. `constants_origin`: the address of its first byte for reads of
-    data; None if it is that of code. `read_rate`: bytes per clock of the first unit without a cache; None: as
-    fast as the core asks. No plan uses it. `limit`: the most bytes of code and constants; None: all.
+    data; None if it is that of code. `limit`: the most bytes of code and constants; None: all.
+
+    `wait_states`: clocks of the first unit that a read of `line_bytes` waits, at the clock of the board.
+    `read_rate`, of serial flash instead: bytes per clock. Without either, flash is as fast as the core asks.
+    `cache_bytes`: the cache that the core reads constants through; of at least a kernel's constants, or it
+    does not count.
     """
 
     constants_origin: Address | None = None
     read_rate: Rate | None = None
+    wait_states: Annotated[float, Field(ge=0, le=1000)] | None = None
+    line_bytes: Literal[4, 8, 16, 32] | None = None
+    cache_bytes: Annotated[int, Field(ge=0)] = 0
     limit: Annotated[int, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Self:
+        if (self.wait_states is None) != (self.line_bytes is None):
+            raise ValueError("wait_states and line_bytes of flash come together")
+        if self.wait_states is not None and self.read_rate is not None:
+            raise ValueError("flash has read_rate, or wait_states and line_bytes")
+        return self
+
+    @property
+    def read_cost(self) -> float:
+        """Cycles that the core waits for each byte that it reads."""
+        if self.wait_states is not None and self.line_bytes is not None:
+            return self.wait_states / self.line_bytes
+        return 0.0 if self.read_rate is None else 1 / self.read_rate
+
+    def stalls(self, read_bytes: float, constant_bytes: int, calls: int = 1) -> float:
+        """Return the cycles that the core waits in calls of a kernel with constants of this size.
+
+        Constants that fit the cache are read once in each call: other kernels may replace them in between.
+        """
+        fits = constant_bytes <= self.cache_bytes
+        return self.read_cost * (min(read_bytes, constant_bytes * calls) if fits else read_bytes)
 
     @property
     def constants(self) -> BoardRegion:

@@ -86,7 +86,7 @@ def _listed(emulated: bool) -> dict[str, Any]:
                 "family": board.family,
                 "core": board.core,
                 "flash_bytes": board.flash_bytes,
-                "flash_read_rate": board.flash.read_rate,
+                "flash_read_cost": board.flash.read_cost,
                 "ram_bytes": board.ram_bytes,
                 "memories": {memory.name: memory.bytes for memory in board.memories},
                 "memory_costs": {memory.name: memory.cost for memory in board.memories},

@@ -6,6 +6,8 @@ from mcudeploy.cli.output import Values
 from mcudeploy.common.text import plain
 from mcudeploy.ir.clock import LEAST, time_text
 
+_SHARE_SHOWN = 0.5
+"""Percent of the latency below which waits for flash are not shown."""
 _HOW = {LEAST: f" and {LEAST}, the least"}
 
 
@@ -47,16 +49,22 @@ def _latency(report: Values) -> str:
         return ""
     if not measured:
         how = "estimated" if _is_least(latency) else "modelled"
-        return f"{milliseconds_text(latency)}, {how}"
+        return f"{milliseconds_text(latency)}, {how}{_waits(latency)}"
     if latency is not measured:
         least = f"{measured['milliseconds']:,.2f} ms at {LEAST}, the least"
-        return f"{milliseconds_text(latency)}, modelled ({_ticks(measured)} counted: {least})"
+        modelled = f"{milliseconds_text(latency)}, modelled{_waits(latency)}"
+        return f"{modelled} ({_ticks(measured)} counted: {least})"
     by = latency.get("milliseconds_by")
     if by in (None, "timer"):
         return _ticks(latency)
     how = ", modelled" if by == "cycle model" else ""
     clock = f"{latency['clock_hz'] / 1e6:g} MHz{_HOW.get(by, '')}"
     return f"{milliseconds_text(latency)}{how} ({_ticks(latency)} at {clock})"
+
+
+def _waits(latency: Values) -> str:
+    share = 100 * latency.get("flash_stalls", 0) / (latency["value"] or 1)
+    return f", {share:.0f} % of it waiting for flash" if share >= _SHARE_SHOWN else ""
 
 
 def _ticks(latency: Values | None) -> str:

@@ -118,7 +118,7 @@ def _search(
         model = model.same_rows(start.graph)
         options = replace(options, max_overhead=begun.limit(options.overhead_limit))
     unit = options.unit_on(board) if emulated else "instructions"
-    paces = per_instruction(board.core, unit)
+    paces = per_instruction(board, unit)
     progress.stage(f"building the measurer for {board.name}")
     with measured_tiles(fleet) as measured:
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import csv
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from pathlib import Path
 from statistics import median
 from typing import Literal
 
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import Flash
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.costs.tiles import CallTile, CallTime, TileSource
 from mcudeploy.extension import foreign_extensions, foreign_kernels
@@ -39,6 +41,8 @@ For the last three it is portable C with an FPU.
 """
 Unit = Literal["instructions", "cycles"]
 """The unit of times: executed instructions, or cycles of the core's cycle model."""
+Column = Literal["instructions", "cycles", "flash_bytes"]
+"""A column of a table: a time, or the bytes that a kernel reads from flash."""
 _NOTHING = dict.fromkeys(("calls", "rows", "pixels", "windows", "outputs", "iterations"), 0.0)
 """Costs of the loops of `counts_of`, where a table of an extension lacks them."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
@@ -80,12 +84,29 @@ def _is_clipped(call: KernelCall, output: Tensor) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class FlashReads:
+    """The flash of a board, and the bytes that one pass of each loop of a kernel variant reads from it."""
+
+    flash: Flash
+    kernels: Mapping[str, Mapping[str, float]]
+
+    def bytes_read(self, variant: str, counts: Mapping[str, float]) -> float:
+        """Return the bytes that a call of a variant reads; 0 if a table does not state them."""
+        read = self.kernels.get(variant, {})
+        return sum(count * read.get(name, 0.0) for name, count in counts.items())
+
+
+@dataclass(frozen=True, slots=True)
 class CoreCosts:
-    """Times of every kernel variant on a core, in one unit: the ticks of one pass of each loop."""
+    """Times of every kernel variant on a core, in one unit: the ticks of one pass of each loop.
+
+    `flash`: what a board's flash adds to cycles.
+    """
 
     core: str
     kernels: Mapping[str, Mapping[str, float]]
     unit: Unit = "instructions"
+    flash: FlashReads | None = None
 
     def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
         """Return the ticks of a call of a variant. Raises ConfigError if the table lacks it, or
@@ -106,7 +127,15 @@ class CoreCosts:
         """Return the ticks of one of the calls that a kernel makes. Raises ConfigError as `ticks` does."""
         operator, tensors = stage.operator, stage.tensors
         nest = operator.op.loops(tuple(tensors[name].shape for name in operator.inputs))
-        return self.ticks(stage.call.cost_name, counts_of(tensors, operator, nest, stage.call, stage.rows))
+        return self.call_ticks(stage.call, counts_of(tensors, operator, nest, stage.call, stage.rows))
+
+    def call_ticks(self, call: KernelCall, counts: Mapping[str, float]) -> float:
+        """Return the ticks of a call without the calls that it makes, with its waits for flash."""
+        ticks = self.ticks(call.cost_name, counts)
+        if self.flash is None:
+            return ticks
+        constant_bytes = sum(array.nbytes for array in call.arrays())
+        return ticks + self.flash.flash.stalls(self.flash.bytes_read(call.cost_name, counts), constant_bytes)
 
 
 def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
@@ -145,8 +174,8 @@ def _foreign(
     Raises ConfigError for a damaged table, or one with a kernel that is not of an extension.
     """
     costs: dict[str, Mapping[str, float]] = {}
-    for path in (Path(it.costs, f"{core}.csv") for it in foreign_extensions() if it.costs):
-        table = read_costs(path, unit) if path.is_file() and unit in _columns(path) else {}
+    for path in _foreign_tables(core, unit):
+        table = read_costs(path, unit)
         if other := sorted(variant for variant in table if variant.partition(":")[0] not in kernels):
             raise ConfigError(f"{path} has costs of {other[0]}, which is not a kernel of an extension")
         costs |= {variant: {**_NOTHING, **loops} for variant, loops in table.items()}
@@ -155,6 +184,12 @@ def _foreign(
         _warn_of_typical_costs(kernel, core, unit)
         costs[kernel] = _typical_costs(shipped)
     return costs
+
+
+def _foreign_tables(core: str, column: Column) -> list[Path]:
+    """Return the tables of extensions for a core that have this column."""
+    paths = (Path(it.costs, f"{core}.csv") for it in foreign_extensions() if it.costs)
+    return [path for path in paths if path.is_file() and column in _columns(path)]
 
 
 def _typical_costs(shipped: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -190,25 +225,48 @@ def _columns(path: Path) -> list[str]:
         return next(csv.reader(file), [])
 
 
-def best_costs(core: str) -> CoreCosts:
-    """Load the costs of a core in modelled cycles if it has a cycle model, else in instructions.
+def board_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
+    """Load the costs of a board's core; without a unit in modelled cycles, if the core has a cycle model.
 
-    Raises ConfigError as `load_costs` does.
+    Cycles include the waits for its flash, if the board's file states them. Raises ConfigError as
+    `load_costs` does.
     """
-    return load_costs(core, "cycles" if has_cycles(core) else "instructions")
+    if unit is None:
+        unit = "cycles" if has_cycles(board.core) else "instructions"
+    costs = load_costs(board.core, unit)
+    if unit == "instructions" or not board.flash.read_cost:
+        return costs
+    kernels = _flash_bytes(costs.core)
+    if not kernels:
+        return costs
+    for path in _foreign_tables(costs.core, "flash_bytes"):
+        kernels = {**kernels, **read_costs(path, "flash_bytes")}
+    return replace(costs, flash=FlashReads(board.flash, kernels))
 
 
-def read_costs(path: Path, unit: Unit = "instructions") -> dict[str, dict[str, float]]:
-    """Read a table: one line per loop of each variant, one column per unit. Raises ConfigError."""
+@cache
+def _flash_bytes(core: str) -> dict[str, dict[str, float]]:
+    """Return the bytes that kernels read from flash; nothing, with a warning, if the table lacks them."""
+    path = COSTS / f"{core}.csv"
+    if "flash_bytes" in _columns(path):
+        return read_costs(path, "flash_bytes")
+    _LOG.warning(
+        "warning: the costs of %s do not state how often kernels read flash: waits for it are left out", core
+    )
+    return {}
+
+
+def read_costs(path: Path, column: Column = "instructions") -> dict[str, dict[str, float]]:
+    """Read a column of a table, which has a line for each loop of each variant. Raises ConfigError."""
     table: dict[str, dict[str, float]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             try:
-                variant, loop, cost = line["variant"], line["loop"], float(line[unit])
+                variant, loop, cost = line["variant"], line["loop"], float(line[column])
             except (KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"{path.name}: {line.get('variant')} has no costs: {error}") from error
             if not 0 <= cost < float("inf"):
-                raise ConfigError(f"{path.name}: {cost} {unit} for {loop} of {variant}")
+                raise ConfigError(f"{path.name}: {cost} {column} for {loop} of {variant}")
             loops = table.setdefault(variant, {})
             if loop in loops:
                 raise ConfigError(f"{path.name}: {loop} of {variant} stands there twice")
@@ -236,7 +294,7 @@ def estimated(costs: CoreCosts) -> TileSource:
             if key not in known:
                 counts = counts_of(graph.tensors, operator, loops[operator.name], call, rows)
                 inner = (stage.times(rows) * stage_ticks(stage) for stage in call.stages)
-                known[key] = costs.ticks(call.cost_name, counts) + sum(inner)
+                known[key] = costs.call_ticks(call, counts) + sum(inner)
             return known[key]
 
         return time
@@ -244,11 +302,11 @@ def estimated(costs: CoreCosts) -> TileSource:
     return source
 
 
-def per_instruction(core: str, unit: Unit) -> Callable[[Graph], CallTime]:
-    """Return the ticks per instruction of a tile, by the tables of a core."""
+def per_instruction(board: Board, unit: Unit) -> Callable[[Graph], CallTime]:
+    """Return the ticks per instruction of a tile, by the tables of a board's core."""
     if unit == "instructions":
         return lambda _: lambda *_: 1.0
-    wanted, counted = (estimated(load_costs(core, each)) for each in (unit, "instructions"))
+    wanted, counted = (estimated(board_costs(board, each)) for each in (unit, "instructions"))
 
     def times_of(graph: Graph) -> CallTime:
         times, instructions = wanted(graph, ()), counted(graph, ())

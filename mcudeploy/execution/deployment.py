@@ -134,8 +134,11 @@ class Deployment:
                 )
 
     def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
-        """Return the key of a measurement of this plan; `modelled`: one by a cycle model."""
-        firmware = f"{firmware_hash:08x}" + ("-modelled" if modelled else "")
+        """Return the key of a measurement of this plan; `modelled`: one by a cycle model, with waits for
+        flash.
+        """
+        waits = f"-flash{self.board.flash.read_cost:g}" if self.board.flash.read_cost else ""
+        firmware = f"{firmware_hash:08x}" + (f"-modelled{waits}" if modelled else "")
         return RunKey(self.model.sha256, self.board.name, firmware, self._plan_digest)
 
     @cached_property

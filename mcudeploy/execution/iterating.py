@@ -18,7 +18,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import OutputsDifferError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.estimate import board_costs, estimated
 from mcudeploy.costs.stalls import Pace, stalls
 from mcudeploy.costs.tiles import CopyCost, move_price
 from mcudeploy.costs.timeline import Stall, Timeline, fast_loads, timeline
@@ -211,7 +211,7 @@ def with_times(deployment: Deployment, observed: Observation) -> Deployment:
 
 
 def _price(deployment: Deployment) -> CopyCost:
-    return move_price(estimated(load_costs(deployment.board.core, deployment.planned.objective)))
+    return move_price(estimated(board_costs(deployment.board, deployment.planned.objective)))
 
 
 def step_times(plan: Plan, entries: Sequence[int]) -> list[float]:

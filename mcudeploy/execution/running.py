@@ -20,6 +20,7 @@ from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.counted import count_steps
 from mcudeploy.execution.cycles.marks import count_lanes
+from mcudeploy.execution.cycles.memory_traffic import ConstantReads, FlashWaits
 from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
@@ -195,8 +196,13 @@ def retimed(observed: Observation, deployment: Deployment, place: Place, sample:
 def _in_cycles(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
     plan, core = deployment.plan, core_of(place.target)
     steps = count_steps(plan, place.target, place.firmware, sample.stored, deployment.patience_s)
-    profiled = profile(place.target, place.firmware, {})
-    entries = [sum(cycles.typical for cycles in profiled.cycles(counts, core).values()) for counts in steps]
+    profiled, waits = profile(place.target, place.firmware, {}), FlashWaits.of(place.firmware)
+    calls = deployment.model.calls
+    entries = [
+        sum(cycles.typical for cycles in profiled.cycles(counts, core).values())
+        + waits.cycles(counts, ConstantReads.of(calls.get(plan.name_of(entry))))
+        for entry, counts in zip(plan.tape, steps, strict=True)
+    ]
     spent: dict[str, list[float]] = {}
     for entry, cycles in zip(plan.tape, entries, strict=True):
         spent.setdefault(plan.name_of(entry), []).append(cycles)

@@ -12,7 +12,7 @@ from mcudeploy.boards.platformio import is_pio
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.costs.estimate import STAND_INS, best_costs, estimated, load_costs
+from mcudeploy.costs.estimate import STAND_INS, CoreCosts, board_costs, estimated, load_costs
 from mcudeploy.costs.tiles import move_price
 from mcudeploy.ir.clock import MODEL_UNIT, milliseconds
 from mcudeploy.ir.isa import Isa
@@ -65,12 +65,16 @@ class Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latency:
-    """The latency of a plan on a board by the costs of its core, or of the core that stands in for it."""
+    """The latency of a plan on a board by the costs of its core, or of the core that stands in for it.
+
+    `flash_ticks`: the part of `ticks` that the core waits for reads of constants in flash.
+    """
 
     ticks: float
     unit: str
     costs_of: str
     clock_hz: int
+    flash_ticks: float = 0.0
 
     @property
     def milliseconds(self) -> float:
@@ -336,18 +340,23 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
     """Return the latency of a plan by its core's costs: steps, moves, waits. None on the host."""
     if board.is_host:
         return None
-    costs = best_costs(board.core)
-    source = estimated(costs)
-    estimate = placing.timed(plan, model, board, source, move_price(source)).estimate
+    costs = board_costs(board)
+
+    def ticks(costs: CoreCosts) -> float:
+        source = estimated(costs)
+        return placing.timed(plan, model, board, source, move_price(source)).estimate.latency_ticks
+
+    whole = ticks(costs)
+    of_flash = whole - ticks(replace(costs, flash=None)) if costs.flash else 0.0
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
-    return Latency(estimate.latency_ticks, unit, costs.core, board.clock_hz)
+    return Latency(whole, unit, costs.core, board.clock_hz, of_flash)
 
 
 def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] | None:
     """Return the slowest step by the costs of the core, and its time. None on the host."""
     if board.is_host or not plan.schedule.steps:
         return None
-    costs = best_costs(board.core)
+    costs = board_costs(board)
     times = placing.step_times(plan, model, estimated(costs))
     step = max(range(len(times)), key=times.__getitem__)
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import CODE_BYTES, Board
-from mcudeploy.costs.estimate import best_costs, estimated
+from mcudeploy.costs.estimate import board_costs, estimated
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Latency, estimated_latency
 from mcudeploy.planner.model.model import Model
@@ -42,7 +42,7 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
         return None
     tables = tables_bytes(plan, model.calls, board)
     flash = weights_bytes(model.calls) + tables
-    time = estimated(best_costs(board.core))(plan.graph, ())
+    time = estimated(board_costs(board))(plan.graph, ())
     points: list[Point] = []
     others = kernels.smaller_constants(model, TiledGraph.of(plan), plan.schedule.steps, time)
     for more_bytes, more_ticks in others:

@@ -19,7 +19,7 @@ from mcudeploy.common.fast import note_lacking
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
-from mcudeploy.costs.estimate import Unit, estimated, load_costs
+from mcudeploy.costs.estimate import Unit, board_costs, estimated
 from mcudeploy.costs.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Schedule, Search
@@ -194,7 +194,7 @@ def find_or_recall(
 def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) -> Planned | None:
     """Return the plans of an earlier search that fit the board; the checker accepts all of them."""
     unit = options.unit_on(board, _cores(board, options))
-    source = estimated(load_costs(board.core, unit))
+    source = estimated(board_costs(board, unit))
     models: dict[Rewrites, Model] = {}
 
     def read(path: Path) -> Plan:
@@ -294,7 +294,7 @@ def search_plans(
     if model.cores > 1:
         board = _shared_by_cores(board, options)
     unit = options.unit_on(board, model.cores)
-    costs = load_costs(board.core, unit)
+    costs = board_costs(board, unit)
     source, costs_of = tiles or estimated(costs), None if tiles else costs.core
 
     def fastest_in(form: Rewrites) -> Model:

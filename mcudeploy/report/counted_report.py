@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic, regions_of
+from mcudeploy.execution.cycles.memory_traffic import ConstantReads, MemoryTraffic, regions_of
 from mcudeploy.execution.cycles.plugin import Counts
 from mcudeploy.execution.cycles.profile import CORES
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Measured
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.report.cycles_report import cycles_report
@@ -16,36 +18,45 @@ from mcudeploy.toolchain import Firmware
 JsonObject = dict[str, Any]
 UNIT = "instructions + stalls (model)"
 SOURCE = (
-    "loads and stores counted in the emulator, divided by the rates of the board file; instruction fetches "
-    "are assumed to be in time, and an engine's transfers are not counted"
+    "loads and stores counted in the emulator, by the rates and wait states of the board file; instruction "
+    "fetches are assumed to be in time, and constants that fit a cache to be read once a step; transfers of "
+    "engines are not counted"
 )
 
 
 def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
     """Return the keys of a report of `measure` or `run` that counts of operators replace or add."""
     deployment, firmware = result.device_run.deployment, result.device_run.firmware
+    each = _each(result.operators, deployment, firmware)
     if result.profile is None:
-        traffic = _traffic(result.operators, firmware, measured, UNIT)
+        traffic = _traffic(each, measured, UNIT)
     else:
         cycles = cycles_report(result.profile, CORES[deployment.board.core], measured)
-        traffic = cycles | _traffic(result.operators, firmware, cycles, cycles["latency"]["unit"])
+        traffic = cycles | _traffic(each, cycles, cycles["latency"]["unit"])
     value, unit = traffic["latency"]["value"], traffic["latency"]["unit"]
     return traffic | {"latency": latency_object(value, unit, deployment.board.clock_hz)}
 
 
-def _traffic(
-    operators: Mapping[str, Counts], firmware: Firmware, report: Mapping[str, Any], unit: str
-) -> JsonObject:
+def _each(
+    operators: Mapping[str, Counts], deployment: Deployment, firmware: Firmware
+) -> dict[str, MemoryTraffic]:
+    """Return the accesses of each operator, and of the moves between memories."""
+    regions, plan, calls = regions_of(firmware), deployment.plan, deployment.model.calls
+    steps = Counter(plan.graph.operators[step.operator].name for step in plan.schedule.steps)
+    return {
+        name: MemoryTraffic.of(
+            counts, regions, firmware.board, ConstantReads.of(calls.get(name), max(steps[name], 1))
+        )
+        for name, counts in operators.items()
+    }
+
+
+def _traffic(each: Mapping[str, MemoryTraffic], report: Mapping[str, Any], unit: str) -> JsonObject:
     """Return the keys of a report of `measure` or `run` that counted accesses replace or add.
 
     The stalls are added to latency and operators, as `unit` states.
     """
-    regions, board = regions_of(firmware), firmware.board
-    each = {name: MemoryTraffic.of(counts, regions, board) for name, counts in operators.items()}
-    total = Counts()
-    for counts in operators.values():
-        total.add(counts)
-    whole = MemoryTraffic.of(total, regions, board)
+    whole = MemoryTraffic.total(each.values())
     spent = {it["name"]: it["ticks"] + each[it["name"]].stalls for it in report["operators"]}
     return {
         "latency": {"value": round(report["latency"]["value"] + whole.stalls), "unit": unit},

@@ -52,11 +52,11 @@ def _fit(fit: Fit) -> JsonObject:
 
 
 def latency(estimate: Latency | None) -> JsonObject | None:
-    """Report a plan's latency, and the core whose costs it uses; None on the host."""
+    """Report a plan's latency, its waits for flash, and the core whose costs it uses; None on the host."""
     if estimate is None:
         return None
     ticks = latency_object(round(estimate.ticks), estimate.unit, estimate.clock_hz)
-    return ticks | {"costs_of": estimate.costs_of}
+    return ticks | {"flash_stalls": round(estimate.flash_ticks), "costs_of": estimate.costs_of}
 
 
 def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
-from mcudeploy.costs.estimate import best_costs, estimated
+from mcudeploy.costs.estimate import board_costs, estimated
 from mcudeploy.costs.tiles import step_ticks
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of, time_text
@@ -37,7 +37,7 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
 
 def step_times(deployment: Deployment, measured: Measurement | None) -> StepTimes:
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
-    plan, costs = deployment.plan, best_costs(deployment.board.core)
+    plan, costs = deployment.plan, board_costs(deployment.board)
     tiled = TiledGraph.of(plan)
     times = shared_costs(deployment.model, tiled.flow, estimated(costs)(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)

@@ -83,7 +83,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "family": "stm32",
             "core": "cortex-m4",
             "flash_bytes": 1048576,
-            "flash_read_rate": None,
+            "flash_read_cost": 5 / 16,
             "ram_bytes": 131072,
             "memories": {"sram": 131072},
             "memory_costs": {"sram": 1.0},

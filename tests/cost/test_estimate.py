@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 from test_params import header_fields
 
-from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.costs.estimate import COSTS, CoreCosts, counts_of, estimated, load_costs, read_costs
+from mcudeploy.costs.estimate import (
+    COSTS,
+    CoreCosts,
+    board_costs,
+    counts_of,
+    estimated,
+    load_costs,
+    read_costs,
+)
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
@@ -20,6 +28,7 @@ from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.pool.pool import AveragePoolByRows
 
+COSTS_OF = sorted(path.stem for path in COSTS.glob("*.csv"))
 HEAD = "variant,loop,instructions\n"
 
 
@@ -41,12 +50,12 @@ def test_kernels_with_the_name_of_a_twin_are_one() -> None:
 def test_a_kernel_has_the_same_loops_on_every_core() -> None:
     """Otherwise a table is older than the kernel."""
     loops: dict[str, set[str]] = {}
-    for core in sorted(path.stem for path in COSTS.glob("*.csv")):
+    for core in COSTS_OF:
         for variant, costs in load_costs(core).kernels.items():
             assert loops.setdefault(variant, set(costs)) == set(costs), f"{variant} on {core}"
 
 
-@pytest.mark.parametrize("core", sorted(path.stem for path in COSTS.glob("*.csv")))
+@pytest.mark.parametrize("core", COSTS_OF)
 def test_kernels_with_an_int8_activation_have_the_cost_of_clipping(core: str) -> None:
     for variant, loops in load_costs(core).kernels.items():
         kernel = variant.partition(":")[0]
@@ -88,6 +97,50 @@ def test_vectors_take_fewer_instructions_than_a_core_without_them() -> None:
     with_vectors = ticks("cortex-m55", graph, "conv2d_s8_1x1_mve", rows)
     dsp, plain = (ticks(core, graph, "conv2d_s8_1x1", rows) for core in ("cortex-m4", "cortex-m0"))
     assert 3 * with_vectors < dsp < plain
+
+
+def flash_waits(board: Board, graph: Graph, rows: Interval) -> float:
+    """Return the ticks of the first kernel of a graph that a board's flash adds, over its read cost."""
+    (operator,) = graph.operators
+    call = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
+    with_flash = estimated(board_costs(board))(graph, ())(operator, call, rows)
+    without = estimated(load_costs(board.core, "cycles"))(graph, ())(operator, call, rows)
+    return (with_flash - without) / board.flash.read_cost
+
+
+def test_weights_are_read_from_flash_once_for_each_block_of_pixels() -> None:
+    board, graph = load_board("stm32l4r5"), pointwise_graph(30, 12, 64)
+    row, all_rows = (flash_waits(board, graph, Interval(0, rows)) for rows in (1, 30))
+    assert 64 * 64 * 12 / 4 < row < 64 * 64 * 12
+    assert all_rows == pytest.approx(30 * row, rel=0.1)
+
+
+def test_a_cache_of_the_constants_reads_them_once_in_each_call() -> None:
+    board, graph = load_board("stm32u585"), pointwise_graph(30, 12, 64)
+    row, all_rows = (flash_waits(board, graph, Interval(0, rows)) for rows in (1, 30))
+    assert 64 * 64 < row == all_rows < 64 * 64 + 64 * 16
+    small = board.model_copy(update={"flash": board.flash.model_copy(update={"cache_bytes": 1024})})
+    assert flash_waits(small, graph, Interval(0, 30)) > 30 * row
+
+
+def test_instructions_and_boards_without_facts_wait_for_no_flash() -> None:
+    assert board_costs(load_board("stm32l4r5"), "instructions") == load_costs("cortex-m4")
+    assert board_costs(load_board("mps2-an386")) == load_costs("cortex-m4", "cycles")
+
+
+def test_a_table_without_reads_of_flash_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    board = load_board("mps3-an547")
+    slow = board.flash.model_copy(update={"wait_states": 2.0, "line_bytes": 8})
+    costs = board_costs(board.model_copy(update={"flash": slow}))
+    assert costs.flash is None and "cortex-m55 do not state how often" in caplog.text
+
+
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m7", "cortex-m33"])
+def test_kernels_with_weights_read_flash(core: str) -> None:
+    read = read_costs(COSTS / f"{core}.csv", "flash_bytes")
+    assert read.keys() == load_costs(core).kernels.keys()
+    with_weights = [loops for name, loops in read.items() if name.startswith(("conv2d", "dwconv2d"))]
+    assert with_weights and all(any(loops.values()) for loops in with_weights)
 
 
 def test_a_row_of_one_pixel_costs_more_than_its_share_of_a_block_of_pixels() -> None:

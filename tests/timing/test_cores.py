@@ -226,6 +226,12 @@ def test_cortex_m4_keeps_the_ranges_of_its_manual(spend: Spend) -> None:
         ("str r0, [r1]; str r2, [r3]", 2),
         ("smlad r0, r1, r2, r0; smlad r3, r1, r2, r3", 2),
         ("smlad r0, r1, r2, r0; ldr r3, [r4]", 1),
+        ("ldr r3, [r4]; smlad r0, r1, r2, r0", 2),  # DSP instructions are the first of a pair only
+        ("ldr r3, [r4]; rev r0, r1", 2),
+        ("add.w r0, r1, r2, lsl #2; ldr r3, [r4]", 1),
+        ("add.w r0, r1, r2, lsl #2; sxtb r3, r4", 2),  # one shifted operand a cycle
+        ("mov.w r0, #1024; lsls r1, r2, #3", 2),
+        ("adds r0, r1, #1; sxtb r2, r0", 3),  # which is needed a cycle earlier
         ("subs r0, r1, #1; bne f", 1),
     ],
 )

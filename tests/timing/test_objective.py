@@ -110,5 +110,5 @@ def test_several_cores_are_refused(tmp_path: Path) -> None:
 
 
 def test_instructions_need_no_pace() -> None:
-    made = per_instruction("rv32imafc", "instructions")
+    made = per_instruction(load_board("riscv32-virt"), "instructions")
     assert callable(made)

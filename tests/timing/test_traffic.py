@@ -64,7 +64,7 @@ def test_an_access_costs_what_its_memory_takes() -> None:
     )
     counts = Counts(loaded=Counter({0: 10, 1: 4, 2: 6, 3: 100}), stored=Counter({1: 8, 2: 1, 4: 3}))
     found = MemoryTraffic.of(counts, regions, board)
-    assert found.stall_cycles == {"stack": 20, "sram": 8, "psram": 6 * 5 + 5}
+    assert found.stall_cycles == {"stack": 20, "sram": 8, "psram": 6 * 5 + 5, "flash": 0}
     assert found.by_region == {"stack": 10, "sram": 12, "psram": 7, "flash": 100, "other": 3}
 
 
@@ -88,6 +88,17 @@ def test_stalls_are_in_the_report(tmp_path: Path, timing: Timing) -> None:
     assert sum(it["stall_cycles"] for it in found["operators"]) == pytest.approx(found["stalls"]["cycles"])
     assert sum(it["share"] for it in found["operators"]) == pytest.approx(1)
     assert found["overhead_percent"] == (0 if timing == "traffic" else None)
+
+
+def test_waits_for_flash_are_in_the_report(tmp_path: Path) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    target = Target(load_board("stm32f405"), emulate=True)
+    found = reports.measure_model(model, target, Options(split=False), timing="cycles-model")
+    read = found["traffic_counted"]["flash"]["loaded"]
+    assert read > found["weights_bytes"]
+    assert 0 < found["stalls"]["by_memory"]["flash"] <= read * 5 / 16
+    waits = found["estimated_latency"]["flash_stalls"]
+    assert waits == pytest.approx(found["stalls"]["cycles"], rel=0.1)
 
 
 @pytest.mark.parametrize(("name", "emulate"), [("host", False), ("stm32f405", False)])

@@ -70,7 +70,7 @@ CORTEX_M33: Core = Core(
     "cortex-m33",
     "assumptions, since Arm's manual 100230 has no cycles per instruction",
     (
-        "wait states of flash and RAM, and their caches or prefetchers",
+        "wait states of instruction fetches, and of memories whose board file states none",
         "contention of loads with instruction fetches",
         "unaligned loads and stores, and 32-bit instructions at odd halfwords",
         "interrupts",

@@ -90,7 +90,7 @@ CORTEX_M4: Core = Core(
     "cortex-m4",
     "ARM DDI 0439D, Tables 3-1, 3-2, 7-1 and section 3.3.2",
     (
-        "wait states of flash and RAM, and their caches or prefetchers",
+        "wait states of instruction fetches, and of memories whose board file states none",
         "contention of loads with instruction fetches on the same bus",
         "unaligned loads and stores",
         "a store while the write buffer is full",

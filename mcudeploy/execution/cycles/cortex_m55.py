@@ -64,7 +64,7 @@ CORTEX_M55: Core = Core(
     "cortex-m55",
     "assumptions after Arm 102102 and 101051, which have no cycles per instruction",
     (
-        "caches, wait states of flash and RAM: code and data as in tightly coupled memory",
+        "caches, wait states of instruction fetches, and of memories whose board file states none",
         "banks of the data memory that a load and a store want at once",
         "unaligned vectors",
         "the overlap of a loop's last instruction with its first one",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import Flash
 from mcudeploy.common.errors import BuildError, ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.plugin import Counts
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import read_symbols
 from mcudeploy.toolchain.emulator import emulated_board
@@ -36,8 +38,42 @@ def regions_of(firmware: Firmware) -> tuple[AddressRegion, ...]:
     return (
         AddressRegion(STACK, first, Interval(*stack)),
         *(AddressRegion(it.name, it.name, it.addresses) for it in board.memories),
-        AddressRegion("flash", None, board.flash.addresses),
+        AddressRegion(FLASH, None, board.flash.addresses),
     )
+
+
+FLASH = "flash"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantReads:
+    """The size of an operator's constants in bytes, and the number of its steps that read them."""
+
+    constant_bytes: int
+    steps: int = 1
+
+    @classmethod
+    def of(cls, call: KernelCall | None, steps: int = 1) -> ConstantReads:
+        """Return those of a kernel's call; None is a move of blocks."""
+        return cls(sum(array.nbytes for array in call.arrays()) if call else 0, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class FlashWaits:
+    """The flash of a board, and its number among the regions that are counted."""
+
+    flash: Flash
+    region: int
+
+    @classmethod
+    def of(cls, firmware: Firmware) -> FlashWaits:
+        """Return the flash that a firmware runs from."""
+        names = [region.name for region in regions_of(firmware)]
+        return cls(firmware.board.flash, names.index(FLASH))
+
+    def cycles(self, counts: Counts, constants: ConstantReads) -> float:
+        """Return the cycles that the core waits for reads of constants in a stretch of execution."""
+        return self.flash.stalls(counts.loaded[self.region], constants.constant_bytes, constants.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +85,17 @@ class MemoryTraffic:
     stall_cycles: Mapping[str, float]
 
     @classmethod
-    def of(cls, counts: Counts, regions: tuple[AddressRegion, ...], board: Board) -> MemoryTraffic:
-        """Return the accesses of a stretch of execution. Flash and unknown addresses cause no wait."""
+    def of(
+        cls,
+        counts: Counts,
+        regions: tuple[AddressRegion, ...],
+        board: Board,
+        constants: ConstantReads | None = None,
+    ) -> MemoryTraffic:
+        """Return the accesses of a stretch of execution. Unknown addresses cause no wait.
+
+        `constants`: those of the operator whose steps it is; without them, every read of flash waits.
+        """
         names = (*(region.name for region in regions), OTHER)
         loaded = {name: counts.loaded[at] for at, name in enumerate(names)}
         stored = {name: counts.stored[at] for at, name in enumerate(names)}
@@ -60,7 +105,23 @@ class MemoryTraffic:
                 memory = board.memory(region.memory)
                 waits = loaded[region.name] * memory.read_cost + stored[region.name] * memory.write_cost
                 stalls[region.name] = waits
+        stalls[FLASH] = (
+            board.flash.read_cost * loaded[FLASH]
+            if constants is None
+            else board.flash.stalls(loaded[FLASH], constants.constant_bytes, constants.steps)
+        )
         return cls(loaded, stored, stalls)
+
+    @classmethod
+    def total(cls, each: Collection[MemoryTraffic]) -> MemoryTraffic:
+        """Return the sums of several."""
+        names = dict.fromkeys(name for it in each for name in it.loaded)
+        waits = dict.fromkeys(name for it in each for name in it.stall_cycles)
+        return cls(
+            {name: sum(it.loaded[name] for it in each) for name in names},
+            {name: sum(it.stored[name] for it in each) for name in names},
+            {name: sum(it.stall_cycles[name] for it in each) for name in waits},
+        )
 
     @property
     def stalls(self) -> float:
