@@ -1,4 +1,4 @@
-"""What plans cost whose search ignores the wait states of flash, beside plans whose search counts them.
+"""Plans whose search ignores the wait states of flash, beside plans whose search counts them.
 
     python benchmarks/flash_waits.py MODEL... [--board stm32l4r5 ...] [--time-limit 10]
     python benchmarks/flash_waits.py --counted MODEL... [--board stm32l4r5 ...]

@@ -19,7 +19,7 @@ import mcudeploy
 
 ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
-    "boards": 1105,  # waits for flash, names that people type, emulated twins of boards, cores that do not fuse products
+    "boards": 1105,  # waits for flash, names that people type, emulated twins, cores that do not fuse products
     "checker": 870,
     "cli": 2470,  # rows of chips, folders that one may not search, notes that are quiet, short and long help
     "codegen": 1682,  # the calls that a kernel makes, kernels that round once, files added to a library
@@ -27,7 +27,7 @@ BUDGETS = {
     "common": 1280,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain
     "costs": 650,  # bytes that kernels read from flash, and the waits for them
     "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late
-    "execution": 1310,  # waits for flash, pairs of the Cortex-M7, counts of instructions on other systems, how a program rounds products
+    "execution": 1310,  # waits for flash, pairs of the Cortex-M7, counts on other systems, rounding
     "extensions": 95,
     "extensions/architectures": 293,  # arguments refused, rows of a cache judged, executors that break
     "extensions/audio": 1870,
