@@ -19,7 +19,7 @@ import mcudeploy
 
 ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
-    "boards": 1105,  # waits for flash, names that people type, emulated twins, cores that do not fuse products
+    "boards": 1105,  # waits for flash, names people type, emulated twins, cores that do not fuse products
     "checker": 870,
     "cli": 2470,  # rows of chips, folders that one may not search, notes that are quiet, short and long help
     "codegen": 1682,  # the calls that a kernel makes, kernels that round once, files added to a library
