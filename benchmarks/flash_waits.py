@@ -63,7 +63,7 @@ def rows(models: Sequence[Path], boards: Sequence[str], options: Options) -> Ite
             counting = plan_model(model, board, options)
             _, missed = timed(ignoring, board)
             latency, overhead = timed(counting, board)
-            share = 100 * latency.flash_ticks / latency.ticks
+            share = 100 * (latency.flash_ticks or 0) / latency.ticks
             yield (
                 name, model.parent.name or model.stem, ignoring.plan.layout.arena_bytes, f"{missed:+.2f}",
                 counting.plan.layout.arena_bytes, f"{overhead:+.2f}", f"{share:.1f}",

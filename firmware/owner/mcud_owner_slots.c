@@ -70,13 +70,13 @@ static mcud_owner_slot *refuse(uint32_t code, const void *program, const void *h
 }
 
 /* Arenas of the application may overlap in part. */
-static int overlap(const mcud_owner_slot *one, const mcud_owner_slot *other)
+static int overlap(const mcud_owner_slot *one, const mcud_arena *arenas, uint32_t arena_count)
 {
     for (uint32_t i = 0; i < one->arena_count; i++) {
         const uintptr_t first = (uintptr_t)one->arenas[i].base;
-        for (uint32_t j = 0; j < other->arena_count; j++) {
-            const uintptr_t second = (uintptr_t)other->arenas[j].base;
-            if (first < second + other->arenas[j].bytes && second < first + one->arenas[i].bytes) {
+        for (uint32_t j = 0; j < arena_count; j++) {
+            const uintptr_t second = (uintptr_t)arenas[j].base;
+            if (first < second + arenas[j].bytes && second < first + one->arenas[i].bytes) {
                 return 1;
             }
         }
@@ -84,25 +84,40 @@ static int overlap(const mcud_owner_slot *one, const mcud_owner_slot *other)
     return 0;
 }
 
-/* A program that is between two steps goes on, or begins again. */
-static mcud_owner_slot *resume(mcud_owner_slot *slot, const void *program, uint32_t first)
+/* Returns the program of another slot that is in the way of `own`; NULL if none is. The other one may end, and its slot
+ * change hands, while this reads it. */
+static const void *in_the_way(const mcud_owner_slot *own, const mcud_owner_slot *other)
 {
-    if (!take(slot)) {
-        return refuse(MCUD_OWNER_RUNNING, program, program);
+    const void *holder = other->program;
+    while (holder != NULL) {
+        const mcud_arena *const arenas = other->arenas;
+        const uint32_t arena_count = other->arena_count;
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (other->program == holder) {
+            return holder == own->program || overlap(own, arenas, arena_count) ? holder : NULL;
+        }
+        holder = other->program;
     }
-    if (slot->program != program || (first != 0u && first != slot->next)) {
-        give(slot);
-        return refuse(MCUD_OWNER_ORDER, program, NULL);
-    }
-    return slot;
+    return NULL;
 }
 
 mcud_owner_slot *mcud_owner_enter(const void *program, const mcud_arena *arenas, uint32_t arena_count, uint32_t first)
 {
     mcud_owner_slot *own = NULL;
     for (uint32_t i = 0; i < MCUD_OWNER_SLOTS; i++) {
-        if (slots[i].program == program) {
-            return resume(&slots[i], program, first);
+        if (slots[i].program != program) {
+            continue;
+        }
+        if (!take(&slots[i])) {
+            return refuse(MCUD_OWNER_RUNNING, program, program);
+        }
+        if (slots[i].program == program && (first == 0u || first == slots[i].next)) {
+            return &slots[i]; /* between two steps: it goes on, or begins again */
+        }
+        const int ended = slots[i].program != program;
+        give(&slots[i]);
+        if (!ended) {
+            return refuse(MCUD_OWNER_ORDER, program, NULL);
         }
     }
     if (first != 0u) {
@@ -126,8 +141,8 @@ mcud_owner_slot *mcud_owner_enter(const void *program, const mcud_arena *arenas,
     own->program = program;
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* of two that enter at once, one at least sees the other */
     for (uint32_t i = 0; i < MCUD_OWNER_SLOTS; i++) {
-        const void *const holder = slots[i].program;
-        if (&slots[i] != own && holder != NULL && (holder == program || overlap(own, &slots[i]))) {
+        const void *const holder = &slots[i] == own ? NULL : in_the_way(own, &slots[i]);
+        if (holder != NULL) {
             own->program = NULL;
             give(own);
             return refuse(holder == program ? MCUD_OWNER_RUNNING : MCUD_OWNER_ARENA, program, holder);

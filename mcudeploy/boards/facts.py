@@ -138,8 +138,8 @@ class Flash(BoardRegion):
 
     `wait_states`: clocks of the first unit that a read of `line_bytes` waits, at the clock of the board.
     `read_rate`, of serial flash instead: bytes per clock. Without either, flash is as fast as the core asks.
-    `cache_bytes`: the cache that the core reads constants through; of at least a kernel's constants, or it
-    does not count.
+    `cache_bytes`: the cache that the core reads constants through. Constants of a kernel that are larger are
+    read past it.
     """
 
     constants_origin: Address | None = None
@@ -169,7 +169,7 @@ class Flash(BoardRegion):
 
         Constants that fit the cache are read once in each call: other kernels may replace them in between.
         """
-        fits = constant_bytes <= self.cache_bytes
+        fits = self.cache_bytes > 0 and constant_bytes <= self.cache_bytes
         return self.read_cost * (min(read_bytes, constant_bytes * calls) if fits else read_bytes)
 
     @property

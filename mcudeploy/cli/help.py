@@ -94,7 +94,9 @@ class LongCommand(click.RichCommand):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """All parameters; only those that `--help` shows, once it is written."""
         params = super().get_params(ctx)
-        return [it for it in params if it.opts[-1] in _COMMON.split()] if ctx.meta.get(_BRIEF) else params
+        if not ctx.meta.get(_BRIEF):
+            return params
+        return [it for it in params if isinstance(it, click.Argument) or it.opts[-1] in _COMMON.split()]
 
     def get_help(self, ctx: click.Context) -> str:
         """Return what `--help` prints; what `--help-all` prints after its callback."""

@@ -63,7 +63,7 @@ def _latency(report: Values) -> str:
 
 
 def _waits(latency: Values) -> str:
-    share = 100 * latency.get("flash_stalls", 0) / (latency["value"] or 1)
+    share = 100 * (latency.get("flash_stalls") or 0) / (latency["value"] or 1)
     return f", {share:.0f} % of it waiting for flash" if share >= _SHARE_SHOWN else ""
 
 

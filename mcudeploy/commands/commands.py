@@ -281,7 +281,8 @@ def measure_model(
 ) -> Measured:
     """Time every operator of a model on the device; the input is drawn from the seed.
 
-    Unless a plan is given, kernel variants without a time are timed first, and the plan uses the fastest.
+    Unless a plan or an order is given, kernel variants without a time are timed first, and the plan uses the
+    fastest.
     Raises ConfigError if the target does not support this `timing`.
     """
     options = _counted(options, timing, target)

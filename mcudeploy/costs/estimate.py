@@ -125,17 +125,23 @@ class CoreCosts:
 
     def stage_ticks(self, stage: StageCall) -> float:
         """Return the ticks of one of the calls that a kernel makes. Raises ConfigError as `ticks` does."""
-        operator, tensors = stage.operator, stage.tensors
-        nest = operator.op.loops(tuple(tensors[name].shape for name in operator.inputs))
-        return self.call_ticks(stage.call, counts_of(tensors, operator, nest, stage.call, stage.rows))
+        return self.ticks(stage.call.cost_name, _stage_counts(stage))
 
-    def call_ticks(self, call: KernelCall, counts: Mapping[str, float]) -> float:
-        """Return the ticks of a call without the calls that it makes, with its waits for flash."""
-        ticks = self.ticks(call.cost_name, counts)
+    def flash_waits(self, call: KernelCall, counts: Mapping[str, float], rows: Interval) -> float:
+        """Return the cycles that a call waits for its constants in flash, with the calls that it makes."""
         if self.flash is None:
-            return ticks
-        constant_bytes = sum(array.nbytes for array in call.arrays())
-        return ticks + self.flash.flash.stalls(self.flash.bytes_read(call.cost_name, counts), constant_bytes)
+            return 0.0
+        read = self.flash.bytes_read(call.cost_name, counts) + sum(
+            stage.times(rows) * self.flash.bytes_read(stage.call.cost_name, _stage_counts(stage))
+            for stage in call.stages
+        )
+        return self.flash.flash.stalls(read, sum(array.nbytes for array in call.arrays()))
+
+
+def _stage_counts(stage: StageCall) -> Counts:
+    operator, tensors = stage.operator, stage.tensors
+    nest = operator.op.loops(tuple(tensors[name].shape for name in operator.inputs))
+    return counts_of(tensors, operator, nest, stage.call, stage.rows)
 
 
 def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
@@ -212,6 +218,15 @@ def _warn_of_typical_costs(kernel: str, core: str, unit: Unit) -> None:
 
 
 @cache
+def _warn_of_unknown_reads(kernel: str, core: str) -> None:
+    _LOG.warning(
+        "warning: the costs of kernel %s on %s do not state how often it reads flash: its waits are left out",
+        kernel,
+        core,
+    )
+
+
+@cache
 def has_cycles(core: str) -> bool:
     """Return whether the shipped table of a core, or of its stand-in, has modelled cycles."""
     path = COSTS / f"{STAND_INS.get(core, core)}.csv"
@@ -241,6 +256,8 @@ def board_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
         return costs
     for path in _foreign_tables(costs.core, "flash_bytes"):
         kernels = {**kernels, **read_costs(path, "flash_bytes")}
+    for kernel in sorted(set(foreign_kernels()) - {variant.partition(":")[0] for variant in kernels}):
+        _warn_of_unknown_reads(kernel, costs.core)
     return replace(costs, flash=FlashReads(board.flash, kernels))
 
 
@@ -274,8 +291,11 @@ def read_costs(path: Path, column: Column = "instructions") -> dict[str, dict[st
     return table
 
 
-def estimated(costs: CoreCosts) -> TileSource:
-    """Return tile times by a table. They raise ConfigError for a kernel that the table lacks."""
+def estimated(costs: CoreCosts, in_ram: Collection[str] = ()) -> TileSource:
+    """Return tile times by a table. They raise ConfigError for a kernel that the table lacks.
+
+    `in_ram`: the operators whose constants are in RAM.
+    """
 
     def source(graph: Graph, _: Iterable[CallTile]) -> CallTime:
         loops = {operator.name: graph.loops(operator) for operator in graph.operators}
@@ -294,7 +314,9 @@ def estimated(costs: CoreCosts) -> TileSource:
             if key not in known:
                 counts = counts_of(graph.tensors, operator, loops[operator.name], call, rows)
                 inner = (stage.times(rows) * stage_ticks(stage) for stage in call.stages)
-                known[key] = costs.call_ticks(call, counts) + sum(inner)
+                known[key] = costs.ticks(call.cost_name, counts) + sum(inner)
+                if operator.name not in in_ram:
+                    known[key] += costs.flash_waits(call, counts, rows)
             return known[key]
 
         return time

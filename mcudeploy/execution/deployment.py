@@ -15,6 +15,7 @@ from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageErro
 from mcudeploy.costs.database import Database, RunKey, warn_of_database
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
+from mcudeploy.execution.cycles.core import MODELS
 from mcudeploy.ir.clock import HARDWARE_UNITS
 from mcudeploy.ir.plan import Measurement, Plan
 from mcudeploy.planner import planfile
@@ -137,8 +138,9 @@ class Deployment:
         """Return the key of a measurement of this plan; `modelled`: one by a cycle model, with waits for
         flash.
         """
-        waits = f"-flash{self.board.flash.read_cost:g}" if self.board.flash.read_cost else ""
-        firmware = f"{firmware_hash:08x}" + (f"-modelled{waits}" if modelled else "")
+        flash = self.board.flash
+        rules = f"{MODELS}-{flash.read_cost!r}-{flash.cache_bytes}"
+        firmware = f"{firmware_hash:08x}" + (f"-modelled-{rules}" if modelled else "")
         return RunKey(self.model.sha256, self.board.name, firmware, self._plan_digest)
 
     @cached_property

@@ -67,14 +67,15 @@ class Way:
 class Latency:
     """The latency of a plan on a board by the costs of its core, or of the core that stands in for it.
 
-    `flash_ticks`: the part of `ticks` that the core waits for reads of constants in flash.
+    `flash_ticks`: the part of `ticks` that the core waits for reads of constants in flash; None if
+    unknown.
     """
 
     ticks: float
     unit: str
     costs_of: str
     clock_hz: int
-    flash_ticks: float = 0.0
+    flash_ticks: float | None = 0.0
 
     @property
     def milliseconds(self) -> float:
@@ -343,11 +344,13 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
     costs = board_costs(board)
 
     def ticks(costs: CoreCosts) -> float:
-        source = estimated(costs)
+        source = estimated(costs, model.in_ram)
         return placing.timed(plan, model, board, source, move_price(source)).estimate.latency_ticks
 
     whole = ticks(costs)
-    of_flash = whole - ticks(replace(costs, flash=None)) if costs.flash else 0.0
+    of_flash: float | None = 0.0
+    if board.flash.read_cost:
+        of_flash = whole - ticks(replace(costs, flash=None)) if costs.flash else None
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
     return Latency(whole, unit, costs.core, board.clock_hz, of_flash)
 
@@ -357,7 +360,7 @@ def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] 
     if board.is_host or not plan.schedule.steps:
         return None
     costs = board_costs(board)
-    times = placing.step_times(plan, model, estimated(costs))
+    times = placing.step_times(plan, model, estimated(costs, model.in_ram))
     step = max(range(len(times)), key=times.__getitem__)
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
     return step, Latency(times[step], unit, costs.core, board.clock_hz)

@@ -42,7 +42,7 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
         return None
     tables = tables_bytes(plan, model.calls, board)
     flash = weights_bytes(model.calls) + tables
-    time = estimated(board_costs(board))(plan.graph, ())
+    time = estimated(board_costs(board), model.in_ram)(plan.graph, ())
     points: list[Point] = []
     others = kernels.smaller_constants(model, TiledGraph.of(plan), plan.schedule.steps, time)
     for more_bytes, more_ticks in others:

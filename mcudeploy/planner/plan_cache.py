@@ -36,7 +36,7 @@ from mcudeploy.planner.plan_options import Options
 _LOG = logging.getLogger(__name__)
 _ENTRIES = 200
 _MOST_BYTES = 2**22
-_ELSEWHERE = frozenset({"plan_file", "order_file", "resume", "name", "fresh"})
+_ELSEWHERE = frozenset({"plan_file", "resume", "name", "fresh"})
 """Options that do not change what a search finds."""
 
 

@@ -78,11 +78,10 @@ class Options:
     training step.
 
     `plan_file` replaces the search; with `resume` the search begins there. `order_file` states the order of
-    the operators, and the plan is uncut. `cores`: 0 for all cores of the
-    board; None for the number of a stored plan, or else one. `max_overhead`: None for that of `optimize`.
-    `objective`: None for `Options.unit_on`.
-    `rounding`: None for that of the file's format, if all its operators have it. `fresh`: search, even if an
-    earlier search with the same choices has left its plans.
+    the operators, and the plan is uncut. `cores`: 0 for all cores of the board; None for the number of a
+    stored plan, or else one. `max_overhead`: None for that of `optimize`. `objective`: None for
+    `Options.unit_on`. `rounding`: None for that of the file's format, if all its operators have it. `fresh`:
+    search, even if an earlier search with the same choices has left its plans.
     """
 
     plan_file: Path | None = None

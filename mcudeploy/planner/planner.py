@@ -194,7 +194,7 @@ def find_or_recall(
 def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) -> Planned | None:
     """Return the plans of an earlier search that fit the board; the checker accepts all of them."""
     unit = options.unit_on(board, _cores(board, options))
-    source = estimated(board_costs(board, unit))
+    source = estimated(board_costs(board, unit), model.in_ram)
     models: dict[Rewrites, Model] = {}
 
     def read(path: Path) -> Plan:
@@ -295,7 +295,7 @@ def search_plans(
         board = _shared_by_cores(board, options)
     unit = options.unit_on(board, model.cores)
     costs = board_costs(board, unit)
-    source, costs_of = tiles or estimated(costs), None if tiles else costs.core
+    source, costs_of = tiles or estimated(costs, model.in_ram), None if tiles else costs.core
 
     def fastest_in(form: Rewrites) -> Model:
         models[form] = _fastest(model.in_form(form), board, options, source, known)
@@ -312,8 +312,8 @@ def search_plans(
         unsplit = tagged_plan(base, board)
     else:
         schedule = _unsplit_order(base, options, begin)
-        times = shared_costs(base, Dataflow.of(base.graph), estimated(costs)(base.graph, ()))
-        relocation = Budget(move_price(estimated(costs)), begin.part(_UNSPLIT_SHARE), times)
+        times = shared_costs(base, Dataflow.of(base.graph), estimated(costs, model.in_ram)(base.graph, ()))
+        relocation = Budget(move_price(estimated(costs, model.in_ram)), begin.part(_UNSPLIT_SHARE), times)
         transfers = Effort.of(_TRANSFERS_SHARE * options.time_limit)
         fixed = options.order_file is not None
         unsplit = unsplit_plan(base, board, schedule, relocation, transfers, fixed=fixed)
@@ -328,7 +328,7 @@ def search_plans(
     unsplit = timed(unsplit, base, board, source, move_price(source))
     cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
     board = board.reserving(cut.parameters.ram_bytes)
-    guess = None if costs_of else estimated(costs)
+    guess = None if costs_of else estimated(costs, model.in_ram)
     tasks = _FormTasks(cut, fastest_in, board, source, guess, unsplit, options)
     every = chains(cut.graph) if model.may_fuse else ()
     split = split_plans(

@@ -56,7 +56,8 @@ def latency(estimate: Latency | None) -> JsonObject | None:
     if estimate is None:
         return None
     ticks = latency_object(round(estimate.ticks), estimate.unit, estimate.clock_hz)
-    return ticks | {"flash_stalls": round(estimate.flash_ticks), "costs_of": estimate.costs_of}
+    waits = None if estimate.flash_ticks is None else round(estimate.flash_ticks)
+    return ticks | {"flash_stalls": waits, "costs_of": estimate.costs_of}
 
 
 def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:

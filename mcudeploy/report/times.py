@@ -39,7 +39,8 @@ def step_times(deployment: Deployment, measured: Measurement | None) -> StepTime
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
     plan, costs = deployment.plan, board_costs(deployment.board)
     tiled = TiledGraph.of(plan)
-    times = shared_costs(deployment.model, tiled.flow, estimated(costs)(plan.graph, ()))
+    source = estimated(costs, deployment.model.in_ram)
+    times = shared_costs(deployment.model, tiled.flow, source(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)
     if measured is None:
         return StepTimes(tuple(ticks), costs.unit, measured=False)

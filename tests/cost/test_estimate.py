@@ -123,6 +123,22 @@ def test_a_cache_of_the_constants_reads_them_once_in_each_call() -> None:
     assert flash_waits(small, graph, Interval(0, 30)) > 30 * row
 
 
+def test_without_a_cache_every_read_waits() -> None:
+    flash = load_board("nrf52840").flash
+    assert flash.stalls(1000, 0) == flash.stalls(1000, 4) == 750
+    cached = load_board("stm32u585").flash
+    assert cached.stalls(9000, 4000) == 1000 and cached.stalls(9000, 4000, calls=2) == 2000
+    assert cached.stalls(90_000, 9000) == 22_500
+
+
+def test_constants_in_ram_wait_for_no_flash() -> None:
+    board, graph, rows = load_board("stm32l4r5"), pointwise_graph(30, 12, 64), Interval(0, 30)
+    (operator,) = graph.operators
+    call = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
+    in_ram = estimated(board_costs(board), ("op",))(graph, ())(operator, call, rows)
+    assert in_ram == estimated(load_costs(board.core, "cycles"))(graph, ())(operator, call, rows)
+
+
 def test_instructions_and_boards_without_facts_wait_for_no_flash() -> None:
     assert board_costs(load_board("stm32l4r5"), "instructions") == load_costs("cortex-m4")
     assert board_costs(load_board("mps2-an386")) == load_costs("cortex-m4", "cycles")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from mcudeploy.execution.cycles.classes import Kind, classify, may_pass
 from mcudeploy.toolchain.disassembly import Instruction
 
+MODELS = 2
+"""The number of the models' rules: it grows when those of any core change."""
 FLOAT_RESULT: frozenset[Kind] = frozenset({Kind.FLOAT_ARITHMETIC, Kind.FLOAT_MAC, Kind.FLOAT_DIVIDE})
 """Kinds whose results wait for the floating-point pipeline."""
 

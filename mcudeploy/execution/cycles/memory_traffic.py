@@ -18,6 +18,7 @@ from mcudeploy.toolchain.disassembly import read_symbols
 from mcudeploy.toolchain.emulator import emulated_board
 
 STACK = "stack"
+FLASH = "flash"
 OTHER = "other"
 
 
@@ -41,8 +42,6 @@ def regions_of(firmware: Firmware) -> tuple[AddressRegion, ...]:
         AddressRegion(FLASH, None, board.flash.addresses),
     )
 
-
-FLASH = "flash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +89,9 @@ class MemoryTraffic:
         counts: Counts,
         regions: tuple[AddressRegion, ...],
         board: Board,
-        constants: ConstantReads | None = None,
+        constants: ConstantReads,
     ) -> MemoryTraffic:
-        """Return the accesses of a stretch of execution. Unknown addresses cause no wait.
-
-        `constants`: those of the operator whose steps it is; without them, every read of flash waits.
-        """
+        """Return the accesses of an operator's steps. Unknown addresses cause no wait."""
         names = (*(region.name for region in regions), OTHER)
         loaded = {name: counts.loaded[at] for at, name in enumerate(names)}
         stored = {name: counts.stored[at] for at, name in enumerate(names)}
@@ -105,11 +101,7 @@ class MemoryTraffic:
                 memory = board.memory(region.memory)
                 waits = loaded[region.name] * memory.read_cost + stored[region.name] * memory.write_cost
                 stalls[region.name] = waits
-        stalls[FLASH] = (
-            board.flash.read_cost * loaded[FLASH]
-            if constants is None
-            else board.flash.stalls(loaded[FLASH], constants.constant_bytes, constants.steps)
-        )
+        stalls[FLASH] = board.flash.stalls(loaded[FLASH], constants.constant_bytes, constants.steps)
         return cls(loaded, stored, stalls)
 
     @classmethod

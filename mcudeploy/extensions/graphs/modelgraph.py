@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcudeploy.boards.board import Board
-from mcudeploy.costs.estimate import estimated, load_costs
+from mcudeploy.costs.estimate import board_costs, estimated
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.plan import Rewrites
@@ -38,8 +38,8 @@ def unsplit_model(path: Path, board: Board | None, options: Options) -> Model:
     model = model.in_form(Rewrites(streamed=options.stream_input))
     if board is None:
         return model
+    times = estimated(board_costs(board, options.unit_on(board)))(model.graph, alternatives(model))
     board = options.limited(board)
-    times = estimated(load_costs(board.core, options.unit_on(board)))(model.graph, alternatives(model))
     return fastest(model, times, lambda *_: None, board.constants_room, options.flash_percent)
 
 

@@ -78,15 +78,25 @@ class Model:
         """The constants of the replaceable operators, as the chosen kernels read them."""
         return ParameterTable.of(self.calls, self.replaceable, in_flash=self.parameters_in_flash)
 
+    @property
+    def in_ram(self) -> tuple[str, ...]:
+        """The operators whose constants are in RAM."""
+        return () if self.parameters_in_flash else self.replaceable
+
     def with_replaceable(self, names: Collection[str], *, in_flash: bool = False) -> Model:
-        """Return the model, in its first form, with these operators replaceable; ONNX nodes name theirs.
+        """Return the model, in its first form, with these operators replaceable; a name may be
+        that of an ONNX node, for all operators that it became.
 
         Raises UsageError for an operator that the model does not have, that has no constants, or that has
         constants which only the operator itself can choose.
         """
         operators = [operator.name for operator in self.graph.operators]
-        ours = {node: operator.name for operator in self.graph.operators for node in operator.onnx_nodes}
-        names = [name if name in operators else ours.get(name, name) for name in names]
+        meant: dict[str, list[str]] = {}
+        for operator in self.graph.operators:
+            for node in operator.onnx_nodes:
+                meant.setdefault(node, []).append(operator.name)
+        meant |= {name: [name] for name in operators}
+        names = [it for name in names for it in meant.get(name, [name])]
         unknown = next((name for name in names if name not in operators), None)
         if unknown is not None:
             raise UsageError(
@@ -138,7 +148,7 @@ class Model:
         return self._of(graph, self.form, assignment)
 
     def _of(self, graph: Graph, form: Rewrites, assignment: Assignment) -> Model:
-        in_ram = () if self.parameters_in_flash else self.replaceable
+        in_ram = self.in_ram
         variants = kernel_variants(graph, self.isa, in_ram)
         functions = partition(graph, assignment)
         lost = next((name for name in self.replaceable if name not in variants), None)

@@ -52,7 +52,8 @@ def stated_schedule(graph: Graph, path: Path) -> Schedule:
     twice = first_repeated([*names])
     if twice is not None:
         raise _fault(path, f"{twice!r} is named twice, order.{names.index(twice)} first")
-    missing = next((name for name in number if name in steps and name not in names), None)
+    ordered = {*names}
+    missing = next((name for name in number if name in steps and name not in ordered), None)
     if missing is not None:
         raise _fault(path, f"operator {missing!r} is missing")
     order = [Step(number[name], 0) for name in names if name in steps]

@@ -65,7 +65,9 @@ def unsplit_plan(
     *,
     fixed: bool = False,
 ) -> Plan:
-    """Return the unsplit plan in this order; unless it is `fixed`, or a depth-first one of no larger arena.
+    """Return the unsplit plan in this order.
+
+    Unless it is `fixed`, a depth-first order replaces it if its arena is no larger.
 
     `transfers`: the effort for blocks that temporarily leave the fast memory, if the core waits.
     """
