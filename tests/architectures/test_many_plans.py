@@ -244,7 +244,7 @@ def test_the_table_is_written(models: dict[str, bytes], tmp_path: Path) -> None:
         ({"boards": "host"}, md.UsageError, r"boards is a list, such as \['host'\]"),
         ({"boards": load_board("microbit")}, md.UsageError, r"boards is a list, such as \['microbit'\]"),
         ({"boards": ["nonsuch"]}, md.BoardNotFoundError, "nonsuch"),
-        ({"plan": "plan.json"}, md.UsageError, "a plan of one model"),
+        ({"plan": "plan.json"}, md.UsageError, "plan= and order= are of one model"),
         ({"time_limit": -1}, md.UsageError, "time_limit"),
         ({"time_limit": 0}, md.UsageError, "greater than 0"),
         ({"max_overhead": float("inf")}, md.UsageError, "finite"),

@@ -115,7 +115,7 @@ def test_the_built_library_finds_the_person(call: Call, folder: Path) -> None:
 def test_a_dry_run_shows_the_command(call: Call) -> None:
     report = _report(call("flash", "--board", "stm32f405", MODEL, "--no-split", "--dry-run", "--json"))
     assert [line[0] for line in report["commands"]] == [report["flasher"]] == ["openocd"]
-    assert report.keys() == FLASH.keys()
+    assert report.keys() == {"format", *FLASH}
 
 
 def test_a_model_that_is_cut_off_exits_4(call: Call, folder: Path) -> None:

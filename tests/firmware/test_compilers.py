@@ -27,6 +27,8 @@ from compilers import CORES, build, compiled, complaints_of, header_of, run_on_c
 FIRMWARE = resource_dir("firmware")
 PRINTED = Path(tempfile.mkdtemp())
 ALL = kernel_paths(PRINTED)
+OF_ALL = {"mcud_compiler.h", "mcud_owner_slots.c"}
+"""Files with assembler that belong to every program."""
 ASSEMBLER = re.compile(r"__asm__|arm_mve\.h")
 LEVELS = {
     **dict.fromkeys(("cortex-m0", "cortex-m55", "rv32v"), ("-O2", "-Os")),
@@ -47,7 +49,7 @@ needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="Clang is
 def assembler_of(kernel: Path) -> frozenset[str]:
     """The files with assembler that it includes: cores compile different texts of it."""
     closure = kernel_files([kernel.stem])
-    return frozenset(it.name for it in closure if it.name != "mcud_compiler.h" and ASSEMBLER.search(it.text))
+    return frozenset(it.name for it in closure if it.name not in OF_ALL and ASSEMBLER.search(it.text))
 
 
 SPECIAL = [kernel for kernel in ALL if assembler_of(kernel)]
