@@ -1,7 +1,8 @@
 /* Who uses an arena, in debug builds: compile all files of the library with -DMCUD_CHECK_OWNER. Without that nothing is compiled.
  *
  * A program uses its arenas from its first step to its last one, also between two calls of MODEL_step(). A call that would
- * disturb it is refused: it calls mcud_owner_fault(), and runs nothing. What happens before the first step is not checked: an
+ * disturb it is refused: it calls mcud_owner_fault(), and runs nothing. A new run of the program between two steps of its run
+ * takes over, and the next step of the former one is refused (ORDER). What happens before the first step is not checked: an
  * application that fills an input, and states that are set. Of a program for several cores, a call of MODEL_run() during
  * another one is found, but not another program in its arenas. Cores without atomic exchanges (Armv6-M, RISC-V without A)
  * see no other core, and need a privileged mode.

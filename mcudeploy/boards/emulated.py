@@ -26,6 +26,13 @@ def compiled_alike(emulated: Board, board: Board) -> Board:
     return emulated.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
 
 
+def _waiting_alike(emulated: Board, board: Board) -> Board:
+    """Return an emulated board whose flash makes the core wait as that of another board."""
+    facts = ("read_rate", "wait_states", "line_bytes", "cache_bytes")
+    flash = emulated.flash.model_copy(update={name: getattr(board.flash, name) for name in facts})
+    return emulated.model_copy(update={"flash": flash})
+
+
 def emulated_twin(board: Board) -> Board | None:
     """Return the emulated board that runs the code of a board; None if it has an emulator, or no board can.
 
@@ -40,4 +47,4 @@ def emulated_twin(board: Board) -> Board | None:
     emulated = min(able, key=lambda it: (it.ram_bytes, abs(it.cores - board.cores)))
     native = (it for it in list_boards() if it.core == board.core and it.toolchain == emulated.toolchain)
     alike = next((it for it in (board, *native) if it.toolchain == emulated.toolchain), None)
-    return None if alike is None else compiled_alike(emulated, alike)
+    return None if alike is None else _waiting_alike(compiled_alike(emulated, alike), board)

@@ -99,7 +99,7 @@ EMULATOR_OPTIONS = re.compile(
     r"|-global [A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+=[A-Za-z0-9_-]+|-m [0-9]+[KMG]?|-smp [0-9]+))*"
 )
 """QEMU's options about the machine itself; none of them names a file or a device of this computer."""
-Rate = Annotated[float, Field(gt=0, le=1e6)]
+Rate = Annotated[float, Field(ge=1e-4, le=1e6)]
 """Bytes per cycle."""
 Patience = Annotated[float, Field(ge=1, le=1000)]
 Pin = Annotated[

@@ -38,9 +38,16 @@ def latency_facts(report: Values) -> list[tuple[str, str]]:
     if overhead is None or not report.get("splits"):
         return facts
     if report["overhead_source"] == "estimated":
-        base = "latency under this --flash-limit" if report.get("flash_limit") else "latency"
+        compared = "latency" if _compares_latency(report) else "instructions, without waits"
+        base = f"{compared} under this --flash-limit" if report.get("flash_limit") else compared
         return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {base}, estimated")]
     return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {_ticks(unsplit)}")]
+
+
+def _compares_latency(report: Values) -> bool:
+    """Whether the search compared the time that is shown; with `--objective instructions` it may not."""
+    objective, shown = report.get("estimates"), report.get("estimated_latency")
+    return not (objective and shown and objective["unit"] == "instructions" and shown.get("flash_stalls"))
 
 
 def _latency(report: Values) -> str:

@@ -438,9 +438,10 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
         return []
     kinds = sorted(model["histogram"].items(), key=lambda it: -it[1]["cycles"])[:6]
     most = ", ".join(f"{kind} {spent['cycles'] / (model['cycles'] or 1):.0%}" for kind, spent in kinds)
+    span = f"{model['least']:,} to {model['most']:,}"
     return [
         ("instructions", f"{model['instructions']:,}"),
-        ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
+        ("model", f"{model['core']}, {span} cycles without stalls; {model['source']}"),
         ("cycles go to", most),
         ("not modelled", "; ".join(model["left_out"])),
     ]

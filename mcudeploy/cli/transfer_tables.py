@@ -64,7 +64,7 @@ def stall_facts(report: Values) -> Facts:
     return [
         ("traffic, counted", counted),
         ("of the core, predicted", predicted),
-        ("stalls, modelled", f"{stalls['cycles']:,} cycles, {stalls['percent']:.1f} %; {stalls['source']}"),
+        ("stalls, modelled", f"{stalls['cycles']:,} cycles, +{stalls['percent']:.1f} %; {stalls['source']}"),
     ]
 
 

@@ -143,7 +143,12 @@ def plans_by_estimates(
 def with_ways_out(
     error: FitError, model: Model, board: Board, options: Options, progress: Progress
 ) -> FitError:
-    """Return the error with proposals that make the model fit, each tried by a short search."""
+    """Return the error with proposals that make the model fit, each tried by a short search.
+
+    An order of the user is kept, and other forms of the model have other operators: nothing is proposed.
+    """
+    if options.order_file is not None:
+        return error
     progress.stage("looking for what would fit")
     if model.window is not None and options.plan_file is None:
         model = smallest_choice(model, board, options)

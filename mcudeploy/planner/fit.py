@@ -351,6 +351,8 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
     of_flash: float | None = 0.0
     if board.flash.read_cost:
         of_flash = whole - ticks(replace(costs, flash=None)) if costs.flash else None
+    if of_flash and model.cores > 1:  # that share one flash
+        whole, of_flash = whole + of_flash * (model.cores - 1), of_flash * model.cores
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
     return Latency(whole, unit, costs.core, board.clock_hz, of_flash)
 
