@@ -49,7 +49,7 @@ BUDGETS = {
     "planner": 10860,  # orders from files, cuts without OR-Tools, fused chains, the price of flash
     "report": 1815,  # commands of the picture; results name their deployment
     "tiling": 580,
-    "toolchain": 2340,  # sizes of programs of Windows and macOS, compilers of MSVC
+    "toolchain": 2346,  # sizes of programs of Windows and macOS, compilers of MSVC
     "verify": 1420,
 }
 _SLACK_PERCENT, _SLACK_LINES = 10, 50

@@ -49,13 +49,22 @@ def workshop() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def store(folder: Path, name: str) -> Path:
-    """Make a finished folder the entry of that name by one rename, in place of a damaged or older one."""
+def exists(name: str) -> bool:
+    """Return whether there is an entry of that name, complete or not."""
+    return (cache_dir() / "firmware" / name).exists()
+
+
+def store(folder: Path, name: str, *, replace: bool) -> Path:
+    """Make a finished folder the entry of that name by one rename; `replace`: in place of a damaged one.
+
+    A complete entry that another process wrote meanwhile stays, since it may be in use.
+    """
     entry = cache_dir() / "firmware" / name
     try:
         folder.rename(entry)
     except OSError:
-        # An entry exists: another process wrote it, or it is damaged. Either way ours is as good.
+        if not replace and lookup(name) is not None:
+            return entry
         with suppress(OSError):
             entry.rename(folder.with_name("replaced"))
         try:

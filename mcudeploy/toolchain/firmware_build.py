@@ -123,6 +123,7 @@ def write_project(project: Project, folder: Path) -> None:
 
 
 def _build(project: Project, compiler: str, sanitize: bool) -> Path:
+    damaged = cache.exists(project.name)
     with cache.workshop() as workshop:
         sources, ready = workshop / "project", workshop / "ready"
         write_project(project, sources)
@@ -134,7 +135,7 @@ def _build(project: Project, compiler: str, sanitize: bool) -> Path:
         else:
             sizes = _build_board(project, sources, ready)
         save(ready, sizes)
-        return cache.store(ready, project.name)
+        return cache.store(ready, project.name, replace=damaged)
 
 
 def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
