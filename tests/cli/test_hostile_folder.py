@@ -61,7 +61,7 @@ VISITS = {
     "gate": "gate budgets.toml",
     "diff": "diff . .",
     "evaluate": "evaluate m.onnx --board mps2-an386 --data x.npy --no-split",
-    "graph export": "graph export m.onnx -o graph.json",
+    "graph export": "graph export m.onnx -o exported.json",
     "graph order": "graph order graph.json -o order.json",
     "graph place": "graph place rectangles.csv --capacity 1M -o offsets.csv",
     "graph pipeline": "graph pipeline m.onnx --topology units.toml",
