@@ -31,7 +31,6 @@ from mcudeploy.report import as_json
 
 BOARDS = ("stm32f405", "stm32l4r5", "nrf52840", "stm32u585", "rp2350", "stm32h743")
 EMULATED = {"cortex-m4": "mps2-an386", "cortex-m7": "mps2-an500", "cortex-m33": "mps2-an505"}
-WAITS = ("read_rate", "wait_states", "line_bytes", "cache_bytes")
 COUNTED = ("board", "model", "cycles without waits", "bytes read from flash", "cycles with waits")
 COLUMNS = (
     "board", "model", "arena, waits ignored", "overhead with waits, %", "arena", "overhead, %", "waiting, %",
@@ -40,8 +39,8 @@ COLUMNS = (
 
 def without_waits(board: Board) -> Board:
     """Return the board as if reads of its flash never waited."""
-    facts = dict.fromkeys(WAITS[:3])
-    return board.model_copy(update={"flash": board.flash.model_copy(update=facts)})
+    flash = board.flash.waiting_as(load_board(EMULATED[board.core]).flash)
+    return board.model_copy(update={"flash": flash})
 
 
 def timed(made: Deployment, board: Board) -> tuple[Latency, float]:
@@ -75,8 +74,7 @@ def counted(models: Sequence[Path], boards: Sequence[str], options: Options) -> 
     for name in boards:
         board = load_board(name)
         emulated = load_board(EMULATED[board.core])
-        facts = {key: getattr(board.flash, key) for key in WAITS}
-        flash = emulated.flash.model_copy(update=facts)
+        flash = emulated.flash.waiting_as(board.flash)
         target = Target(emulated.model_copy(update={"flash": flash}), emulate=True)
         for model in models:
             report = as_json(run_model(model, target, replace(options, split=False)))

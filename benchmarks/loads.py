@@ -19,7 +19,7 @@ from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.counted import by_operator, count_steps
-from mcudeploy.execution.cycles.memory_traffic import ConstantReads, MemoryTraffic, regions_of
+from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic, regions_of
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.tiling.traffic import loads_per_byte
 from mcudeploy.verify.samples import load_samples
@@ -67,7 +67,7 @@ def _of_model(path: Path, target: Target) -> Iterator[tuple[str, tuple[float, in
             continue
         factors = loads_per_byte(graph, operator, made.model.work.get(name, (0, 0))[0])
         covered = sum(f * t.size_bytes for f, t in zip(factors, graph.input_tensors(operator), strict=True))
-        loaded = MemoryTraffic.of(counts, regions, board, ConstantReads(0)).loaded[slow]
+        loaded = MemoryTraffic.of(counts, regions, board).loaded[slow]
         tensors = graph.input_tensors(operator)[0], graph.tensors[operator.output]
         channels = [tensor.shape[-1] for tensor in tensors]
         yield made.model.calls[name].variant, (round(loaded / covered, 3), *channels)

@@ -26,18 +26,12 @@ def compiled_alike(emulated: Board, board: Board) -> Board:
     return emulated.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
 
 
-def _waiting_alike(emulated: Board, board: Board) -> Board:
-    """Return an emulated board whose flash makes the core wait as that of another board."""
-    facts = ("read_rate", "wait_states", "line_bytes", "cache_bytes")
-    flash = emulated.flash.model_copy(update={name: getattr(board.flash, name) for name in facts})
-    return emulated.model_copy(update={"flash": flash})
-
-
 def emulated_twin(board: Board) -> Board | None:
     """Return the emulated board that runs the code of a board; None if it has an emulator, or no board can.
 
     It is the one with the least RAM that is not less than the board's; of two that have as much, the one with
-    as many cores. A board of PlatformIO gets the code of a board with the same core.
+    as many cores. Its flash waits as that of the board. A board of PlatformIO gets the code of a board with
+    the same core.
     """
     if board.emulator is not None or board.is_host:
         return None
@@ -47,4 +41,7 @@ def emulated_twin(board: Board) -> Board | None:
     emulated = min(able, key=lambda it: (it.ram_bytes, abs(it.cores - board.cores)))
     native = (it for it in list_boards() if it.core == board.core and it.toolchain == emulated.toolchain)
     alike = next((it for it in (board, *native) if it.toolchain == emulated.toolchain), None)
-    return None if alike is None else _waiting_alike(compiled_alike(emulated, alike), board)
+    if alike is None:
+        return None
+    flash = emulated.flash.waiting_as(board.flash)
+    return compiled_alike(emulated, alike).model_copy(update={"flash": flash})

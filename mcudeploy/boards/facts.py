@@ -164,13 +164,18 @@ class Flash(BoardRegion):
             return self.wait_states / self.line_bytes
         return 0.0 if self.read_rate is None else 1 / self.read_rate
 
-    def stalls(self, read_bytes: float, constant_bytes: int, calls: int = 1) -> float:
-        """Return the cycles that the core waits in calls of a kernel with constants of this size.
+    def stalls(self, read_bytes: float, constant_bytes: int) -> float:
+        """Return the cycles that the core waits in a step of a kernel with constants of this size.
 
-        Constants that fit the cache are read once in each call: other kernels may replace them in between.
+        Constants that fit the cache are read once: other kernels may replace them before the next step.
         """
         fits = self.cache_bytes > 0 and constant_bytes <= self.cache_bytes
-        return self.read_cost * (min(read_bytes, constant_bytes * calls) if fits else read_bytes)
+        return self.read_cost * (min(read_bytes, constant_bytes) if fits else read_bytes)
+
+    def waiting_as(self, other: Flash) -> Flash:
+        """Return this flash with the waits of another one."""
+        facts = ("read_rate", "wait_states", "line_bytes", "cache_bytes")
+        return self.model_copy(update={name: getattr(other, name) for name in facts})
 
     @property
     def constants(self) -> BoardRegion:

@@ -286,13 +286,13 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
     text = verified if report["verified"] else "NOT verified"
     text += f" after {count_text(ties, 'rounding tie')} {agree(ties, 'was', 'were')} resolved" if ties else ""
     elements, differences = report["elements"], outputs_text(report, resolved=bool(ties))
-    found = f": {count_text(elements, 'output element')}, "
+    details = f": {count_text(elements, 'output element')}, "
     if report["verified"]:
-        found += f"{'all ' * (elements > 1)}{_allowed(report, 'within', 'equal')}; {differences}"
+        details += f"{'all ' * (elements > 1)}{_allowed(report, 'within', 'equal')}; {differences}"
     else:
-        found += f"{differences}; {_allowed(report, 'allowed:', 'allowed: none')}"
+        details += f"{differences}; {_allowed(report, 'allowed:', 'allowed: none')}"
     style = "bold green" if report["verified"] else "bold red"
-    console.print(Text.assemble((text, style), found), soft_wrap=True)
+    console.print(Text.assemble((text, style), details), soft_wrap=True)
     for name, allowed in report["coarse_tolerances"].items():
         console.print(Text(coarse_text(name, allowed), "yellow"), soft_wrap=True)
     if ties:

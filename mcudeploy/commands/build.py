@@ -192,8 +192,7 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
         return
     if (
         options.name is not None
-        or options.plan_file is not None
-        or options.order_file is not None
+        or options.states_plan
         or options.shapes
         or options.constants
         or options.states

@@ -28,7 +28,7 @@ from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, measured_tiles
 from mcudeploy.device.known import known_times
 from mcudeploy.device.target import Target, open_device, require_port
-from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing
+from mcudeploy.execution.counted import Timing, by_operator, count_steps, require_timing, traffic_by_operator
 from mcudeploy.execution.cycles.profile import profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import ONE_DRAWN_RUN, RunRequest
@@ -131,7 +131,7 @@ def plans_by_estimates(
     known = known_times(board, options.unit_on(board))
     chosen = model.window is None or options.plan_file is not None or not choose_rows
     find = find_plans if chosen else find_hop_plans
-    searched = not options.plan_file and not options.order_file and model.window is None and not options.fresh
+    searched = not options.states_plan and model.window is None and not options.fresh
     try:
         if searched and known is nothing_known:
             return find_or_recall(model, board, options, report=telling(progress), progress=progress)
@@ -143,17 +143,12 @@ def plans_by_estimates(
 def with_ways_out(
     error: FitError, model: Model, board: Board, options: Options, progress: Progress
 ) -> FitError:
-    """Return the error with proposals that make the model fit, each tried by a short search.
-
-    An order of the user is kept, and other forms of the model have other operators: nothing is proposed.
-    """
-    if options.order_file is not None:
-        return error
+    """Return the error with proposals that make the model fit, each tried by a short search."""
     progress.stage("looking for what would fit")
     if model.window is not None and options.plan_file is None:
         model = smallest_choice(model, board, options)
     proposals = WaysOut(model, board, options).proposals(list_boards())
-    if options.plan_file is None:
+    if not options.states_plan:
         proposals += [it for propose in added("proposals") for it in propose(model, board, options)]
     return FitError(str(error), tuple(proposals))
 
@@ -293,7 +288,7 @@ def measure_model(
     options = _counted(options, timing, target)
     require_port(target)
     modelled = options.unit_on(target.board) == "cycles" and target.emulated
-    if not options.plan_file and not options.order_file and not target.board.is_host and not modelled:
+    if not options.states_plan and not target.board.is_host and not modelled:
         _time_variants(path, target, options, progress)
     deployment = _planned(path, target.board, options, progress)
     timing = _timing(timing, target, deployment)
@@ -444,6 +439,6 @@ def _measured(
     plan, firmware = device_run.deployment.plan, device_run.firmware
     steps = list(device_run.observed.counts)
     steps = steps or count_steps(plan, target, firmware, sample.stored, device_run.deployment.patience_s)
-    operators = by_operator(plan, steps)
-    modelled = profile(target, firmware, operators) if timing == "cycles-model" else None
-    return Measured(device_run, timing, operators, modelled)
+    traffic = traffic_by_operator(plan, steps, firmware, device_run.deployment.model.calls)
+    modelled = profile(target, firmware, by_operator(plan, steps)) if timing == "cycles-model" else None
+    return Measured(device_run, timing, traffic, modelled)

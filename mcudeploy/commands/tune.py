@@ -110,7 +110,7 @@ def _search(
     board, emulated = fleet.first.board, fleet.first.emulated
     begun: Planned | None = None
     start = None
-    if options.split and options.plan_file is None and options.order_file is None:
+    if options.split and not options.states_plan:
         begun = plans_by_estimates(model, board, options, progress, choose_rows=choose_rows)
         if begun.interrupted:
             return begun

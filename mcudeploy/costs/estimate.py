@@ -135,7 +135,7 @@ class CoreCosts:
             stage.times(rows) * self.flash.bytes_read(stage.call.cost_name, _stage_counts(stage))
             for stage in call.stages
         )
-        return self.flash.flash.stalls(read, sum(array.nbytes for array in call.arrays()))
+        return self.flash.flash.stalls(read, call.constant_bytes)
 
 
 def _stage_counts(stage: StageCall) -> Counts:

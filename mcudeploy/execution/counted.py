@@ -11,9 +11,10 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.execution.cycles.memory_traffic import regions_of, require_emulated
+from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic, regions_of, require_emulated
 from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.execution.cycles.profile import core_of
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
@@ -68,6 +69,28 @@ def by_operator(plan: Plan, steps: Sequence[Counts]) -> dict[str, Counts]:
     for entry, counts in zip(plan.tape, steps, strict=True):
         operators.setdefault(plan.name_of(entry), Counts()).add(counts)
     return operators
+
+
+def traffic_of(
+    plan: Plan, steps: Sequence[Counts], firmware: Firmware, calls: Mapping[str, KernelCall]
+) -> list[MemoryTraffic]:
+    """Return the accesses of tape entries, by their counts; `calls`: the kernel of each operator."""
+    regions = regions_of(firmware)
+    constant_bytes = {name: call.constant_bytes for name, call in calls.items()}
+    return [
+        MemoryTraffic.of(counts, regions, firmware.board, constant_bytes.get(plan.name_of(entry), 0))
+        for entry, counts in zip(plan.tape, steps, strict=True)
+    ]
+
+
+def traffic_by_operator(
+    plan: Plan, steps: Sequence[Counts], firmware: Firmware, calls: Mapping[str, KernelCall]
+) -> dict[str, MemoryTraffic]:
+    """Return the accesses of tape entries by the name of their operator, as `traffic_of` each."""
+    operators: dict[str, list[MemoryTraffic]] = {}
+    for entry, traffic in zip(plan.tape, traffic_of(plan, steps, firmware, calls), strict=True):
+        operators.setdefault(plan.name_of(entry), []).append(traffic)
+    return {name: MemoryTraffic.total(each) for name, each in operators.items()}
 
 
 def _qemu(board: Board) -> str:

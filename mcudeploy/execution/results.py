@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mcudeploy.common.errors import Problem
     from mcudeploy.costs.estimate import Unit
     from mcudeploy.execution.counted import Timing
-    from mcudeploy.execution.cycles.plugin import Counts
+    from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic
     from mcudeploy.execution.cycles.profile import Profile
     from mcudeploy.execution.deployment import Deployment
     from mcudeploy.execution.iterating import Iteration
@@ -120,11 +120,13 @@ class Flashed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A model that ran on a device. `operators` and `profile`: what the emulator counted for `timing`."""
+    """A model that ran on a device. `traffic`, by operator, and `profile`: what the emulator counted for
+    `timing`.
+    """
 
     device_run: DeviceRun
     timing: Timing
-    operators: Mapping[str, Counts] = field(default_factory=dict)
+    traffic: Mapping[str, MemoryTraffic] = field(default_factory=dict)
     profile: Profile | None = None
 
 

@@ -18,9 +18,9 @@ from mcudeploy.common.progress import Progress
 from mcudeploy.costs.database import Database, warn_of_database
 from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
-from mcudeploy.execution.counted import count_steps
+from mcudeploy.execution.counted import count_steps, traffic_of
 from mcudeploy.execution.cycles.marks import count_lanes
-from mcudeploy.execution.cycles.memory_traffic import ConstantReads, FlashWaits
+from mcudeploy.execution.cycles.memory_traffic import FLASH
 from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
@@ -196,12 +196,11 @@ def retimed(observed: Observation, deployment: Deployment, place: Place, sample:
 def _in_cycles(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
     plan, core = deployment.plan, core_of(place.target)
     steps = count_steps(plan, place.target, place.firmware, sample.stored, deployment.patience_s)
-    profiled, waits = profile(place.target, place.firmware, {}), FlashWaits.of(place.firmware)
-    calls = deployment.model.calls
+    profiled = profile(place.target, place.firmware, {})
+    traffic = traffic_of(plan, steps, place.firmware, deployment.model.calls)
     entries = [
-        sum(cycles.typical for cycles in profiled.cycles(counts, core).values())
-        + waits.cycles(counts, ConstantReads.of(calls.get(plan.name_of(entry))))
-        for entry, counts in zip(plan.tape, steps, strict=True)
+        sum(cycles.typical for cycles in profiled.cycles(counts, core).values()) + each.stall_cycles[FLASH]
+        for counts, each in zip(steps, traffic, strict=True)
     ]
     spent: dict[str, list[float]] = {}
     for entry, cycles in zip(plan.tape, entries, strict=True):

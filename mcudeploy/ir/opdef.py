@@ -272,6 +272,11 @@ class KernelCall:
                     arrays[id(array)] = array
         yield from arrays.values()
 
+    @property
+    def constant_bytes(self) -> int:
+        """The bytes of `arrays`."""
+        return sum(array.nbytes for array in self.arrays())
+
     def variants(self, isa: Isa) -> tuple[KernelCall, ...]:
         """Return the variants, of this call and `others`, for a core with these instructions. Variants for
         the core come first and replace portable ones of the same name.

@@ -135,6 +135,11 @@ class Options:
         """Return the board with the least alignment of inputs, outputs and states."""
         return board.model_copy(update={"io_align": lcm(board.io_align, self.io_align)})
 
+    @property
+    def states_plan(self) -> bool:
+        """Whether a file of the user states the plan, or the order of its operators."""
+        return self.plan_file is not None or self.order_file is not None
+
     def unit_on(self, board: Board, cores: int | None = None) -> Unit:
         """Return the unit of times on a board; `cores`: those of a stored plan.
 

@@ -295,7 +295,8 @@ def search_plans(
         board = _shared_by_cores(board, options)
     unit = options.unit_on(board, model.cores)
     costs = board_costs(board, unit)
-    source, costs_of = tiles or estimated(costs, model.in_ram), None if tiles else costs.core
+    estimates = estimated(costs, model.in_ram)
+    source, costs_of = tiles or estimates, None if tiles else costs.core
 
     def fastest_in(form: Rewrites) -> Model:
         models[form] = _fastest(model.in_form(form), board, options, source, known)
@@ -312,11 +313,12 @@ def search_plans(
         unsplit = tagged_plan(base, board)
     else:
         schedule = _unsplit_order(base, options, begin)
-        times = shared_costs(base, Dataflow.of(base.graph), estimated(costs, model.in_ram)(base.graph, ()))
-        relocation = Budget(move_price(estimated(costs, model.in_ram)), begin.part(_UNSPLIT_SHARE), times)
+        times = shared_costs(base, Dataflow.of(base.graph), estimates(base.graph, ()))
+        relocation = Budget(move_price(estimates), begin.part(_UNSPLIT_SHARE), times)
         transfers = Effort.of(_TRANSFERS_SHARE * options.time_limit)
-        fixed = options.order_file is not None
-        unsplit = unsplit_plan(base, board, schedule, relocation, transfers, fixed=fixed)
+        unsplit = unsplit_plan(
+            base, board, schedule, relocation, transfers, fixed=options.order_file is not None
+        )
     if not searching:  # so that no tile is measured in vain
         if costs_of:
             unsplit = timed(unsplit, base, board, source, move_price(source))
@@ -328,7 +330,7 @@ def search_plans(
     unsplit = timed(unsplit, base, board, source, move_price(source))
     cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
     board = board.reserving(cut.parameters.ram_bytes)
-    guess = None if costs_of else estimated(costs, model.in_ram)
+    guess = None if costs_of else estimates
     tasks = _FormTasks(cut, fastest_in, board, source, guess, unsplit, options)
     every = chains(cut.graph) if model.may_fuse else ()
     split = split_plans(

@@ -37,7 +37,7 @@ class WaysOut:
 
     def proposals(self, boards: Sequence[Board]) -> list[Proposal]:
         """Return the proposals that work; `boards` may be proposed too."""
-        if self.options.plan_file or self.options.order_file:  # of the user, so there was no search
+        if self.options.states_plan:  # of the user, so there was no search
             return []
         found: list[Proposal] = []
         if footprint.weights_bytes(self.model.calls) <= self.board.flash_room:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from mcudeploy.execution.cycles.memory_traffic import ConstantReads, MemoryTraffic, regions_of
-from mcudeploy.execution.cycles.plugin import Counts
+from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic
 from mcudeploy.execution.cycles.profile import CORES
-from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import Measured
 from mcudeploy.ir.clock import latency_object
 from mcudeploy.report.cycles_report import cycles_report
-from mcudeploy.toolchain import Firmware
 
 JsonObject = dict[str, Any]
 UNIT = "instructions + stalls (model)"
@@ -26,29 +22,14 @@ SOURCE = (
 
 def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
     """Return the keys of a report of `measure` or `run` that counts of operators replace or add."""
-    deployment, firmware = result.device_run.deployment, result.device_run.firmware
-    each = _each(result.operators, deployment, firmware)
+    deployment = result.device_run.deployment
     if result.profile is None:
-        traffic = _traffic(each, measured, UNIT)
+        traffic = _traffic(result.traffic, measured, UNIT)
     else:
         cycles = cycles_report(result.profile, CORES[deployment.board.core], measured)
-        traffic = cycles | _traffic(each, cycles, cycles["latency"]["unit"])
+        traffic = cycles | _traffic(result.traffic, cycles, cycles["latency"]["unit"])
     value, unit = traffic["latency"]["value"], traffic["latency"]["unit"]
     return traffic | {"latency": latency_object(value, unit, deployment.board.clock_hz)}
-
-
-def _each(
-    operators: Mapping[str, Counts], deployment: Deployment, firmware: Firmware
-) -> dict[str, MemoryTraffic]:
-    """Return the accesses of each operator, and of the moves between memories."""
-    regions, plan, calls = regions_of(firmware), deployment.plan, deployment.model.calls
-    steps = Counter(plan.graph.operators[step.operator].name for step in plan.schedule.steps)
-    return {
-        name: MemoryTraffic.of(
-            counts, regions, firmware.board, ConstantReads.of(calls.get(name), max(steps[name], 1))
-        )
-        for name, counts in operators.items()
-    }
 
 
 def _traffic(each: Mapping[str, MemoryTraffic], report: Mapping[str, Any], unit: str) -> JsonObject:

@@ -127,7 +127,7 @@ def test_without_a_cache_every_read_waits() -> None:
     flash = load_board("nrf52840").flash
     assert flash.stalls(1000, 0) == flash.stalls(1000, 4) == 750
     cached = load_board("stm32u585").flash
-    assert cached.stalls(9000, 4000) == 1000 and cached.stalls(9000, 4000, calls=2) == 2000
+    assert cached.stalls(9000, 4000) == 1000
     assert cached.stalls(90_000, 9000) == 22_500
 
 

@@ -16,7 +16,6 @@ from mcudeploy.execution.counted import Timing
 from mcudeploy.execution.cycles.memory_traffic import (
     OTHER,
     AddressRegion,
-    ConstantReads,
     MemoryTraffic,
     regions_of,
     require_emulated,
@@ -46,8 +45,7 @@ def test_a_copy_counts_exactly_and_a_transfer_not_at_all(tmp_path: Path) -> None
         line = Line(emulator.url)
         line.ask(b"T", size, answers=3)
         line.close()
-    windows = list(read_windows(out))[:3]
-    start, _, copy = (MemoryTraffic.of(counts, regions, board, ConstantReads(0)) for counts in windows)
+    start, _, copy = (MemoryTraffic.of(counts, regions, board) for counts in list(read_windows(out))[:3])
     assert (copy.loaded["sram"], copy.stored["psram"], copy.loaded["psram"]) == (size, size, 0)
     assert copy.stall_cycles["psram"] == copy.stalls == 5 * size
     assert start.stored["psram"] == start.loaded["psram"] == 0
@@ -65,7 +63,7 @@ def test_an_access_costs_what_its_memory_takes() -> None:
         AddressRegion("flash", None, nowhere),
     )
     counts = Counts(loaded=Counter({0: 10, 1: 4, 2: 6, 3: 100}), stored=Counter({1: 8, 2: 1, 4: 3}))
-    found = MemoryTraffic.of(counts, regions, board, ConstantReads(0))
+    found = MemoryTraffic.of(counts, regions, board)
     assert found.stall_cycles == {"stack": 20, "sram": 8, "psram": 6 * 5 + 5, "flash": 0}
     assert found.by_region == {"stack": 10, "sram": 12, "psram": 7, "flash": 100, "other": 3}
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
-from mcudeploy.boards.facts import Flash
 from mcudeploy.common.errors import BuildError, ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.plugin import Counts
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import read_symbols
 from mcudeploy.toolchain.emulator import emulated_board
@@ -43,38 +41,6 @@ def regions_of(firmware: Firmware) -> tuple[AddressRegion, ...]:
     )
 
 
-
-@dataclass(frozen=True, slots=True)
-class ConstantReads:
-    """The size of an operator's constants in bytes, and the number of its steps that read them."""
-
-    constant_bytes: int
-    steps: int = 1
-
-    @classmethod
-    def of(cls, call: KernelCall | None, steps: int = 1) -> ConstantReads:
-        """Return those of a kernel's call; None is a move of blocks."""
-        return cls(sum(array.nbytes for array in call.arrays()) if call else 0, steps)
-
-
-@dataclass(frozen=True, slots=True)
-class FlashWaits:
-    """The flash of a board, and its number among the regions that are counted."""
-
-    flash: Flash
-    region: int
-
-    @classmethod
-    def of(cls, firmware: Firmware) -> FlashWaits:
-        """Return the flash that a firmware runs from."""
-        names = [region.name for region in regions_of(firmware)]
-        return cls(firmware.board.flash, names.index(FLASH))
-
-    def cycles(self, counts: Counts, constants: ConstantReads) -> float:
-        """Return the cycles that the core waits for reads of constants in a stretch of execution."""
-        return self.flash.stalls(counts.loaded[self.region], constants.constant_bytes, constants.steps)
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryTraffic:
     """Bytes loaded and stored by region, and the cycles that the core waits for them."""
@@ -85,13 +51,12 @@ class MemoryTraffic:
 
     @classmethod
     def of(
-        cls,
-        counts: Counts,
-        regions: tuple[AddressRegion, ...],
-        board: Board,
-        constants: ConstantReads,
+        cls, counts: Counts, regions: tuple[AddressRegion, ...], board: Board, constant_bytes: int = 0
     ) -> MemoryTraffic:
-        """Return the accesses of an operator's steps. Unknown addresses cause no wait."""
+        """Return the accesses of a step by a kernel with constants of this size; 0 for a move of blocks.
+
+        Unknown addresses cause no wait.
+        """
         names = (*(region.name for region in regions), OTHER)
         loaded = {name: counts.loaded[at] for at, name in enumerate(names)}
         stored = {name: counts.stored[at] for at, name in enumerate(names)}
@@ -101,7 +66,7 @@ class MemoryTraffic:
                 memory = board.memory(region.memory)
                 waits = loaded[region.name] * memory.read_cost + stored[region.name] * memory.write_cost
                 stalls[region.name] = waits
-        stalls[FLASH] = board.flash.stalls(loaded[FLASH], constants.constant_bytes, constants.steps)
+        stalls[FLASH] = board.flash.stalls(loaded[FLASH], constant_bytes)
         return cls(loaded, stored, stalls)
 
     @classmethod

@@ -90,7 +90,7 @@ def plan_many(
     arguments, ConfigError for a cache that cannot be written.
     """
     options = options_of(choices, ("executor", "cache", "progress"))
-    if options.plan_file or options.order_file:
+    if options.states_plan:
         raise UsageError("plan= and order= are of one model: leave them out")
     if options.name is not None:
         model_name(options.name, "")

@@ -36,7 +36,7 @@ def _number(value: object, info: ValidationInfo) -> object:
     """Return the number of a tensor that has a text as its id."""
     numbers: dict[object, int] = info.context or {}
     if isinstance(value, str) and value not in numbers:
-        raise ValueError(f"there is no tensor {value!r}")
+        raise ValueError(f"tensor {value!r} does not exist")
     return numbers[value] if isinstance(value, str) else value
 
 
@@ -364,7 +364,7 @@ def _in_place(
 ) -> tuple[InPlace, ...]:
     """Return the in-place candidates; `counted`: the steps by node, and the roots that have buffers."""
     number, roots = counted
-    found = []
+    in_place = []
     for old, new in file.inplace_candidates:
         node = file.nodes[maker[new]]
         if memory.root[old] not in {memory.root[tensor] for tensor in node.inputs}:
@@ -373,8 +373,8 @@ def _in_place(
             )
         pair = (memory.root[old], memory.root[new])
         if maker[new] in number and all(root in roots for root in pair):
-            found.append(InPlace(number[maker[new]], *map(roots.index, pair)))
-    return tuple(found)
+            in_place.append(InPlace(number[maker[new]], *map(roots.index, pair)))
+    return tuple(in_place)
 
 
 def _updates(

@@ -78,7 +78,7 @@ def features_model(path: Path, board: Board, options: Options, features: str, fo
 
     Raises UsageError for other names, and for a plan of the whole model.
     """
-    if options.plan_file or options.order_file:
+    if options.states_plan:
         raise UsageError("--plan and --order are of the whole model: leave them out")
     graph = read_model(path, options, isa=board.isa).graph
     outputs = {it.name: it.output for it in graph.operators}

@@ -67,7 +67,7 @@ def unsplit_plan(
 ) -> Plan:
     """Return the unsplit plan in this order.
 
-    Unless it is `fixed`, a depth-first order replaces it if its arena is no larger.
+    Unless it is `fixed`, a depth-first order replaces it if its arena is not larger.
 
     `transfers`: the effort for blocks that temporarily leave the fast memory, if the core waits.
     """
