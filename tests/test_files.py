@@ -12,7 +12,7 @@ import pytest
 
 from mcudeploy.common.files import is_ours, read_limited, same_file, write_file, write_files
 from mcudeploy.extensions.evaluation.gate_report import junit, markdown
-from mcudeploy.extensions.graphs.rectfile import write_offsets
+from mcudeploy.extensions.graphs.rectfile import write_rectangles
 from mcudeploy.report.chart import Drawing, html_page, svg_picture
 
 
@@ -107,7 +107,7 @@ def test_our_files_are_known(tmp_path: Path) -> None:
         texts |= {f"{passed}.md": markdown(report), f"{passed}.xml": junit(report)}
     for name, text in texts.items():
         write_file(tmp_path / name, text)
-    write_offsets(tmp_path / "a.csv", (), ())
+    write_rectangles(tmp_path / "a.csv", ())
     others = {
         "b.svg": '<svg xmlns="http://www.w3.org/2000/svg">\n<title>mine</title></svg>',
         "b.html": "<!DOCTYPE html>\n<title>mine</title>",

@@ -38,6 +38,7 @@ EXAMPLES = {
     "graph export": "mcudeploy graph export model.onnx --board stm32f405 -o graph.json",
     "graph order": "mcudeploy graph order graph.json -o order.json",
     "graph place": "mcudeploy graph place rectangles.csv --capacity 1M -o offsets.csv",
+    "graph complete": "mcudeploy graph complete model.onnx --board stm32f405 --cuts cuts.json -o plan.json",
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
 }
 _COMMANDS = {

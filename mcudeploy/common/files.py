@@ -23,7 +23,7 @@ _OURS = (
     rb"MCUP\x01\0\0\0",  # a blob of parameters
     rb"(\*\*Not all|All) budgets are kept\.(\*\*)?( In [^\n]*)?\n\n\| \| arena \|",  # `gate --markdown`
     rb"<\?xml [^\n]*\?>\n<testsuite name=\"mcudeploy gate\"",  # `gate --junit`
-    rb"id,lower,upper,size,offset\n",  # of `graph place`
+    rb"id,lower,upper,size(,alignment)?(,stack)?,offset\n",  # of `graph place` and `graph export`
     rb"\x08[\x01-\x7f]\x12\x09mcudeploy[\x1a:]",  # a model: IR version and producer
 )
 

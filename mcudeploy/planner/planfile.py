@@ -51,11 +51,13 @@ _Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
 """The engine, the tensor, its block, source and target residence, and the step that waits for the end."""
 
 
-class _Split(FileModel):
+class SplitEntry(FileModel):
+    """A cut by the names of its operators; other fields as those of `Split`."""
+
     operators: Annotated[list[str], Field(min_length=1)]
-    axis: Literal["row"]
+    axis: Literal["row"] = "row"
     rows: Rows
-    apart: bool
+    apart: bool = False
     staggered: bool = False
 
 
@@ -81,7 +83,7 @@ class PlanFile(FileModel):
     hop: _Hop | None = None
     functions: list[_Function]
     kernels: dict[str, str]
-    splits: list[_Split]
+    splits: list[SplitEntry]
     block_rows: dict[str, Rows]
     leads: dict[str, Rows] = Field(default_factory=dict)
     steps: list[tuple[Offset, Offset]]
@@ -133,7 +135,9 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
         kernels=dict(plan.kernels),
         splits=[
-            _Split(operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart, staggered=s.staggered)
+            SplitEntry(
+                operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart, staggered=s.staggered
+            )
             for s in plan.splits
         ],
         block_rows=dict(plan.block_rows),

@@ -200,7 +200,7 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
     def read(path: Path) -> Plan:
         _, made, plan = joined_plan(model, board, path, options.assign)
         if plan.form not in models:
-            models[plan.form] = _fastest(made, board, options, source)
+            models[plan.form] = fastest_model(made, board, options, source)
         if not footprint.missing(plan, made.calls, board, None):
             require_sound(plan, made, board, path)
         return timed(plan, made, board, source, move_price(source))
@@ -215,7 +215,7 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
     return _fitting(planned, board, options.ram_limit)
 
 
-def _fastest(
+def fastest_model(
     model: Model, board: Board, options: Options, source: TileSource, known: KnownSource = nothing_known
 ) -> Model:
     """Return a model in its form, with the fastest kernels that are worth their flash and have room."""
@@ -299,7 +299,7 @@ def search_plans(
     source, costs_of = tiles or estimates, None if tiles else costs.core
 
     def fastest_in(form: Rewrites) -> Model:
-        models[form] = _fastest(model.in_form(form), board, options, source, known)
+        models[form] = fastest_model(model.in_form(form), board, options, source, known)
         return models[form]
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
@@ -363,7 +363,7 @@ def _unsplit_order(model: Model, options: Options, effort: Effort) -> Schedule:
     return unsplit_schedule(model, effort.part(_UNSPLIT_SHARE))
 
 
-def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
+def order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
     """Return the order of a plan's operators in another form of its graph.
 
     An operator that is a view in the plan follows the operator that it reads.
@@ -396,11 +396,11 @@ class _FormTasks:
 
     def of(self, fused: tuple[Chain, ...]) -> SearchTask:
         """Return the task with these chains fused."""
-        made, order, board = self.cut, _order_in(self.cut.graph, self.unsplit), self.board
+        made, order, board = self.cut, order_in(self.cut.graph, self.unsplit), self.board
         if fused:
             made = self.fastest_in(replace(self.cut.form, fused=fused))
             board = board.with_more_stack(made.form.stack_bytes)
-            order = _order_with(made.graph, self.cut.graph, order)
+            order = order_with(made.graph, self.cut.graph, order)
         return SearchTask.of(
             made,
             board,
@@ -413,7 +413,7 @@ class _FormTasks:
         )
 
 
-def _order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:
+def order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:
     """Return the order of a graph with fused chains: each runs when its last stage would."""
     outputs = {operator.output: position for position, operator in enumerate(fused.operators)}
     makers = (outputs.get(plain.operators[position].output) for position in order)

@@ -64,6 +64,7 @@ VISITS = {
     "graph export": "graph export m.onnx -o exported.json",
     "graph order": "graph order graph.json -o order.json",
     "graph place": "graph place rectangles.csv --capacity 1M -o offsets.csv",
+    "graph complete": "graph complete m.onnx --board ./evil.toml --cuts cuts.json -o completed.json",
     "graph pipeline": "graph pipeline m.onnx --topology units.toml",
     "run": "run m.onnx --board mps2-an386 --no-split",
     "measure": "measure m.onnx --board host --no-split",
@@ -127,6 +128,7 @@ def traps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         '[[gate]]\nmodel = "m.onnx"\nboard = "mps2-an386"\noptions = {split = false}\n'
     )
     (folder / "rectangles.csv").write_text("id,lower,upper,size\na,0,3,4\nb,2,5,4\n")
+    (folder / "cuts.json").write_text('{"splits": []}')
     (folder / "units.toml").write_text(
         'width = 2\nboard = "./evil.toml"\n[link]\nbytes_per_second = 1_000_000\n'
     )

@@ -57,6 +57,8 @@ COMMANDS = (
     "graph order graph.json --time-limit 1",
     "graph order graph.json --time-limit 1 --memory 50% --link 1 --recompute",
     "graph place rectangles.csv --capacity 9",
+    "graph complete m.onnx --board host --cuts cuts.json -o plan.json",
+    "graph export m.onnx --board host --plan plan.json -o plan.csv",
     "graph pipeline m.onnx --topology units.toml",
 )
 
@@ -88,6 +90,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "budgets.toml").write_text('[[gate]]\nmodel = "m.onnx"\nboard = "mps2-an386"\narena = 9\n')
     (folder / "graph.json").write_text(json.dumps(graph))
     (folder / "rectangles.csv").write_text("id,lower,upper,size\na,0,2,4\nb,1,3,5\n")
+    (folder / "cuts.json").write_text('{"splits": []}')
     (folder / "units.toml").write_text(GOOD)
     return folder
 

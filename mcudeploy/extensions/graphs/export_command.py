@@ -1,9 +1,9 @@
-"""`graph export`: the dependency graph of a model."""
+"""`graph export`: the dependency graph of a model, or the rectangles of a plan."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -16,6 +16,7 @@ from mcudeploy.cli.options import (
     planning_options,
 )
 from mcudeploy.cli.output import Output
+from mcudeploy.common.errors import UsageError
 from mcudeploy.extensions.graphs import graphtables
 from mcudeploy.planner.plan_options import READING, Options
 
@@ -26,15 +27,27 @@ if TYPE_CHECKING:
 @click.command()
 @model_argument
 @board_option(required=False)
-@planning_options(*(name for name in READING if name != "hop"), "stream_input")
-@destination_option("Write the graph, as JSON, for `graph order`.", "FILE.json", required=True)
+@planning_options("plan_file", *(name for name in READING if name != "hop"), "stream_input")
+@destination_option(
+    "Write the graph, as JSON for `graph order`; with --plan the rectangles, as CSV for `graph place`.",
+    required=True,
+)
 @files_option
 @output_options
 def export(*, model: Path, board: Board | None, options: Options, destination: Path, output: Output) -> None:
     """Write the dependency graph of a model, as the planner orders it: operators, tensors and their bytes.
 
-    Scratch is that of the board's fastest kernels; without --board, of the portable ones.
+    Scratch is that of the board's fastest kernels; without --board, of the portable ones. With --plan: the
+    bytes of the plan, their first steps and ends, and their offsets.
     """
+    if options.plan_file is not None:
+        if board is None:
+            raise UsageError("--plan needs --board, the board of the plan")
+        output.result(
+            _write_rectangles(model, board, options, options.plan_file, destination),
+            graphtables.exported_plan,
+        )
+        return
     import json
 
     from mcudeploy.common.files import write_file
@@ -52,3 +65,26 @@ def export(*, model: Path, board: Board | None, options: Options, destination: P
         "file_order_peak_bytes": problem.peak(range(problem.steps)),
     }
     output.result(report, graphtables.exported)
+
+
+def _write_rectangles(
+    path: Path, board: Board, options: Options, plan_file: Path, destination: Path
+) -> dict[str, Any]:
+    """Write the rectangles of a plan; return the report."""
+    from mcudeploy.extensions.graphs.partial_plans import Rectangles
+    from mcudeploy.extensions.graphs.rectfile import problem_of, write_rectangles
+    from mcudeploy.planner.model.model import read_model
+    from mcudeploy.planner.place.placement_problem import lower_bound
+    from mcudeploy.planner.stored_plan import stored_plan
+
+    board = options.limited(board)
+    _, model, plan = stored_plan(read_model(path, options, isa=board.isa), board, plan_file, ())
+    rectangles = Rectangles.of(plan, model, board)
+    write_rectangles(destination, rectangles.named)
+    return {
+        "rectangles": len(rectangles.named),
+        "stacks": len(problem_of(rectangles.named).stacks),
+        "lower_bound_bytes": lower_bound(problem_of(rectangles.named)),
+        "arena_bytes": plan.layout.arena_bytes,
+        "moves": len(plan.layout.transfers),
+    }

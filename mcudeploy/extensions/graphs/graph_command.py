@@ -9,6 +9,7 @@ from typing import Any
 import rich_click as click
 
 from mcudeploy.cli.output import deprecated
+from mcudeploy.extensions.graphs.complete_command import complete
 from mcudeploy.extensions.graphs.export_command import export
 from mcudeploy.extensions.graphs.order_command import order
 from mcudeploy.extensions.graphs.place_command import place as graph_place
@@ -17,7 +18,7 @@ from mcudeploy.extensions.several_boards.pipeline_command import pipeline as gra
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def graph() -> None:
-    """Export a model's dependency graph, order one, place rectangles, or divide a model among units."""
+    """Export a model's graph, order one, place rectangles, complete a plan, or divide a model among units."""
 
 
 def _alias(old: str, command: click.Command) -> click.Command:
@@ -35,7 +36,7 @@ def _alias(old: str, command: click.Command) -> click.Command:
     return alias
 
 
-for member in (export, order, graph_place, graph_pipeline):
+for member in (export, order, graph_place, complete, graph_pipeline):
     graph.add_command(member)
 
 schedule = _alias("schedule", order)

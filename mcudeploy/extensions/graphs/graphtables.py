@@ -81,3 +81,19 @@ def exported(console: Console, report: Values) -> None:
             ("file order", f"{report['file_order_peak_bytes']:,} B"),
         ],
     )
+
+
+def exported_plan(console: Console, report: Values) -> None:
+    """Print the `graph export --plan` report."""
+    moves = report["moves"]
+    facts(
+        console,
+        [
+            ("rectangles", f"{report['rectangles']:,}"),
+            ("lower bound", f"{report['lower_bound_bytes']:,} B"),
+            (
+                "arena",
+                f"{report['arena_bytes']:,} B" + (f", with {count_text(moves, 'move')}" if moves else ""),
+            ),
+        ],
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import rich_click as click
@@ -42,13 +43,12 @@ def place(
     from mcudeploy.common.effort import Effort
     from mcudeploy.common.errors import FitError
     from mcudeploy.common.fast import note_lacking
-    from mcudeploy.extensions.graphs.rectfile import read_rectangles, write_offsets
-    from mcudeploy.ir.rectangles import PlacementProblem
+    from mcudeploy.extensions.graphs.rectfile import problem_of, read_rectangles, write_rectangles
     from mcudeploy.planner.place.place import place as place_problem
     from mcudeploy.planner.place.placement_problem import lower_bound
 
     named = read_rectangles(rects)
-    problem = PlacementProblem(tuple(one.rectangle for one in named))
+    problem = problem_of(named)
     least = lower_bound(problem)
     if least > capacity:
         missing = least - capacity
@@ -68,7 +68,8 @@ def place(
         )
     check_offsets(problem, placed.offsets, capacity)
     if destination is not None:
-        write_offsets(destination, named, placed.offsets)
+        pairs = zip(named, placed.offsets, strict=True)
+        write_rectangles(destination, [replace(one, offset=offset) for one, offset in pairs])
     report = {
         "capacity": capacity,
         "used_bytes": used,

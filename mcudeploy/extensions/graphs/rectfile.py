@@ -1,4 +1,8 @@
-"""Rectangle files: `id,lower,upper,size` (MiniMalloc's benchmarks), with offsets on output."""
+"""Rectangle files: `id,lower,upper,size` (MiniMalloc's benchmarks), with `offset` once they are placed.
+
+Two more columns may state constraints: `alignment` of the offset in bytes; rectangles with one `stack` lie in
+sequence, as the rows of an image that the application fills.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,10 @@ from pathlib import Path
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import read_limited, write_file
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.rectangles import Rectangle
+from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 
 _COLUMNS = ("id", "lower", "upper", "size")
+_CONSTRAINTS = ("alignment", "stack")
 _MOST_BYTES = 16 * 2**20
 _LARGEST = 1 << 40
 """Larger numbers are not valid bytes or steps, and the search uses 64-bit integers."""
@@ -21,10 +26,21 @@ _LARGEST = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class NamedRectangle:
-    """A rectangle and its name in the file."""
+    """A rectangle, its name in the file, its stack or "", and its offset, if stated."""
 
     name: str
     rectangle: Rectangle
+    stack: str = ""
+    offset: int | None = None
+
+
+def problem_of(named: Sequence[NamedRectangle]) -> PlacementProblem:
+    """Return the placement problem of a file. Raises ValueError for a stack whose rectangles never live."""
+    stacks: dict[str, list[int]] = {}
+    for at, one in enumerate(named):
+        if one.stack:
+            stacks.setdefault(one.stack, []).append(at)
+    return PlacementProblem(tuple(one.rectangle for one in named), tuple(map(tuple, stacks.values())))
 
 
 def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
@@ -35,9 +51,15 @@ def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     header = tuple(cell.strip() for cell in rows[0]) if rows else ()
-    if missing := [column for column in _COLUMNS if header.count(column) != 1]:
+    known = [
+        *((column, True) for column in _COLUMNS),
+        *((column, False) for column in (*_CONSTRAINTS, "offset")),
+    ]
+    wrong = [column for column, needed in known if not needed <= header.count(column) <= 1]
+    if wrong:
         raise ConfigError(
-            f"{path}: needs each of the columns {','.join(_COLUMNS)} once; see {', '.join(missing)}"
+            f"{path}: needs each of the columns {','.join(_COLUMNS)} once, and no other one twice; "
+            f"see {', '.join(wrong)}"
         )
     rectangles: dict[str, NamedRectangle] = {}
     for line, row in enumerate(rows[1:], start=2):
@@ -55,11 +77,17 @@ def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
 
 def _rectangle(cells: dict[str, str], where: str) -> NamedRectangle:
     lower, upper, size = (_number(cells[column], column, where) for column in _COLUMNS[1:])
+    alignment, offset = (
+        _number(cells[column], column, where) if cells.get(column, "").strip() else None
+        for column in ("alignment", "offset")
+    )
     if upper <= lower:
         raise ConfigError(f"{where}: upper is {upper}, and must be above lower, {lower}")
-    if size <= 0:
-        raise ConfigError(f"{where}: size is {size}, and must be above 0")
-    return NamedRectangle(cells["id"].strip(), Rectangle(size, Interval(lower, upper)))
+    for column, value in (("size", size), ("alignment", alignment)):
+        if value is not None and value <= 0:
+            raise ConfigError(f"{where}: {column} is {value}, and must be above 0")
+    rectangle = Rectangle(size, Interval(lower, upper), alignment or 1)
+    return NamedRectangle(cells["id"].strip(), rectangle, cells.get("stack", "").strip(), offset)
 
 
 def _number(text: str, column: str, where: str) -> int:
@@ -72,12 +100,26 @@ def _number(text: str, column: str, where: str) -> int:
     return value
 
 
-def write_offsets(path: Path, rectangles: Sequence[NamedRectangle], offsets: Sequence[int]) -> None:
-    """Write the rectangles with a column `offset`, in bytes. Raises OSError if that fails."""
+def write_rectangles(path: Path, rectangles: Sequence[NamedRectangle]) -> None:
+    """Write rectangles with their offsets, and a column for each kind of constraint. Raises OSError."""
+    cells = [
+        {
+            "id": named.name,
+            "lower": named.rectangle.life.lo,
+            "upper": named.rectangle.life.hi,
+            "size": named.rectangle.size_bytes,
+            "alignment": named.rectangle.alignment,
+            "stack": named.stack,
+            "offset": named.offset,
+        }
+        for named in rectangles
+    ]
+    stated = [
+        name for name, none in (("alignment", 1), ("stack", "")) if any(row[name] != none for row in cells)
+    ]
+    columns = [*_COLUMNS, *stated, "offset"]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*_COLUMNS, "offset"))
-    for named, offset in zip(rectangles, offsets, strict=True):
-        item = named.rectangle
-        writer.writerow((named.name, item.life.lo, item.life.hi, item.size_bytes, offset))
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(cells)
     write_file(path, text.getvalue())

@@ -70,6 +70,15 @@ def spread(  # noqa: PLR0917
     return layout, estimate(tiled, schedule, work, layout)
 
 
+def placement_of(plan: Plan, work: WorkBytes, board: Board) -> tuple[tuple[Buffer, ...], PlacementProblem]:
+    """Return the buffers of a plan, and their rectangles: those of `spread` for its steps and memories."""
+    tiled, wanted = TiledGraph.of(plan), needs(plan.graph, board, plan.functions)
+    items = laid_out_buffers(tiled, plan.schedule.steps, work, plan.layout)
+    memory = lcm(*(board.memory(name).alignment for name in plan.layout.arenas))
+    alignments = [lcm(memory, own) for own in _alignments(items, wanted, ())]
+    return items, _problem(tiled, items, alignments, ())
+
+
 def pinned(
     tiled: TiledGraph,
     items: Sequence[Buffer],

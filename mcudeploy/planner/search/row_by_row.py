@@ -26,13 +26,18 @@ def row_by_row(task: SearchTask) -> Iterator[Candidate]:
     segments = Segments(space.flow, space.order, work)
     room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
     for state in _states(space, work, room):
-        ticks = task.variants.ticks(space.step_rows(state))
-        if ticks <= task.most_latency:
-            tiled = space.tiled(state)
-            steps = segments.steps(space.sections(state))
-            peak_bytes, peak_step = live_peak(tiled, steps, work)
-            schedule, level_bytes = Schedule(steps, "feasible"), max(peak_bytes, task.sufficient_bytes)
-            yield Candidate(state, tiled, schedule, peak_bytes, peak_step, ticks, level_bytes)
+        if task.variants.ticks(space.step_rows(state)) <= task.most_latency:
+            yield candidate_of(task, segments, state)
+
+
+def candidate_of(task: SearchTask, segments: Segments, state: State) -> Candidate:
+    """Return the candidate with these cuts, in the order of the simulated segments."""
+    space = task.space
+    tiled, steps = space.tiled(state), segments.steps(space.sections(state))
+    peak_bytes, peak_step = live_peak(tiled, steps, task.lean.work)
+    schedule, level_bytes = Schedule(steps, "feasible"), max(peak_bytes, task.sufficient_bytes)
+    ticks = task.variants.ticks(space.step_rows(state))
+    return Candidate(state, tiled, schedule, peak_bytes, peak_step, ticks, level_bytes)
 
 
 def _states(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
