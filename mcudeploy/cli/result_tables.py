@@ -15,7 +15,7 @@ from mcudeploy.cli.outputtable import outputs
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.cli.transfer_tables import cores_facts, memory_facts, stall_facts
 from mcudeploy.common.errors import Problem, causes
-from mcudeploy.common.text import agree, count_text, plain
+from mcudeploy.common.text import agree, count_text, plain, short_name
 from mcudeploy.extension import added
 from mcudeploy.report.wording import (
     coarse_text,
@@ -28,6 +28,9 @@ from mcudeploy.report.wording import (
 
 _NAMED = 3
 """Operators that a row of the table of floats names."""
+_NODE_WIDTH = 130
+"""The least width of a console that shows the nodes of the file beside operators."""
+
 _FLOAT_BYTES = 4
 """Bytes of a float32 for one of an int8."""
 
@@ -320,7 +323,8 @@ def _allowed(report: Values, word: str, none: str) -> str:
 
 def _operators(console: Console, report: Values) -> None:
     unit = (report.get("latency") or {}).get("unit", "ticks")
-    table = table_of("operator", "kernel", "steps>", "MACs>", f"{unit}>", "per MAC>", "share>")
+    nodes = ["node"] if console.width >= _NODE_WIDTH else []
+    table = table_of("operator", "kernel", "steps>", "MACs>", f"{unit}>", "per MAC>", "share>", *nodes)
     for operator in report["operators"]:
         macs, ticks = operator["macs"], operator["ticks"]
         texts = (
@@ -332,7 +336,7 @@ def _operators(console: Console, report: Values) -> None:
             f"{ticks / macs:.2f}" if macs and unit != "us" else "-",
             f"{operator['share']:.1%}",
         )
-        table.add_row(*map(cell, texts))
+        table.add_row(*map(cell, [*texts, *(short_name(operator["nodes"]) for _ in nodes)]))
     console.print(table)
 
 

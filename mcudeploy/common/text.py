@@ -46,3 +46,11 @@ def printable(text: str) -> str:
     """Make a name of a model printable: no control characters, at most 80 characters."""
     clean = "".join(letter if letter.isprintable() else "?" for letter in text)
     return clean if len(clean) <= 80 else f"{clean[:77]}..."
+
+
+def short_name(names: Sequence[str], most: int = 28) -> str:
+    """Return the first of a file's names for a table, its last `most` characters, and how many follow."""
+    if not names:
+        return ""
+    name, more = names[0].rpartition(";")[2], f" +{len(names) - 1}" if len(names) > 1 else ""
+    return (name if len(name) <= most else f"..{name[2 - most :]}") + more

@@ -304,10 +304,8 @@ def _(result: VerifiedRun) -> JsonObject:
 def measurement(device_run: DeviceRun) -> JsonObject:
     """Report the device's measurements: latency, stack, and every operator."""
     deployment, observed = device_run.deployment, device_run.observed.measurement
-    macs = {
-        operator.name: deployment.model.graph.loops(operator).macs()
-        for operator in deployment.plan.graph.operators
-    }
+    operators = {operator.name: operator for operator in deployment.plan.graph.operators}
+    macs = {name: deployment.model.graph.loops(each).macs() for name, each in operators.items()}
     kernels = {name: (call.kernel, call.variant) for name, call in deployment.model.calls.items()}
     kernels[MOVES] = MOVE, MOVE
     total = sum(time.ticks for time in observed.operators) or 1
@@ -318,6 +316,7 @@ def measurement(device_run: DeviceRun) -> JsonObject:
         "operators": [
             {
                 "name": time.operator,
+                "nodes": list(operators[time.operator].onnx_nodes) if time.operator in operators else [],
                 "kernel": kernels[time.operator][0],
                 "variant": kernels[time.operator][1],
                 "steps": time.steps,

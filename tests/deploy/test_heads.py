@@ -23,10 +23,11 @@ from mcudeploy.device.transport import open_transport
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.heads import head_kinds, head_statistics
-from mcudeploy.extensions.heads.adapt import AdaptRequest, build_adaptable
+from mcudeploy.extensions.heads.adapt import AdaptRequest, build_adaptable, features_model
 from mcudeploy.extensions.heads.adapt_command import build_head
 from mcudeploy.extensions.heads.head_kinds import HEADS, HeadSize, Prototypes, Ridge
 from mcudeploy.extensions.heads.heads import HeadWanted, head_fault, require_head, with_head
+from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.toolchain.stack import stack_bound
@@ -356,6 +357,15 @@ def test_a_head_of_few_features_and_their_statistics(tmp_path: Path) -> None:
     include = [f"-I{tmp_path / 'lib' / name}" for name in ("include", "src")]
     subprocess.run(["gcc", *STRICT, *CHECKED, *include, *sources, "-lm", "-o", program], check=True)
     assert subprocess.run([program], check=False).returncode == 0
+
+
+def test_a_node_of_the_file_names_its_last_operator(dense: Path, tmp_path: Path) -> None:
+    (operator,) = (it for it in read_model(dense, QUICK, isa=M4.isa).graph.operators if it.name == "conv_1")
+    made = []
+    for number, name in enumerate(("conv_1", operator.onnx_nodes[-1])):
+        (tmp_path / str(number)).mkdir()
+        made.append(features_model(dense, M4, QUICK, name, tmp_path / str(number)).read_bytes())
+    assert made[0] == made[1]
 
 
 def test_models_and_names_that_heads_do_not_take(

@@ -74,14 +74,15 @@ def build_adaptable(
 
 
 def features_model(path: Path, board: Board, options: Options, features: str, folder: Path) -> Path:
-    """Write the model up to an operator or a tensor into a folder, under its name, and return its file.
+    """Write the model up to an operator, a node or a tensor of its file into a folder; return the new file.
 
     Raises UsageError for other names, and for a plan of the whole model.
     """
     if options.states_plan:
         raise UsageError("--plan and --order are of the whole model: leave them out")
     graph = read_model(path, options, isa=board.isa).graph
-    outputs = {it.name: it.output for it in graph.operators}
+    outputs = {node: it.output for it in graph.operators for node in it.onnx_nodes}
+    outputs |= {it.name: it.output for it in graph.operators}
     reference = graph.references.get(outputs.get(features, ""))
     part = folder / path.name
     write_features_model(path, features if reference is None else reference.name, part)

@@ -50,8 +50,8 @@ def adapt() -> None:
     "--features",
     metavar="TENSOR",
     required=True,
-    help="Operator of the tables of `run`, or tensor of the ONNX file, whose int8 result the head reads. The "
-    "library ends there.",
+    help="Operator of the tables of `run`, or node or tensor of the ONNX file; the head reads its int8 "
+    "values, and the library ends there.",
 )
 @click.option(
     "--classes",

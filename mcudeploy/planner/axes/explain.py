@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 
-from mcudeploy.common.text import count_text
+from mcudeploy.common.text import count_text, short_name
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.axes.axes import DIMENSIONS, ROWS, AxisGraph, Edge, axis_graph
 from mcudeploy.planner.axes.components import (
@@ -89,7 +89,7 @@ class _CutFacts:
         ]
 
     def operators(self, positions: Iterable[int]) -> list[str]:
-        """Describe operators, one per line: name, kind, size along the axis, MACs, bytes of the output."""
+        """Describe operators, one per line: name, kind, size along the axis, MACs, bytes, node."""
         rows = []
         for position in positions:
             operator = self._operators[position]
@@ -102,6 +102,7 @@ class _CutFacts:
                     self._count(self._size(position)),
                     count_text(macs, "MAC") if macs else "no MACs",
                     memory,
+                    short_name(operator.onnx_nodes),
                 )
             )
         return _columns(rows)
