@@ -73,6 +73,15 @@ def test_the_bound_of_one_component_does_not_inflate_that_of_another(
     assert (found.peak_bytes, found.lower_bound_bytes) == (best, best)
 
 
+def test_a_program_without_a_proof_falls_back_to_the_heuristics_of_its_source() -> None:
+    # Pairs of tensors: far more than the effort of the program, and each pair is best made and read at once.
+    pairs = 20
+    buffers = tuple(StepBuffer(8, (pair, pairs + pair)) for pair in range(pairs))
+    problem = OrderProblem((*((),) * pairs, *((pair,) for pair in range(pairs))), buffers)
+    found = best_order(problem, Effort(1000), ("ilp",))
+    assert (found.peak_bytes, found.method) == (8, "lifetime_bfs") and problem.peak(range(2 * pairs)) == 160
+
+
 @pytest.mark.parametrize("steps", [0, 1])
 def test_nearly_nothing(steps: int) -> None:
     found = best_order(OrderProblem(((),) * steps, ()), Effort(1))

@@ -33,6 +33,11 @@ METHODS = ("rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "refine", "be
 DEFAULT = METHODS[:-1]
 """The integer program proves nothing that the exact search does not."""
 
+_FALL_BACK = ("lifetime_bfs", "chain_dfs", "refine")
+"""The published methods for graphs that are too large for the integer program."""
+_PROGRAM_SHARE = 0.8
+"""The share of the effort for the integer program; the rest is for refinement after it."""
+
 BEAM_WIDTHS = (1, 8, 64, 256)
 _STEP_UNITS = 16.0
 """Effort of a quick heuristic per step."""
@@ -214,14 +219,16 @@ def _prove(component: _Component, floor: int, effort: Effort, methods: Collectio
 
 
 def _program(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
-    """Solve the integer program."""
+    """Solve the integer program; where the effort ends before its proof, use the heuristics of its source."""
     if "ilp" not in methods:
         return floor
     from mcudeploy.planner.order.published import ilp  # noqa: PLC0415 - the solver takes long to import
 
-    found = ilp.solve(component.problem, component.order, floor, effort)
+    found = ilp.solve(component.problem, component.order, floor, effort.part(_PROGRAM_SHARE))
     if found.order is not None:
         component.offer(found.order, "ilp")
+    if component.peak > found.bound_bytes:
+        _tuned(component, found.bound_bytes, effort, _FALL_BACK)
     return found.bound_bytes
 
 
