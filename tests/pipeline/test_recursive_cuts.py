@@ -90,6 +90,8 @@ def test_the_systolic_formula() -> None:
     assert systolic_ticks(16, 9, 16, 16) == 16 + 9 + 16 - 1
     assert systolic_ticks(64, 27, 8, 16) == 64 * 27 * 8 / 256 + 30
     assert systolic_ticks(4, 27, 32, 16) == 4 * 27 * 32 / 256 + 30
+    assert systolic_ticks(64, 9, 32, 16, groups=32) == 64 * 9 * 32 / 16 + 30  # depthwise: one column
+    assert systolic_ticks(64, 9, 64, 16, groups=2) == systolic_ticks(64, 9, 64, 16)
 
 
 def test_what_units_tell_each_other() -> None:

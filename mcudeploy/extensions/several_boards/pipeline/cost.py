@@ -56,8 +56,15 @@ FREE = UnitLink(inf)
 """Links without cost."""
 
 
-def systolic_ticks(m: int, k: int, n: int, edge: int) -> float:
-    """Return the ticks of a product of m x k and k x n on an array of `edge` x `edge` cells."""
+def systolic_ticks(m: int, k: int, n: int, edge: int, groups: int = 1) -> float:
+    """Return the ticks of a product of m x k and k x n on an array of `edge` x `edge` cells.
+
+    A convolution in groups is a product for each, one after another. It uses as many columns as a group has
+    outputs: a depthwise convolution one.
+    """
+    if groups > 1:
+        columns = min(edge, n // groups)
+        return m * k * n / (edge * columns) + 2 * (edge - 1)
     if m > edge or n > edge:
         return m * k * n / edge**2 + 2 * (edge - 1)
     return m + k + n - 1
@@ -74,10 +81,11 @@ def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) ->
         operator = flow.graph.operators[positions[place]]
         rows, cols, channels = flow.graph.tensors[operator.output].shape
         m = ceil(rows * cols / units)
-        macs = flow.graph.loops(operator).macs()
-        if macs == 0:
+        nest = flow.graph.loops(operator)
+        if nest.macs() == 0:
             return ceil(m * channels / edge)
-        return systolic_ticks(m, round(macs / (rows * cols * channels)), channels, edge)
+        groups = next((axis.size for axis in nest.axes if axis.name == "g"), 1)
+        return systolic_ticks(m, round(nest.macs() / (rows * cols * channels)), channels, edge, groups)
 
     return ticks
 
