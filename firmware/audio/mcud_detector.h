@@ -32,6 +32,18 @@ void mcud_detector_reset(mcud_detector *detector);
 /* Adds a probability, 0 to 255. Returns whether the wake word was detected; then it waits for the pause. */
 bool mcud_detector_add(mcud_detector *detector, uint8_t probability);
 
+/* The parts of mcud_detector_add, for an application that joins detectors in each row of features. */
+
+/* Takes a row, with the probability that it brings, or 0 if it brings none. */
+void mcud_detector_row(mcud_detector *detector, const uint8_t *probability);
+
+/* Returns whether the newest probability makes a detection; false if it was asked before. After a detection that
+ * counts, call mcud_detector_reset. */
+bool mcud_detector_hears(mcud_detector *detector);
+
+/* Returns whether the mean is above the cut-off, without any pause. */
+bool mcud_detector_is_above(const mcud_detector *detector);
+
 #ifdef __cplusplus
 }
 #endif

@@ -69,6 +69,10 @@ class IoText:
     reach: str = ""
     """The DMA controllers that reach it, as a sentence; empty if the board does not state them."""
 
+    @property
+    def size_bytes(self) -> int:
+        return self.shape[0] * self.row_bytes
+
     def on(self, board: Board) -> IoText:
         """Return the text with the controllers of a board that reach it."""
         controllers = board.memory(self.memory).dma

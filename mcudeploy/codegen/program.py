@@ -136,10 +136,14 @@ class Program:
     """The target, loss and parameters of a training step; None for a model."""
 
     @property
+    def states_bytes(self) -> int:
+        """The bytes of the states in the arena."""
+        return sum(state.io.size_bytes for state in self.states)
+
+    @property
     def initial_bytes(self) -> int:
         """The bytes of the first values of states in flash."""
-        ios = (state.io for state in self.states if state.lines)
-        return sum(io.shape[0] * io.row_bytes for io in ios)
+        return sum(state.io.size_bytes for state in self.states if state.lines)
 
     @property
     def bases(self) -> dict[str, str]:

@@ -121,15 +121,19 @@ def render_package(name: str, members: Sequence[LibraryModel]) -> dict[str, str]
 
 
 def render_readme(
-    name: str, members: Sequence[LibraryModel], kind: str = "", *, toolchain: bool = False
+    name: str, members: Sequence[LibraryModel], kind: str = "", *, toolchain: bool = False, about: str = ""
 ) -> str:
-    """Return the README of a library: its origin, and its use in its build system, or in the usual ones."""
+    """Return the README of a library: its origin, and its use in its build system, or in the usual ones.
+
+    `about` states the use in a build system of an extension.
+    """
     return render(
         "exporters/README.md.j2",
         name=name,
         upper=name.upper(),
         members=members,
         kind=kind,
+        about=about,
         board=members[0].plan.board,
         toolchain=toolchain,
         notes=list(dict.fromkeys(plain(note) for it in members for note in it.plan.graph.notes)),

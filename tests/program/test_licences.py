@@ -15,7 +15,7 @@ from mcudeploy import __version__
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.exporters import KINDS, Kind
 from mcudeploy.common.errors import UsageError
-from mcudeploy.extensions.audio.wake_word import WakeWord
+from mcudeploy.extensions.audio.wake_word import WakeWord, WakeWords
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 
@@ -24,13 +24,19 @@ BOARD = load_board("mps2-an386")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fully_connected(tmp_path_factory.mktemp("licences") / "dense.onnx", (8, 6, 1), quantised=True)
+    return fully_connected(tmp_path_factory.mktemp("licences") / "dense.onnx", (40, 6, 1), quantised=True)
 
 
 def built(model: Path, out: Path, kind: Kind | None = None, *, sbom: bool = False) -> dict[str, str]:
     options = Options(time_limit=0.5)
-    parts = [WakeWord("a word", 0.5, 2, hop=8)] if kind == "esphome" else []
-    reports.build_models([model], BOARD, options, out, library_only=True, kind=kind, sbom=sbom, parts=parts)
+    parts, models = [], [model]
+    if kind == "esphome":
+        parts, models = (
+            [WakeWords("word", (WakeWord("a word", 0.5, 2, hop=8),))],
+            [model.with_stem("front"), model],
+        )
+        models[0].write_bytes(model.read_bytes())
+    reports.build_models(models, BOARD, options, out, library_only=True, kind=kind, sbom=sbom, parts=parts)
     return {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
 
 

@@ -18,7 +18,9 @@ from mcudeploy.planner.plan_options import Options
 
 if TYPE_CHECKING:
     from mcudeploy.extensions.audio.front_ends import FrontEnd
-    from mcudeploy.extensions.audio.wake_word import WakeWord
+    from mcudeploy.extensions.audio.wake_word import Role
+
+    _Roles = dict[Role, tuple[Path, ...]]
 
 
 def before_option(command: Command) -> Command:
@@ -41,43 +43,74 @@ def before_option(command: Command) -> Command:
     return packed
 
 
-def _manifest_option(command: Command) -> Command:
-    """Add --manifest: with --for esphome a model gets ESPHome's front end, and its wake word is one of the
-    `parts`.
+def _wake_word_options(command: Command) -> Command:
+    """Add --manifest, --vad and --stop: with --for esphome the models get ESPHome's front end, and their wake
+    words are one of the `parts`.
     """
+    for option in (
+        click.option(
+            "--stop",
+            "stops",
+            metavar="FILE.tflite",
+            multiple=True,
+            type=InputModel(),
+            help="With --for esphome: a further word, which is heard only while the application enables it. "
+            "May be repeated.",
+        ),
+        click.option(
+            "--vad",
+            metavar="FILE.tflite",
+            type=InputModel(),
+            help="With --for esphome: the voice activity detector. Words count only where it hears a voice.",
+        ),
+        click.option(
+            "--manifest",
+            metavar="FILE.json",
+            type=InputFile(),
+            help="With --for esphome: ESPHome's description of the wake word.  [default: the .json beside "
+            "each model]",
+        ),
+    ):
+        command = option(command)
 
-    @click.option(
-        "--manifest",
-        metavar="FILE.json",
-        type=InputFile(),
-        help="With --for esphome: ESPHome's description of the wake word.  [default: the .json beside the "
-        "model]",
-    )
     @functools.wraps(command)
-    def packed(*args: Any, manifest: Path | None, parts: tuple[Any, ...] = (), **rest: Any) -> None:
+    def packed(
+        *args: Any, manifest: Path | None, vad: Path | None, stops: tuple[Path, ...], **rest: Any
+    ) -> None:
+        given = [name for name, it in (("--manifest", manifest), ("--vad", vad), ("--stop", stops)) if it]
         if rest["kind"] == "esphome":
-            rest["models"], word = _wake_word(rest["models"], manifest)
-            parts = (*parts, word)
-        elif manifest is not None:
-            raise UsageError("--manifest describes a wake word for --for esphome")
-        command(*args, parts=parts, **rest)
+            roles: _Roles = {"word": rest["models"], "stop": stops, "vad": (vad,) if vad else ()}
+            rest |= _wake_words(rest, roles, manifest)
+        elif given:
+            raise UsageError(f"{given[0]} describes wake words for --for esphome")
+        command(*args, **rest)
 
     return packed
 
 
-def _wake_word(models: tuple[Path, ...], manifest: Path | None) -> tuple[tuple[Path, ...], WakeWord]:
-    """Return the model after ESPHome's front end, and the wake word that it hears."""
+def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> dict[str, Any]:
+    """Return the models, the front end first, the part with their wake words, and no name of a model."""
     import tempfile
+    from dataclasses import replace
 
-    from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
+    from mcudeploy.codegen.model_names import model_name
+    from mcudeploy.extensions.audio.wake_word import WakeWords
+    from mcudeploy.extensions.audio.wake_word_manifest import front_end, read_manifest
 
-    if len(models) != 1:
-        raise UsageError(
-            f"--for esphome writes a component of one wake word, and there are {len(models)} models"
-        )
-    word = read_manifest(manifest or models[0].with_suffix(".json"))
-    folder = get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-"))
-    return (with_front_end(models[0], word, Path(folder)),), word
+    models = [path for paths in roles.values() for path in paths]
+    if manifest is not None and len(models) > 1:
+        raise UsageError("--manifest describes one model: several have their manifests beside them")
+    words = {
+        path: replace(read_manifest(manifest or path.with_suffix(".json")), role=role)
+        for role, paths in roles.items()
+        for path in paths
+    }
+    only = models[0].stem if len(models) == 1 else rest["directory"].resolve().name
+    name = model_name(rest["name"], only)
+    folder = Path(get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-")))
+    front = front_end(words, folder / f"{name}_front_end.tflite")
+    parts = (*rest.get("parts", ()), WakeWords(name, tuple(words.values())))
+    return {"models": (front, *models), "parts": parts, "name": None}
 
 
 def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
@@ -179,5 +212,5 @@ def frontend(
 
 OPTIONS = {
     **dict.fromkeys(("check", "measure", "plan", "run", "tune"), (before_option,)),
-    "build": (before_option, _manifest_option),
+    "build": (before_option, _wake_word_options),
 }

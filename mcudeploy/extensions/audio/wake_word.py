@@ -1,22 +1,26 @@
-"""A wake word as ESPHome describes it, and the sources that detect it."""
+"""Wake words as ESPHome describes them, and the sources that detect them after one front end."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
+from mcudeploy.codegen.arenas import share_of, together
 from mcudeploy.codegen.exporters import Kind, LibraryLayout, example_values
 from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.library import finished
 from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.program import Program
-from mcudeploy.codegen.render import LibraryModel, render_readme
+from mcudeploy.codegen.render import LibraryModel, render, render_readme
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 
+CHANNELS = 40
+"""Features of a row."""
 PAUSE_ROWS = 100
 """Rows of features with low probabilities that ESPHome awaits before each detection."""
 _MOST_ROWS = 255
@@ -29,8 +33,8 @@ _CPP_KEYWORDS = """
 """
 _COMPONENTS = "esp32 esphome external_components i2s_audio logger microphone"
 """Components of ESPHome that the example uses."""
-_SOURCES = "automation mic std wake_word"
-"""Names of the component's own sources, of its example, and of the library of C++."""
+_SOURCES = "automation micro_wake_word mcud_detector"
+"""Names of the component's own sources, which no model can have."""
 _LAYOUT = LibraryLayout(
     "esphome",
     "components/NAME",
@@ -39,32 +43,71 @@ _LAYOUT = LibraryLayout(
         "example.yaml": "esphome_example.yaml",
         "components/NAME/__init__.py": "esphome_init.py",
         "components/NAME/automation.h": "esphome_automation.h",
-        "components/NAME/wake_word.h": "esphome_wake_word.h",
-        "components/NAME/wake_word.cpp": "esphome_wake_word.cpp",
+        "components/NAME/micro_wake_word.h": "esphome_micro_wake_word.h",
+        "components/NAME/micro_wake_word.cpp": "esphome_micro_wake_word.cpp",
     },
     has_parameters=False,
 )
+Role = Literal["word", "stop", "vad"]
 _SHARED_NAME = re.compile(r"\b(mcud|MCUD)_")
 
 
 @dataclass(frozen=True, slots=True)
-class WakeWord(LibraryPart):
-    """The phrase, and how its probabilities become detections: its library is a component of ESPHome.
+class WakeWord:
+    """A phrase, and how its probabilities become detections.
 
     The mean of `window` probabilities must be above `cutoff`, between 0 and 1. Each row of features takes
-    `hop` new samples.
+    `hop` new samples. `role`: a word; a stop word, which is heard only when it is asked for; or the voice
+    activity detector.
     """
 
     phrase: str
     cutoff: float
     window: int
     hop: int
+    languages: tuple[str, ...] = ()
+    role: Role = "word"
+
+    @property
+    def literal(self) -> str:
+        """The phrase as a string in double quotes, for Python. It is printable text."""
+        return json.dumps(self.phrase, ensure_ascii=False)
+
+    @property
+    def languages_literal(self) -> str:
+        """The languages as a list of strings, for Python."""
+        return json.dumps(self.languages, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A model as the templates see it. `rows`: of features, which it takes in each run."""
+
+    p: Program
+    word: WakeWord
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class WakeWords(LibraryPart):
+    """Wake words after one front end: the library of their models is a component of ESPHome.
+
+    Its models are the front end, then those of `words`. A voice activity detector is the last of them.
+    """
+
+    name: str
+    words: tuple[WakeWord, ...]
 
     def require(self, request: BuildRequest) -> None:
-        """Raise UsageError for another build system, and if a component cannot have the name of the model."""
+        """Raise UsageError for another build system, and for a name that the component or a model cannot
+        have.
+        """
         if request.kind != _LAYOUT.kind:
-            raise UsageError("a wake word is a library for esphome")
-        require_free_name(model_name(request.options.name, request.paths[0].stem))
+            raise UsageError("wake words are a library for esphome")
+        require_free_name(self.name)
+        for path in request.paths:
+            if model_name(None, path.stem) in _SOURCES.split():
+                raise UsageError(f"a source of the component has the name of {path.name}: rename the model")
 
     def exported(self, library: Library, kind: Kind) -> Mapping[str, Content] | None:
         """Return the component; None for other build systems. Raises UsageError for programs that the
@@ -73,40 +116,47 @@ class WakeWord(LibraryPart):
         if kind != _LAYOUT.kind:
             return None
         _LAYOUT.require(library.members)
-        if len(library.members) != 1:
-            raise UsageError("--for esphome writes a component of one wake word")
-        (member,) = library.members
-        if member.program.streamed or member.program.arena != "own":
+        if any(it.program.streamed or it.program.arena != "own" for it in library.members):
             raise UsageError("--for esphome: leave out --stream-input and --arena")
-        name = library.name
-        values = example_values([member], name, library.board) | {
-            "upper": name.upper(),
-            "word": self,
-            "rows": self.rows_of(member.program),
-            "pause": PAUSE_ROWS,
-        }
+        name, members = self.name, library.members
+        values = example_values(members, name, library.board) | self._values(members)
+        public = [f"{it.program.prefix}{end}.h" for it in members for end in ("", "_selftest")]
         files = {
-            path: _hidden_from_cpp(path, content, member)
-            for path, content in _LAYOUT.placed([member], name).items()
+            path: content if path.rpartition("/")[2] in public else _hidden_from_cpp(path, content)
+            for path, content in _LAYOUT.placed(members, name).items()
         }
         files |= {f"components/{name}/{file}": text for file, text in detector_files().items()}
-        files |= {"README.md": render_readme(name, [member], kind)} | _LAYOUT.rendered(name, values)
+        readme = render_readme(name, members, about=render("exporters/esphome_readme.md.j2", **values))
+        files |= {"README.md": readme} | _LAYOUT.rendered(name, values)
         return with_own_names(finished(files), name)
 
-    def rows_of(self, program: Program) -> int:
-        """Return the rows that a run of the program makes. Raises UsageError for samples of part of a row."""
-        (samples,) = program.inputs
-        rows, rest = divmod(samples.count, self.hop)
-        if rest or not 1 <= rows <= _MOST_ROWS:
-            raise UsageError(
-                f"the program takes {samples.count} samples in a run, which are not rows of {self.hop}"
-            )
-        return rows
+    def _values(self, members: Sequence[LibraryModel]) -> dict[str, Any]:
+        """Return the variables for the templates of the component, in addition to those of examples."""
+        front, *models = (member.program for member in members)
+        heard = [_Heard(it, word, _rows_of(it)) for it, word in zip(models, self.words, strict=True)]
+        arenas = together([share_of(it.program, 0) for it in members], "own")
+        return {
+            "name": self.name,
+            "front": front,
+            "models": heard,
+            "words": [it for it in heard if it.word.role != "vad"],
+            "vad": next((it for it in heard if it.word.role == "vad"), None),
+            "channels": CHANNELS,
+            "rows_bytes": max(it.rows for it in heard) * CHANNELS,
+            "windows_bytes": sum(it.window for it in self.words),
+            "arenas": ", ".join(f"{size:,} bytes in {memory}" for memory, size in arenas.items()),
+            "pause": PAUSE_ROWS,
+        }
 
-    @property
-    def literal(self) -> str:
-        """The phrase as a string in double quotes, for Python and YAML. It is printable text."""
-        return json.dumps(self.phrase, ensure_ascii=False)
+
+def _rows_of(program: Program) -> int:
+    """Return the rows that a run of the program takes. Raises UsageError for samples of part of a row."""
+    rows = program.inputs[0].count // CHANNELS
+    if not 1 <= rows <= _MOST_ROWS:
+        raise UsageError(
+            f"{program.prefix} takes {rows} rows of features in a run: 1 to {_MOST_ROWS} are possible"
+        )
+    return rows
 
 
 def require_free_name(name: str) -> None:
@@ -114,7 +164,7 @@ def require_free_name(name: str) -> None:
     for names, label in (
         (_CPP_KEYWORDS, "a keyword of C++"),
         (_COMPONENTS, "a component of ESPHome"),
-        (_SOURCES, "a name that its sources use"),
+        ("mic std", "a name that its sources use"),
     ):
         if name in names.split():
             raise UsageError(
@@ -142,10 +192,8 @@ def with_own_names(files: Mapping[str, Content], name: str) -> dict[str, Content
     }
 
 
-def _hidden_from_cpp(path: str, content: Content, member: LibraryModel) -> Content:
+def _hidden_from_cpp(path: str, content: Content) -> Content:
     """Hide the headers of kernels from C++: ESPHome includes all headers of a component in one C++ file."""
-    name = path.rpartition("/")[2]
-    public = [f"{member.program.prefix}{end}.h" for end in ("", "_selftest")]
-    if isinstance(content, bytes) or not name.endswith(".h") or name in public:
+    if isinstance(content, bytes) or not path.endswith(".h"):
         return content
     return f"#ifndef __cplusplus /* ESPHome includes every header of a component in C++ */\n{content}#endif\n"

@@ -1,8 +1,9 @@
-"""ESPHome's manifest of a wake word, and the model after ESPHome's front end."""
+"""ESPHome's manifest of a wake word, and the models of a component: ESPHome's front end, and wake words."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +13,11 @@ from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.common.files import read_regular
 from mcudeploy.extensions.audio.file_writer import tflite_file
 from mcudeploy.extensions.audio.front_ends import FrontEnd, micro_speech
-from mcudeploy.extensions.audio.joining import contents_of_file, joined_file
-from mcudeploy.extensions.audio.wake_word import WakeWord
+from mcudeploy.extensions.audio.joining import contents_of_file
+from mcudeploy.extensions.audio.wake_word import CHANNELS, WakeWord
 
 _MOST_BYTES = 2**16
-_RATE, _CHANNELS = 16_000, 40
+_RATE = 16_000
 _FIRST_STEP_MS = 20
 """Milliseconds from row to row of all models whose manifest has version 1, which does not state it."""
 
@@ -45,6 +46,7 @@ class _WakeWordManifest(BaseModel):
     model_config = _KNOWN_KEYS_ALONE
 
     wake_word: _Text = Field(min_length=1)
+    trained_languages: list[_Text] = []
     micro: _Micro
 
 
@@ -76,18 +78,27 @@ def read_manifest(path: Path) -> WakeWord:
         raise ConfigError(f"{path}: {place}: {fault['msg'].removeprefix('Value error, ')}") from error
     micro = read.micro
     hop = micro.feature_step_size * _RATE // 1000
-    return WakeWord(read.wake_word, micro.probability_cutoff, micro.sliding_window_size, hop)
+    languages = tuple(read.trained_languages)
+    return WakeWord(read.wake_word, micro.probability_cutoff, micro.sliding_window_size, hop, languages)
 
 
-def with_front_end(model: Path, word: WakeWord, folder: Path) -> Path:
-    """Write ESPHome's front end and the model as one file of the model's name into a folder.
+def front_end(words: Mapping[Path, WakeWord], path: Path) -> Path:
+    """Write ESPHome's front end of these models into a file.
 
-    Raises UsageError for a model that is not a wake word of ESPHome, ModelError for an unreadable file.
+    Raises UsageError for models that are not wake words of ESPHome, and for those that need several front
+    ends; ModelError for unreadable files.
     """
-    _require_wake_word(model)
-    front, path = folder / "front_end.tflite", folder / f"{model.stem}.tflite"
-    front.write_bytes(tflite_file(micro_speech(FrontEnd(hop=word.hop), quantized=True, esphome=True)))
-    path.write_bytes(joined_file(front, model))
+    for model in words:
+        _require_wake_word(model)
+    (first, word), *others = words.items()
+    for model, other in others:
+        if other.hop != word.hop:
+            raise UsageError(
+                f"the models of a component share one front end, and {first.name} takes a row of features "
+                f"every {word.hop * 1000 // _RATE} ms, {model.name} every {other.hop * 1000 // _RATE} ms "
+                '("feature_step_size" of the manifests): export them apart'
+            )
+    path.write_bytes(tflite_file(micro_speech(FrontEnd(hop=word.hop), quantized=True, esphome=True)))
     return path
 
 
@@ -96,7 +107,7 @@ def _require_wake_word(model: Path) -> None:
     rows, results = ([contents.tensors[at] for at in part] for part in (contents.inputs, contents.outputs))
     if (
         len(rows) == len(results) == 1
-        and (rows[0].kind, rows[0].shape[:1], rows[0].shape[2:]) == ("INT8", (1,), (_CHANNELS,))
+        and (rows[0].kind, rows[0].shape[:1], rows[0].shape[2:]) == ("INT8", (1,), (CHANNELS,))
         and results[0].kind in ("INT8", "UINT8")
         and results[0].elements == 1
     ):
@@ -104,6 +115,6 @@ def _require_wake_word(model: Path) -> None:
     shown = [", ".join(f"{it.kind} {list(it.shape)}" for it in part) for part in (rows, results)]
     raise UsageError(
         f"{model} is not a wake word of ESPHome: it makes {shown[1]} from {shown[0]}, not one 8-bit "
-        f"probability from INT8 [1, N, {_CHANNELS}]. "
+        f"probability from INT8 [1, N, {CHANNELS}]. "
         "The front end is part of --for esphome: leave out --before"
     )

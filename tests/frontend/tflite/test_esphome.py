@@ -1,4 +1,4 @@
-"""Wake words as components of ESPHome: the C of the detector, the C++ around it, and the manifest."""
+"""Wake words as components of ESPHome: the C of the detector, the C++ around it, and the manifests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from speech import speech_like
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.extensions.audio.wake_word import PAUSE_ROWS, detector_files
-from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
+from mcudeploy.extensions.audio.wake_word_manifest import front_end, read_manifest
 
 ROWS, HOP = 3, 160
 SANITIZERS = "-fsanitize=address,undefined"
@@ -55,13 +55,17 @@ class Reference:
     ignored: int = -PAUSE_ROWS
     unprocessed: bool = False
     last: int = 0
+    blocked: int = 0
     recent: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.recent = [0] * self.window
 
-    def row(self, probability: int | None) -> bool:
-        """Whether a row, which may bring a new probability, leads to a detection."""
+    def row(self, probability: int | None, *, voice: bool = True) -> bool:
+        """Whether a row, which may bring a new probability, leads to a detection.
+
+        Without a voice it does not, and the next probability may.
+        """
         if probability is not None:
             self.last = (self.last + 1) % self.window
             self.recent[self.last] = probability
@@ -72,10 +76,11 @@ class Reference:
             return False
         self.unprocessed = False
         detected = sum(self.recent) > self.cutoff * self.window
-        if detected:
+        self.blocked += detected and not voice
+        if detected and voice:
             self.recent = [0] * self.window
             self.ignored = -PAUSE_ROWS
-        return detected
+        return detected and voice
 
     def run(self, probability: int, rows: int) -> bool:
         """Whether one of the rows of a run leads to a detection; the last one brings the probability."""
@@ -144,7 +149,9 @@ def test_the_detector_follows_the_rules_of_esphome(window: int, rows: int, tmp_p
             assert 0 < sum(wanted) < len(wanted) // 10
 
 
-def wake_word(folder: Path, seed: int = 1, shape: tuple[int, ...] = (1, ROWS, 40), **kinds: Any) -> Path:
+def wake_word(
+    folder: Path, seed: int = 1, shape: tuple[int, ...] = (1, ROWS, 40), name: str = "hey", **kinds: Any
+) -> Path:
     """A stateful model of two windows of rows, whose probability changes often."""
     f = FlatFile()
     f.random = np.random.default_rng(seed)
@@ -165,12 +172,12 @@ def wake_word(folder: Path, seed: int = 1, shape: tuple[int, ...] = (1, ROWS, 40
         f.operator("FULLY_CONNECTED", [flat, weights, bias], y, FusedActivationFunction=NONE)
     else:
         y = f.operator("RESHAPE", [x, f.constant([1, size])], f.add(1, size, kind=kinds["x"]))
-    path = folder / "hey.tflite"
+    path = folder / f"{name}.tflite"
     path.write_bytes(f.content([x], [y]))
     return path
 
 
-def manifest(folder: Path, **changes: Any) -> Path:
+def manifest(folder: Path, stem: str = "hey", **changes: Any) -> Path:
     """The manifest; a change of None leaves the key out, and one of a key of `micro` is made there."""
     content = json.loads(json.dumps(MANIFEST))
     for key, value in changes.items():
@@ -178,7 +185,7 @@ def manifest(folder: Path, **changes: Any) -> Path:
         part[key] = value
         if value is None:
             del part[key]
-    path = folder / "hey.json"
+    path = folder / f"{stem}.json"
     path.write_text(json.dumps(content), "utf-8")
     return path
 
@@ -197,50 +204,178 @@ def component(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "esphome" / "components" / "hey"
 
 
+ROWS_OF = {"hey": 3, "ho": 2, "halt": 3, "voice": 1}
+"""Rows of each model of a component with several: two words, a stop word and a voice activity detector."""
+
+
 @pytest.fixture(scope="module")
-def program(component: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("several")
+    for seed, (name, rows) in enumerate(ROWS_OF.items(), 1):
+        manifest(folder, name, wake_word=f"{name}!", trained_languages=["en", "de"])
+        wake_word(folder, seed, (1, rows, 40), name)
+    hey, ho, halt, voice = (folder / f"{name}.tflite" for name in ROWS_OF)
+    built = build(hey, ho, "--stop", halt, "--vad", voice, "-o", folder / "words", "--no-verify")
+    assert built.exit_code == 0, built.output
+    return folder / "words" / "components" / "words"
+
+
+def compiled_component(component: Path, folder: Path, *flags: str) -> Path:
     """The component with stubs of ESPHome, all headers in one C++ file as in ESPHome's own program."""
-    folder = tmp_path_factory.mktemp("program")
     everything = "".join(f'#include "{path.name}"\n' for path in sorted(component.glob("*.h")))
-    for name, text in {**HEADERS, "main.cpp": everything + MAIN.replace("NAME", "hey")}.items():
+    for name, text in {**HEADERS, "main.cpp": everything + MAIN.replace("NAME", component.name)}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
-    places = [f"-I{component}", f"-I{folder}"]
-    for compiler, flags, sources in (
+    places = [f"-I{component}", f"-I{folder}", *flags]
+    for compiler, options, sources in (
         ("gcc", C_WARNINGS, sorted(component.glob("*.c"))),
-        ("g++", CPP_WARNINGS, [component / "wake_word.cpp", folder / "main.cpp"]),
+        ("g++", CPP_WARNINGS, [component / "micro_wake_word.cpp", folder / "main.cpp"]),
     ):
         subprocess.run(
-            [compiler, *flags, *places, "-c", *map(str, sources)], cwd=folder, check=True, timeout=120
+            [compiler, *options, *places, "-c", *map(str, sources)], cwd=folder, check=True, timeout=120
         )
     objects = sorted(map(str, folder.glob("*.o")))
     subprocess.run(["g++", *CPP_WARNINGS, *objects, "-o", "component"], cwd=folder, check=True, timeout=120)
     return folder / "component"
 
 
-def test_a_component_hears_what_esphome_would(component: Path, program: Path, tmp_path: Path) -> None:
-    """Samples in chunks of any size; detections at the runs that the rules say, of the model's outputs."""
+@pytest.fixture(scope="module")
+def program(component: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled_component(component, tmp_path_factory.mktemp("program"), "-DWORDS=1")
+
+
+@pytest.fixture(scope="module")
+def program_of_several(several: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled_component(several, tmp_path_factory.mktemp("program"), "-DWORDS=3", "-DVAD")
+
+
+def lines_of(program: Path, sound: np.ndarray, *words: object) -> list[str]:
+    command = [program, *map(str, words)]
+    done = subprocess.run(command, input=sound.tobytes(), capture_output=True, check=True, timeout=60)
+    return done.stdout.decode().splitlines()
+
+
+def heard(lines: list[str]) -> dict[str, list[int]]:
+    """The samples after which each word was heard."""
+    found: dict[str, list[int]] = {}
+    for samples, word in (line.split(" ", 1) for line in lines if line[0].isdigit()):
+        found.setdefault(word, []).append(int(samples))
+    return found
+
+
+def require_rows(samples: list[int], rows: list[int]) -> None:
+    """Words are heard in the chunks that end these rows."""
+    assert len(samples) == len(rows)
+    for at, row in zip(samples, rows, strict=True):
+        assert 0 <= at - row * HOP < 1024
+
+
+def features_of(folder: Path, sound: np.ndarray) -> np.ndarray:
+    """The rows of features [rows, 40]."""
+    models = {path: read_manifest(path.with_suffix(".json")) for path in folder.glob("*.tflite")}
+    front = front_end(models, folder / "front.bin.tflite")
+    try:
+        return results(front, sound.reshape(-1, 1, HOP)).reshape(-1, 40)
+    finally:
+        front.unlink()
+
+
+def probabilities(
+    model: Path, features: np.ndarray, rows: int, first: int = 1, end: int = 0
+) -> dict[int, int]:
+    """The probability by the number of the row that ends a run, for a model enabled from row `first` on."""
+    ends = [at for at in range(rows, (end or len(features) + 1), rows) if at >= first]
+    given = np.array([features[at - rows : at] for at in ends])[:, np.newaxis]
+    outputs = results(model, given).reshape(-1).astype(int) + 128
+    return dict(zip(ends, map(int, outputs), strict=True))
+
+
+@dataclass
+class Spoken:
+    """The rules for one word of several; `spans`: of rows in which it is enabled, first and end."""
+
+    model: Path
+    rows: int
+    spans: list[tuple[int, int]]
+    found: list[int] = field(default_factory=list)
+    blocked: int = 0
+
+    def hear(self, features: np.ndarray, voices: list[bool], cutoff: int, window: int) -> None:
+        for first, end in self.spans:
+            reference = Reference(cutoff, window)
+            known = probabilities(self.model, features, self.rows, first, end)
+            for at in range(first, end):
+                if reference.row(known.get(at), voice=voices[at]):
+                    self.found.append(at)
+            self.blocked += reference.blocked
+
+
+def test_a_component_hears_what_esphome_would(component: Path, program: Path) -> None:
+    """Samples in chunks of any size; detections in the rows that the rules say, of the model's outputs."""
     sound, given = speech_like(12.0), component.parents[2]
-    joined = with_front_end(given / "hey.tflite", read_manifest(given / "hey.json"), tmp_path)
-    outputs = results(joined, sound.reshape(-1, ROWS, HOP)).reshape(-1).astype(int) + 128
-    assert np.ptp(outputs) > 100
+    features = features_of(given, sound)
+    voices = [True] * (len(features) + 1)
     for cutoff, window in ((int(0.6 * 255), 4), (40, 2)):
-        reference = Reference(cutoff, window)
-        wanted = [at for at, it in enumerate(outputs) if reference.run(int(it), ROWS)]
-        words = [program, str(cutoff), str(window), "0"]
-        done = subprocess.run(words, input=sound.tobytes(), capture_output=True, check=True, timeout=60)
-        lines = [line for line in done.stdout.decode().splitlines() if line[0].isdigit()]
-        assert all(line.endswith(' a "word"') for line in lines)
-        heard = [int(line.split()[0]) for line in lines]
-        assert len(heard) == len(wanted) and (wanted or cutoff > 40)
-        for samples, run in zip(heard, wanted, strict=True):
-            assert 0 <= samples - (run + 1) * ROWS * HOP < 1024  # heard in the chunk that ends the run
+        word = Spoken(given / "hey.tflite", ROWS, [(1, len(voices))])
+        word.hear(features, voices, cutoff, window)
+        require_rows(heard(lines_of(program, sound, cutoff, window, 0, 0)).get("word 0", []), word.found)
+        assert word.found or cutoff > 40
+
+
+def voices_of(model: Path, features: np.ndarray, cutoff: int) -> list[bool]:
+    """Whether there is a voice in each row, counted from 1: the mean of 3 probabilities is above it."""
+    recent, voices = [0] * 3, [False]
+    for probability in probabilities(model, features, 1).values():
+        recent = [*recent[1:], probability]
+        voices.append(sum(recent) > 3 * cutoff)
+    return voices
+
+
+def test_several_words_share_a_front_end(several: Path, program_of_several: Path) -> None:
+    """Each word is heard where it would be alone, while it is enabled, and where there is a voice."""
+    sound, given = speech_like(16.0, seed=2), several.parents[2]
+    features = features_of(given, sound)
+    events = ["0+1", "50003+2", "90001-0", "130000+0", "200000-1"]
+    for least in (0, 100):
+        lines = lines_of(program_of_several, sound, 40, 2, 0, least, *events)
+        rows = {}
+        for line in (it for it in lines if it.startswith("switched")):
+            _, sign, at, enabled = line.split()
+            assert enabled == ("1" if sign[0] == "+" else "0")
+            rows[sign] = int(at) // HOP + 1
+        last = len(features) + 1
+        spans = {
+            "hey": [(1, rows["-0"]), (rows["+0"], last)],
+            "ho": [(1, rows["-1"])],
+            "halt": [(rows["+2"], last)],
+        }
+        voices = voices_of(given / "voice.tflite", features, least)
+        assert any(voices)
+        for number, (name, of) in enumerate(spans.items()):
+            word = Spoken(given / f"{name}.tflite", ROWS_OF[name], of)
+            word.hear(features, voices, 40, 2)
+            require_rows(heard(lines).get(f"word {number}", []), word.found)
+            assert word.found or least, name
+            refused = any(f"predicts 'word {number}', but VAD" in line for line in lines)
+            assert refused == (word.blocked > 0)
+        assert any("but VAD model" in line for line in lines) or not least
+
+
+def test_words_are_listed_and_choices_are_kept(program_of_several: Path) -> None:
+    """As ESPHome's own component does: internal words are neither listed nor kept."""
+    lines = lines_of(program_of_several, speech_like(0.5), 40, 2, 0, 0, "0+1", "100-0", "100+2")
+    assert [it for it in lines if it.startswith("listed")] == [
+        f"listed id{at} 'word {at}' en" for at in (0, 1)
+    ]
+    kept = [it for it in lines if it.startswith("after")]
+    assert kept == [f"after a restart id{at} {on}" for at, on in enumerate((0, 1, 0))]
+    assert any(it.startswith("C   Arenas: ") for it in lines)
 
 
 def test_two_components_in_one_program(component: Path, tmp_path: Path) -> None:
     """Their kernels have other names, and both headers fit into one file; `program` has the warnings."""
     other = tmp_path / "other"
-    word, said = wake_word(tmp_path, seed=2), component.parents[2] / "hey.json"
+    word, said = wake_word(tmp_path, seed=2, name="you"), component.parents[2] / "hey.json"
     built = build(word, "--name", "ho", "--manifest", said, "-o", other, "--no-verify")
     assert built.exit_code == 0, built.output
     folder = tmp_path / "build"
@@ -250,7 +385,7 @@ def test_two_components_in_one_program(component: Path, tmp_path: Path) -> None:
     parts = [component, other / "components" / "ho"]
     headers = [path for part in parts for path in sorted(part.glob("*.h"))]
     main = "".join(f'#include "{path}"\n' for path in headers)
-    main += "esphome::hey::WakeWord one;\nesphome::ho::WakeWord two;\n"
+    main += "esphome::hey::MicroWakeWord one;\nesphome::ho::MicroWakeWord two;\n"
     main += "int main() { return one.is_running() || two.is_running(); }\n"
     (folder / "main.cpp").write_text(main, "utf-8")
     for part in parts:
@@ -258,32 +393,73 @@ def test_two_components_in_one_program(component: Path, tmp_path: Path) -> None:
         objects.mkdir()
         sources = ["gcc", "-std=c99", "-c", *part.glob("*.c")]
         subprocess.run(sources, cwd=objects, check=True, timeout=120)
-    sources = [folder / "main.cpp", *(part / "wake_word.cpp" for part in parts), *folder.glob("*/*.o")]
+    sources = [folder / "main.cpp", *(part / "micro_wake_word.cpp" for part in parts), *folder.glob("*/*.o")]
     command = ["g++", "-std=gnu++20", f"-I{folder}", *sources, "-o", folder / "both"]
     subprocess.run(command, check=True, timeout=120)
     subprocess.run([folder / "both"], check=True, timeout=60)
 
 
 def test_a_component_stops_after_a_detection(program: Path) -> None:
-    words = [program, "40", "2", "1"]
-    done = subprocess.run(
-        words, input=speech_like(12.0).tobytes(), capture_output=True, check=True, timeout=60
-    )
-    assert done.stdout.decode().count('a "word"\n') == 1 and "Detected" in done.stdout.decode()
+    lines = lines_of(program, speech_like(12.0), 40, 2, 1, 0)
+    assert len(heard(lines)["word 0"]) == 1 and "D Detected 'word 0'" in lines
+
+
+def words_of(component: Path) -> dict[str, list[Any]]:
+    """The words that the Python of a component knows, by model."""
+    tree = ast.parse((component / "__init__.py").read_text("utf-8"))
+    values = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    words = values["WORDS"]
+    assert isinstance(words, ast.Dict)
+    made = {ast.literal_eval(key): value for key, value in zip(words.keys, words.values, strict=True) if key}
+    if "VAD" in values:
+        made["VAD"] = values["VAD"]
+    return {
+        name: [ast.literal_eval(it) for it in call.args]
+        for name, call in made.items()
+        if isinstance(call, ast.Call)
+    }
 
 
 def test_text_of_the_manifest_is_data(component: Path) -> None:
-    tree = ast.parse((component / "__init__.py").read_text("utf-8"))
-    values = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.List)
-    }
-    assert values["WAKE_WORD"] == HOSTILE
-    assert (values["PROBABILITY_CUTOFF"], values["SLIDING_WINDOW_SIZE"]) == (0.6, 4)
+    assert words_of(component) == {"hey": [HOSTILE, [], 0.6, 4, False]}
     example = yaml.safe_load((component.parent.parent / "example.yaml").read_text("utf-8"))
     assert example["hey"]["microphone"] == example["microphone"][0]["id"]
+    assert example["hey"]["models"] == [{"model": "hey", "id": "hey_word"}] and "switch" not in example
     assert example["esphome"]["on_boot"]["then"] == [{"hey.start": None}]
+
+
+def test_the_yaml_and_the_readme_of_several_words(several: Path) -> None:
+    facts = [["en", "de"], 0.6, 4]
+    assert words_of(several) == {
+        "hey": ["hey!", *facts, False],
+        "ho": ["ho!", *facts, False],
+        "halt": ["halt!", *facts, True],
+        "VAD": ["voice!", *facts],
+    }
+    example = yaml.safe_load((several.parent.parent / "example.yaml").read_text("utf-8"))
+    models = example["words"]["models"]
+    assert [it["model"] for it in models] == ["hey", "ho", "halt"] and example["words"]["vad"] is None
+    assert [it["turn_on_action"] for it in example["switch"]] == [
+        [{"words.enable_model": it["id"]}] for it in models
+    ]
+    readme = (several.parent.parent / "README.md").read_text("utf-8")
+    assert "together take" in readme and "`words_front_end` | the front end | | 1120 B" in readme
+
+
+def test_models_of_other_front_ends(tmp_path: Path) -> None:
+    for name, step in (("hey", 10), ("ho", 20)):
+        manifest(tmp_path, name, feature_step_size=step)
+        wake_word(tmp_path, name=name)
+    built = build(tmp_path / "hey.tflite", tmp_path / "ho.tflite", "-o", tmp_path / "words")
+    said = " ".join(built.output.split())
+    assert (
+        built.exit_code == UsageError.exit_code and "hey.tflite takes a row of features every 10 ms" in said
+    )
+    assert "ho.tflite every 20 ms" in said and not (tmp_path / "words").exists()
 
 
 @pytest.mark.parametrize(
@@ -338,7 +514,7 @@ def test_a_manifest_elsewhere(tmp_path: Path) -> None:
     other = manifest(tmp_path).rename(tmp_path / "other.json")
     built = build(wake_word(tmp_path), "--manifest", other, "-o", tmp_path / "esphome", "--no-verify")
     assert built.exit_code == 0, built.output
-    code = (tmp_path / "esphome" / "components" / "hey" / "wake_word.cpp").read_text("utf-8")
+    code = (tmp_path / "esphome" / "components" / "hey" / "micro_wake_word.cpp").read_text("utf-8")
     assert "selftest" not in code  # there are no outputs to compare with
 
 
@@ -354,7 +530,7 @@ def test_a_manifest_elsewhere(tmp_path: Path) -> None:
 def test_models_that_are_no_wake_words(shape: tuple[int, ...], kinds: dict[str, Any], tmp_path: Path) -> None:
     word = read_manifest(manifest(tmp_path))
     with pytest.raises(UsageError, match="is not a wake word of ESPHome: it makes"):
-        with_front_end(wake_word(tmp_path, shape=shape, **kinds), word, tmp_path / "there")
+        front_end({wake_word(tmp_path, shape=shape, **kinds): word}, tmp_path / "front.tflite")
 
 
 @pytest.mark.parametrize("words", [["--stream-input"], ["--arena", "init"]])
@@ -364,11 +540,12 @@ def test_options_that_the_component_cannot_have(words: list[str], tmp_path: Path
     assert built.exit_code != 0 and "leave out" in built.output, built.output
 
 
-def test_manifests_are_for_esphome(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--manifest", "--vad", "--stop"])
+def test_wake_words_are_for_esphome(option: str, tmp_path: Path) -> None:
     words = [
         "build",
         wake_word(tmp_path),
-        "--manifest",
+        option,
         manifest(tmp_path),
         "--board",
         "host",
@@ -379,7 +556,13 @@ def test_manifests_are_for_esphome(tmp_path: Path) -> None:
     assert built.exit_code == UsageError.exit_code and "--for esphome" in built.output
 
 
-@pytest.mark.parametrize("name", ["class", "microphone", "wake_word"])
+def test_one_manifest_for_several_models(tmp_path: Path) -> None:
+    models = [wake_word(tmp_path, name=name) for name in ("hey", "ho")]
+    built = build(*models, "--manifest", manifest(tmp_path), "-o", tmp_path / "words")
+    assert built.exit_code == UsageError.exit_code and "manifests beside them" in built.output
+
+
+@pytest.mark.parametrize("name", ["class", "microphone", "mic"])
 def test_names_that_the_component_cannot_have(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

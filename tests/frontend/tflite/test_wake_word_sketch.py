@@ -14,8 +14,9 @@ from speech import speech_like
 from test_esphome import C_WARNINGS, CPP_WARNINGS, HOP, ROWS, Reference, manifest, wake_word
 
 from mcudeploy.cli.main import cli
+from mcudeploy.extensions.audio.joining import joined_file
 from mcudeploy.extensions.audio.wake_word import detector_files
-from mcudeploy.extensions.audio.wake_word_manifest import read_manifest, with_front_end
+from mcudeploy.extensions.audio.wake_word_manifest import front_end, read_manifest
 from tests.weekly import sample
 
 SKETCH = Path(__file__).resolve().parents[3] / "examples" / "wake_word"
@@ -25,9 +26,11 @@ SKETCH = Path(__file__).resolve().parents[3] / "examples" / "wake_word"
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model after its front end."""
     folder = tmp_path_factory.mktemp("model")
-    (folder / "joined").mkdir()
-    word = read_manifest(manifest(folder))
-    return with_front_end(wake_word(folder), word, folder / "joined")
+    word = wake_word(folder)
+    front = front_end({word: read_manifest(manifest(folder))}, folder / "front.tflite")
+    path = folder / "joined.tflite"
+    path.write_bytes(joined_file(front, word))
+    return path
 
 
 @pytest.fixture(scope="module")
