@@ -1,0 +1,87 @@
+/* Commands of a stream. Source: Arm, Ethos-U55 NPU Technical Reference Manual (102420), register command stream. */
+#ifndef MCUD_ETHOS_U_REGISTERS_H
+#define MCUD_ETHOS_U_REGISTERS_H
+
+/* Operations. */
+enum {
+    NPU_STOP = 0x000,
+    NPU_IRQ = 0x001,
+    NPU_CONV = 0x002,
+    NPU_DEPTHWISE = 0x003,
+    NPU_POOL = 0x005,
+    NPU_ELEMENTWISE = 0x006,
+    NPU_DMA_START = 0x010,
+    NPU_DMA_WAIT = 0x011,
+    NPU_KERNEL_WAIT = 0x012,
+    NPU_PMU_MASK = 0x013
+};
+
+/* Registers of 16 bits. Those of a feature map are at the same distance from each other in all three. */
+enum {
+    NPU_IFM_PAD_TOP = 0x100,
+    NPU_IFM_PAD_LEFT = 0x101,
+    NPU_IFM_PAD_RIGHT = 0x102,
+    NPU_IFM_PAD_BOTTOM = 0x103,
+    NPU_IFM_DEPTH = 0x104,
+    NPU_IFM_PRECISION = 0x105,
+    NPU_IFM_UPSCALE = 0x107,
+    NPU_IFM_ZERO_POINT = 0x109,
+    NPU_IFM_WIDTH0 = 0x10A,
+    NPU_IFM_HEIGHT0 = 0x10B,
+    NPU_IFM_HEIGHT1 = 0x10C,
+    NPU_IFM_REGION = 0x10F,
+    NPU_OFM_WIDTH = 0x111,
+    NPU_OFM_HEIGHT = 0x112,
+    NPU_OFM_DEPTH = 0x113,
+    NPU_OFM_PRECISION = 0x114,
+    NPU_OFM_BLK_DEPTH = 0x117,
+    NPU_OFM_ZERO_POINT = 0x118,
+    NPU_OFM_WIDTH0 = 0x11A,
+    NPU_OFM_HEIGHT0 = 0x11B,
+    NPU_OFM_HEIGHT1 = 0x11C,
+    NPU_OFM_REGION = 0x11F,
+    NPU_KERNEL_WIDTH = 0x120,
+    NPU_KERNEL_HEIGHT = 0x121,
+    NPU_KERNEL_STRIDE = 0x122,
+    NPU_PARALLEL_MODE = 0x123,
+    NPU_ACC_FORMAT = 0x124,
+    NPU_ACTIVATION = 0x125,
+    NPU_ACTIVATION_MIN = 0x126,
+    NPU_ACTIVATION_MAX = 0x127,
+    NPU_WEIGHT_REGION = 0x128,
+    NPU_SCALE_REGION = 0x129,
+    NPU_DMA0_SRC_REGION = 0x130,
+    NPU_DMA0_DST_REGION = 0x131,
+    NPU_IFM2_BROADCAST = 0x180,
+    NPU_IFM2_SCALAR = 0x181,
+    NPU_IFM2_PRECISION = 0x185,
+    NPU_IFM2_ZERO_POINT = 0x189,
+    NPU_IFM2_WIDTH0 = 0x18A,
+    NPU_IFM2_HEIGHT0 = 0x18B,
+    NPU_IFM2_HEIGHT1 = 0x18C,
+    NPU_IFM2_REGION = 0x18F
+};
+
+/* Registers of 32 bits and more, by the lower bits of their commands. */
+enum {
+    NPU_IFM_BASE0 = 0x00,
+    NPU_IFM_STRIDE_X = 0x04,
+    NPU_IFM_STRIDE_Y = 0x05,
+    NPU_IFM_STRIDE_C = 0x06,
+    NPU_OFM_BASE0 = 0x10,
+    NPU_WEIGHT_BASE = 0x20,
+    NPU_WEIGHT_LENGTH = 0x21,
+    NPU_SCALE_BASE = 0x22,
+    NPU_SCALE_LENGTH = 0x23,
+    NPU_OFM_SCALE = 0x24,
+    NPU_OPA_SCALE = 0x25,
+    NPU_OPB_SCALE = 0x26,
+    NPU_DMA0_SRC = 0x30,
+    NPU_DMA0_DST = 0x31,
+    NPU_DMA0_LEN = 0x32,
+    NPU_IFM2_BASE0 = 0x80
+};
+
+enum { MCUD_NPU_FIRST_SMALL = 0x100, MCUD_NPU_SMALL_REGISTERS = 0x90, MCUD_NPU_LARGE_REGISTERS = 0x94 };
+
+#endif
