@@ -96,7 +96,7 @@ class VelaStream:
 
 
 def model_library(folder: Path, macs: int, *options: str) -> ctypes.CDLL:
-    """The functional model of a unit with so many multipliers."""
+    """The functional model of a unit with `macs` multipliers."""
     path = folder / f"model{macs}.so"
     sources = sorted(it for it in SOURCES.glob("*.c") if it.stem != "ethos_u_driver")
     flags = [
@@ -121,7 +121,7 @@ def macs_of(accelerator: str) -> int:
 
 
 def compiled(models: Sequence[Path], accelerator: str, folder: Path) -> list[VelaStream]:
-    """What Vela writes for them; skips the test without Vela."""
+    """The streams that Vela writes for them; skips the test without Vela."""
     if find_spec("ethosu") is None:
         pytest.skip("ethos-u-vela is not installed")
     _run("vela", accelerator, folder, *models)

@@ -99,7 +99,7 @@ typedef struct {
     uint32_t depth;
 } mcud_npu_shape;
 
-/* The shape of the output; MCUD_NPU_OUTSIDE where its region cannot hold so many elements. */
+/* The shape of the output; MCUD_NPU_OUTSIDE where its region cannot hold its elements. */
 int32_t mcud_npu_output_shape(const mcud_npu_unit *unit, const mcud_npu_map *ofm, mcud_npu_shape *shape);
 
 /* A kernel that slides over a padded input, which has been upscaled by 2 or not. */

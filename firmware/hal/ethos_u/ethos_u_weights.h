@@ -10,7 +10,7 @@ enum { MCUD_NPU_CHUNK = 12, MCUD_NPU_QUEUE = 64, MCUD_NPU_PALETTE = 32 };
 /* Either the weights or the runs of zeros of a slice: quotients come a chunk before their remainders. */
 typedef struct {
     uint32_t total;  /* symbols of the slice */
-    uint32_t parsed; /* symbols whose quotient has been read; those behind `total` count, too */
+    uint32_t parsed; /* symbols whose quotient has been read; those after `total` count, too */
     uint32_t read;   /* symbols in the queue or taken from it */
     uint32_t carry;  /* the quotient that goes on in the next chunk */
     uint32_t quotients[MCUD_NPU_CHUNK];
