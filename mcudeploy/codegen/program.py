@@ -38,6 +38,7 @@ from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,
     HeadText,
+    InstancesText,
     LaneText,
     MovesText,
     OperatorText,
@@ -134,6 +135,13 @@ class Program:
     """The classifier on the output that learns on the device, if there is one."""
     training: TrainingText | None = None
     """The target, loss and parameters of a training step; None for a model."""
+    instances: InstancesText | None = None
+    """The instances that an application selects; None for one."""
+
+    def away(self, io: IoText) -> str:
+        """Return the C text that moves an input, output or state to the selected instance; "" for one."""
+        text = self.instances and self.instances.ios.get(io.name)
+        return f" + {text}" if text else ""
 
     @property
     def states_bytes(self) -> int:

@@ -245,6 +245,25 @@ class LaneText:
 
 
 @dataclass(frozen=True, slots=True)
+class InstancesText:
+    """Instances of a program: their number, and the bytes of states of each by memory.
+
+    `records` and `ios`: by the C name of a tensor's record, and by that of an input, output or state, the C
+    expression of the bytes from its place in the first instance to that in the selected one.
+    """
+
+    count: int
+    sizes: Mapping[str, int]
+    records: Mapping[str, str]
+    ios: Mapping[str, str]
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of states of an instance in all memories."""
+        return sum(self.sizes.values())
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingText:
     """Target, loss, prediction and optimizer in the C interface; `layers`: by the C name of each other state,
     its nodes.

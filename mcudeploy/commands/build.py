@@ -212,6 +212,8 @@ def built_model(path: Path, request: BuildRequest, progress: Progress) -> BuiltM
     """Build one model, verified on the fewest samples that a part of the library wants."""
     board, options, bare = request.board, request.options, request.bare
     deployment = plan_model(path, board, options, progress)
+    for part in request.parts:
+        deployment = part.deployed(deployment)
     count = min((it.samples for it in request.parts if it.samples is not None), default=None)
     samples = drawn_samples(deployment.model.graph, options.seed, count)
     verdict = require_verified(deployment, samples, progress) if request.verify else None

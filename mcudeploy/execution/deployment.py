@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,7 +32,7 @@ class Deployment:
     """A model, a board, and the plan that brings them together.
 
     `prefix`: of names in C. `flash_limit`: bytes that the user allows. `fuses_products`: whether float
-    kernels do; None: as the board does.
+    kernels do; None: as the board does. `change`: what a part of a library changes in the program.
     """
 
     model: Model
@@ -42,6 +42,7 @@ class Deployment:
     planned: Planned
     flash_limit: int | None
     fuses_products: bool | None = None
+    change: Callable[[Program], Program] | None = None
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
@@ -54,9 +55,9 @@ class Deployment:
     def program(self) -> Program:
         """The plan as C. Its constants take a second per million weights, so `plan` does without it."""
         program = make_program(self.plan, self.model.calls, self.prefix, self.board)
-        if self.fuses_products is None:
-            return program
-        return replace(program, fuses_products=self.fuses_products)
+        if self.fuses_products is not None:
+            program = replace(program, fuses_products=self.fuses_products)
+        return program if self.change is None else self.change(program)
 
     def with_plan(self, plan: Plan) -> Deployment:
         """Return the deployment of another plan."""

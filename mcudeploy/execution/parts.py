@@ -102,6 +102,10 @@ class LibraryPart:
     def require(self, request: BuildRequest) -> None:
         """Raise UsageError or ConfigError if the library cannot have the part: before plans are searched."""
 
+    def deployed(self, deployment: Deployment) -> Deployment:
+        """Return the deployment, before its program is made, with what the part changes in it."""
+        return deployment
+
     def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
         """Return a model, whose program has its final arenas, with what the part adds to it."""
         return built

@@ -61,6 +61,11 @@ EXTENSIONS = (
         functions=("mcudeploy.extensions.heads.parameter_exchange:make_parameters",),
     ),
     Extension(
+        "instances",
+        options="mcudeploy.extensions.instances.instances_options:OPTIONS",
+        section="mcudeploy.extensions.instances.instances_table:SECTION",
+    ),
+    Extension(
         "int16",
         lowerings="mcudeploy.extensions.int16.int16_nodes:LOWERINGS",
         layouts="mcudeploy.extensions.int16.int16_nodes:LAYOUTS",

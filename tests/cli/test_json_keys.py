@@ -45,6 +45,7 @@ COMMANDS = (
     f"build m.onnx --board stm32f405 {QUICK} -o lib --library-only",
     f"build m.onnx --board stm32f405 {QUICK} -o firmware",
     f"build m.onnx --board stm32f405 {QUICK} -o replaceable --library-only --replaceable conv_0",
+    f"build m.onnx --board stm32f405 {QUICK} -o instances --library-only --hop 2 --instances 2",
     "diff lib replaceable",
     "parameters make m.onnx --library replaceable -o new.bin",
     "parameters diff new.bin new.bin --library replaceable",

@@ -1,0 +1,118 @@
+"""Instances of a model: the place of their states in its arenas, and what a library states about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mcudeploy.codegen.program import Program
+from mcudeploy.codegen.texts import ArenaText, InstancesText, symbol
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.common.progress import Progress
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.execution.parts import BuildRequest, LibraryPart
+from mcudeploy.execution.results import BuiltModel
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.tiling.dataflow import Dataflow
+
+
+@dataclass(frozen=True, slots=True)
+class InstancesPart(LibraryPart):
+    """`count` instances of each model of a library.
+
+    The states of the first one lie where the plan puts them, those of the others after the plan's arena.
+    """
+
+    count: int
+
+    def require(self, request: BuildRequest) -> None:
+        """Raise UsageError for a library that cannot have several instances."""
+        if request.kind == "esphome":
+            raise UsageError("a component of ESPHome hears one microphone: leave out --instances")
+        if any("dossier" in part.absent for part in request.parts):
+            raise UsageError("--dossier describes a library of one instance: leave out --instances")
+
+    def deployed(self, deployment: Deployment) -> Deployment:
+        """Return the deployment whose program has the instances.
+
+        Raises UsageError for a model without states, FitError if their states have no room.
+        """
+        name = deployment.model.path.name
+        if not deployment.plan.graph.states:
+            raise UsageError(
+                f"--instances: {name} keeps no states between runs, so one instance serves all callers, one "
+                "run at a time. Leave out --instances, or make it keep some: --stateful, --state, --hop"
+            )
+        changed = replace(deployment, change=lambda program: with_instances(program, deployment, self.count))
+        _require_room(changed)
+        return changed
+
+    def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
+        """Return the model with the RAM of all instances among its facts."""
+        known = built.program.instances
+        assert known is not None
+        arenas = {it.memory: it.size_bytes for it in built.program.arenas}
+        facts = {"count": known.count, "state_bytes": known.size_bytes, "arenas": arenas}
+        return replace(built, facts={**built.facts, "instances": facts})
+
+
+def _require_room(deployment: Deployment) -> None:
+    plan, board, instances = deployment.plan, deployment.board, deployment.program.instances
+    assert instances is not None
+    board = board.with_more_stack(plan.form.stack_bytes).reserving(plan.parameters.ram_bytes)
+    for arena in deployment.program.arenas:
+        room, one = board.room(board.memory(arena.memory)), plan.layout.arenas[arena.memory]
+        if arena.size_bytes > room:
+            raise FitError(
+                f"{instances.count} instances of {deployment.prefix} need {arena.size_bytes:,} bytes, "
+                f"{arena.memory} of {board.name} has room for {room:,}: {arena.size_bytes - room:,} too "
+                f"many. One needs {one:,}, each other one {instances.sizes[arena.memory]:,} for its states. "
+                f"Take fewer instances, or a --ram-limit below {one:,} for {arena.memory}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """The place of a state: of its first instance, and after the begin of the states of another one."""
+
+    memory: str
+    offset: int
+    place: int
+
+
+def _homes(deployment: Deployment, arenas: list[ArenaText]) -> tuple[dict[str, _Home], dict[str, int]]:
+    """Return the place of each state by the tensors that own it, and the bytes of an instance by memory."""
+    graph, blocks = deployment.plan.graph, deployment.plan.layout.blocks
+    units = {it.memory: it.alignment for it in arenas}
+    homes: dict[str, _Home] = {}
+    sizes = dict.fromkeys(units, 0)
+    for state in graph.states:
+        ((first, *_),) = blocks[state.tensor]
+        home = _Home(first.memory, first.offset, sizes[first.memory])
+        homes |= dict.fromkeys(state.chain, home)
+        sizes[first.memory] += align_up(graph.tensors[state.tensor].size_bytes, units[first.memory])
+    return homes, sizes
+
+
+def with_instances(program: Program, deployment: Deployment, count: int) -> Program:
+    """Return a program whose arenas have the states of `count` instances."""
+    homes, sizes = _homes(deployment, program.arenas)
+    first = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
+    moved = {
+        name: f"away({first[home.memory] + home.place - home.offset}u, {sizes[home.memory]}u)"
+        for name, root in Dataflow.of(deployment.plan.graph).roots.items()
+        if (home := homes.get(root)) is not None
+    }
+    symbols = {symbol("t", 0, name): text for name, text in moved.items()}
+    places = {it.first_offset: symbols[it.symbol] for it in program.tensors if it.symbol in symbols}
+    ios = [*program.inputs, *program.outputs, *(state.io for state in program.states)]
+    instances = InstancesText(
+        count,
+        sizes,
+        {it.symbol: places[it.first_offset] for it in program.all_tensors if it.first_offset in places},
+        {io.name: moved[io.tensor] for io in ios if io.tensor in moved},
+    )
+    arenas = [
+        replace(it, size_bytes=first[it.memory] + (count - 1) * sizes[it.memory]) if sizes[it.memory] else it
+        for it in program.arenas
+    ]
+    return replace(program, arenas=arenas, instances=instances)
