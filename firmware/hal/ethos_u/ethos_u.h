@@ -7,9 +7,10 @@
 #ifndef MCUD_ETHOS_U_H
 #define MCUD_ETHOS_U_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { MCUD_NPU_REGIONS = 8 };
+enum { MCUD_NPU_REGIONS = 8, MCUD_NPU_ALIGNMENT = 16 };
 
 enum {
     MCUD_NPU_DONE = 0,
@@ -20,7 +21,8 @@ enum {
     MCUD_NPU_OVERFLOW = 5,    /* a sum that the accumulator cannot hold */
     MCUD_NPU_TIMEOUT = 6,     /* the unit has not finished */
     MCUD_NPU_FAULT = 7,       /* the unit reports a bus error, or a command that it does not know */
-    MCUD_NPU_NO_UNIT = 8,     /* no unit of this product answers, or its reset does not end */
+    MCUD_NPU_NO_UNIT = 8,     /* no unit of this kind answers, or its reset does not end */
+    MCUD_NPU_UNALIGNED = 9    /* the words or a region do not begin at a multiple of 16 bytes */
 };
 
 typedef struct {
@@ -28,6 +30,15 @@ typedef struct {
     uint32_t size_bytes[MCUD_NPU_REGIONS]; /* the model refuses addresses after it; 0: there is no such region */
     uint8_t writable;                      /* bit k: commands may write to region k */
 } mcud_npu_regions;
+
+static inline bool mcud_npu_aligned(const uint32_t *words, const mcud_npu_regions *regions)
+{
+    uintptr_t addresses = (uintptr_t)words;
+    for (uint32_t region = 0; region < MCUD_NPU_REGIONS; region++) {
+        addresses |= (uintptr_t)regions->base[region];
+    }
+    return addresses % MCUD_NPU_ALIGNMENT == 0u;
+}
 
 /* Runs `count` words up to NPU_OP_STOP, and waits for the end; 0, or a code above. */
 int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions);

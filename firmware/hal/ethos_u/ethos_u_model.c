@@ -124,6 +124,9 @@ int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regio
     mcud_npu_unit *unit = &the_unit;
     memset(unit, 0, sizeof *unit);
     unit->regions = regions;
+    if (!mcud_npu_aligned(words, regions)) {
+        return MCUD_NPU_UNALIGNED;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t operation = words[i] & OPERATION_BITS;
         const uint32_t parameter = words[i] >> 16;
