@@ -20,9 +20,9 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Check
 
 OPERATORS = [
-    {"name": "conv_0", "kernel": "conv2d_s8", "variant": "conv2d_s8:3"}
+    {"name": "conv_0", "nodes": ["conv_0"], "kernel": "conv2d_s8", "variant": "conv2d_s8:3"}
     | {"steps": 1, "ticks": 3000, "macs": 1000, "share": 0.75},
-    {"name": "softmax", "kernel": "softmax_s8", "variant": "softmax_s8"}
+    {"name": "softmax", "nodes": ["softmax"], "kernel": "softmax_s8", "variant": "softmax_s8"}
     | {"steps": 1, "ticks": 1000, "macs": 0, "share": 0.25},
 ]
 PLAN = {
