@@ -35,6 +35,7 @@ from ortools.linear_solver import pywraplp
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
+from mcudeploy.codegen.kernelfiles import UNIT_SUFFIX
 from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.costs.estimate import COSTS, Column, CoreCosts, counts_of, read_costs
@@ -271,7 +272,9 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
     tables, report = list[dict[str, dict[str, float]]](), list[tuple[object, ...]]()
     for unit in columns(core):
-        known = read_costs(path, unit) if chosen and foreign is None else {}
+        known = read_costs(path, unit) if foreign is None else {}
+        if not chosen:  # only those that are assumed, as no core computes them
+            known = {name: cost for name, cost in known.items() if name.endswith(UNIT_SUFFIX)}
         table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
         for variant in sorted(found):
             measured = [

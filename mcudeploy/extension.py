@@ -49,6 +49,9 @@ class Extension:
     `domains`: those of these five tables, which are imported for models with one of them; of all without any.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
+    `unit_calls`: a function of an operator, its inputs and output, the core's kernel calls and an `Isa` that
+    returns calls by the unit beside the core, with the same bits. `unit_reasons`: one of an operator, its
+    inputs and output, that returns why there are none, or None.
     `proposals`: functions of a model, a board and options that return proposals to make the model fit.
     `parts`: by name, the `LibraryPart`s that need nothing else.
     `commands`: texts of click commands and groups, which the command line has by their names.
@@ -72,6 +75,8 @@ class Extension:
     domains: tuple[str, ...] = ()
     integer_forms: str = ""
     ways_out: str = ""
+    unit_calls: str = ""
+    unit_reasons: str = ""
     proposals: str = ""
     parts: str = ""
     commands: tuple[str, ...] = ()

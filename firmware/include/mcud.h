@@ -67,6 +67,12 @@ struct mcud_op {
 MCUD_REQUIRE(sizeof(mcud_op) == 5u * sizeof(void *) + 8u,
              "mcud_op has another layout: compile these files with -fno-pack-struct");
 
+/* A call that another kernel makes. */
+typedef struct {
+    mcud_kernel *kernel;
+    const void *params;
+} mcud_stage_call;
+
 typedef struct {
     uint8_t *base;
     uint32_t bytes;

@@ -36,6 +36,7 @@ from mcudeploy.boards.facts import (
     Line,
     Link,
     Memory,
+    Npu,
     Patience,
     Registry,
     Timer,
@@ -89,8 +90,9 @@ class Board(Facts):
     `cpu_flags` allow it. `unit_hal`: HAL sources of programs that use more than the first compute unit.
     `aliases`: other names that people type, such as those of boards with the same chip and pins.
     `cores`: how many of one kind can run one program together, in the memories that all reach; `core_hal`:
-    HAL sources of such programs. `ports`: the lines to the previous and the next board of a chain;
-    `port_hal`: HAL sources that they need. A board without `hal` is known by the facts of its `source` only:
+    HAL sources of such programs. `npu`: a unit beside the core that runs command streams. `ports`: the lines
+    to the previous and the next board of a chain; `port_hal`: HAL sources that they need. A board without
+    `hal` is known by the facts of its `source` only:
     models are planned and libraries built for it, no firmware. `framework`: PlatformIO builds firmware with
     it; it brings compiler, start-up code and linker script. `flashers`: tools that write the board, the
     preferred one first. `patience` multiplies all time limits of the board, for a slow emulator.
@@ -117,6 +119,7 @@ class Board(Facts):
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
+    npu: Npu | None = None
     links: Annotated[tuple[Link, ...], Field(alias="link", max_length=MOST_LINKS)] = ()
     uart: Uart | None = None
     io_dma: tuple[Identifier, ...] = ()
@@ -154,6 +157,8 @@ class Board(Facts):
         single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
         if self.vectors:
             check_vectors(self.cpu_flags)
+        if self.npu is not None and (not self.vectors or self.core.startswith("rv") or self.cores > 1):
+            raise ValueError("an npu is beside one core with vectors of Arm (Helium)")
         check_own_sources({*self.hal, *self.unit_hal, *self.core_hal, *self.port_hal, *single})
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
@@ -195,6 +200,8 @@ class Board(Facts):
     @property
     def isa(self) -> Isa:
         """The instructions that its kernels may be written for."""
+        if self.npu is not None:
+            return Isa(f"{Isa.MVE}+{self.npu.kind}-{self.npu.macs}")
         if self.vectors:
             return Isa.RVV if self.core.startswith("rv") else Isa.MVE
         without = any("+nodsp" in flag for flag in self.cpu_flags)

@@ -16,9 +16,12 @@ _RUNS_ON = {
 
 
 def executing(board: Board) -> list[Board]:
-    """Return the emulated boards whose core executes the instructions of a board's core."""
-    core = _RUNS_ON.get(board.core, board.core)
-    return [it for it in list_boards() if it.emulator is not None and it.core == core]
+    """Return the emulated boards whose core executes the instructions of a board's core, beside a model of
+    its unit.
+    """
+    core, unit = _RUNS_ON.get(board.core, board.core), board.isa.unit
+    emulated = (it for it in list_boards() if it.emulator is not None)
+    return [it for it in emulated if it.core == core and it.isa.unit == unit]
 
 
 def compiled_alike(emulated: Board, board: Board) -> Board:

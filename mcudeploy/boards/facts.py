@@ -298,6 +298,17 @@ class Unit(Facts):
     stack: StackRegion | None = None
 
 
+class Npu(Facts):
+    """A unit beside the core that runs command streams, `macs` multiply-accumulates a cycle.
+
+    `base`: its registers; without them a functional model, in software, stands for the unit.
+    """
+
+    kind: Literal["ethos-u55"]
+    macs: Literal[64, 128, 256]
+    base: Address | None = None
+
+
 class SerialLine(Facts):
     """A UART: its registers and its receiver's interrupt; `pins` tells the user where to connect it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, kernel_sources
+from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, UNIT_SUFFIX, kernel_sources
 from mcudeploy.codegen.render import Types, render
 from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.ir.isa import Isa
@@ -16,8 +16,9 @@ _SUFFIXES = {
     "_mve": Isa.MVE,
     "_rvv": Isa.RVV,
     **dict.fromkeys(("_wide", "_pairs", "_dual", "_3x2"), Isa.DSP),
+    UNIT_SUFFIX: None,
 }
-"""Ends of the names of kernels that are not for every core."""
+"""Ends of the names of kernels that are not for every core; those of a unit beside it are not timed."""
 
 
 def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
@@ -32,7 +33,7 @@ def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
 
 def kernels_for(isa: Isa) -> tuple[str, ...]:
     """Return names of the kernels that compute on a core with these instructions, sorted."""
-    others = tuple(suffix for suffix, needed in _SUFFIXES.items() if needed is not isa)
+    others = tuple(suffix for suffix, needed in _SUFFIXES.items() if needed is not isa.core)
     return tuple(name for name in all_kernels() if not name.removesuffix(TWICE).endswith(others))
 
 

@@ -26,6 +26,8 @@ AWAIT = "await_transfers"
 """The kernels of records that start a transfer by an engine, and that wait for it."""
 RUN_CORES = "run_cores"
 """The file that runs the tapes of several cores, instead of the single-core one."""
+UNIT_SUFFIX = "_npu"
+"""The end of the names of kernels that give a unit beside the core its commands."""
 OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
 PARAMETERS = "mcud_parameter_table"

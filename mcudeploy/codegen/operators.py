@@ -13,7 +13,15 @@ import numpy as np
 from mcudeploy.codegen.comments import LINE_WIDTH
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.codegen.texts import ConstantText, LaneText, OperatorText, StageText, TensorText
-from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall, ParamValue, Symbol
+from mcudeploy.ir.opdef import (
+    UNIT_ALIGNMENT,
+    ArrayPointer,
+    CallTable,
+    ConstantArray,
+    KernelCall,
+    ParamValue,
+    Symbol,
+)
 from mcudeploy.ir.parameter_table import ParameterTable
 from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
 
@@ -30,25 +38,27 @@ class ConstantPool:
         self._prefix = prefix
         self._parameters = {(it.operator, it.name) for it in table.parameters}
         self._values = f"{prefix}_initial_parameters" if table.in_flash else PARAMETER_VALUES
-        self._names: dict[tuple[str, bytes], str] = {}
+        self._names: dict[tuple[str, bytes, int], str] = {}
         self.texts: list[ConstantText] = []
         self.size_bytes = 0
 
-    def name_of(self, operator: str, name: str, array: ConstantArray) -> str:
+    def name_of(self, operator: str, name: str, array: ConstantArray, alignment: int = 0) -> str:
         """Return the C expression of an operator's array, its kernel's parameter `name`."""
         wanted = f"{operator}_{name}"
         if (operator, name) in self._parameters:
             return f"{self._values}.{wanted}"
-        return self._stored(wanted, array)
+        return self._stored(wanted, array, alignment)
 
-    def _stored(self, wanted: str, array: ConstantArray) -> str:
-        key = (array.dtype.name, array.tobytes())
+    def _stored(self, wanted: str, array: ConstantArray, alignment: int) -> str:
+        key = (array.dtype.name, array.tobytes(), alignment)
         if key not in self._names:
             name = f"{self._prefix}_{wanted}"
             while name in self._names.values():
                 name += "_"
             self._names[key] = name
-            self.texts.append(ConstantText(name, c_type(array), array.size, list(_lines(*key))))
+            self.texts.append(
+                ConstantText(name, c_type(array), array.size, list(_lines(*key[:2])), alignment)
+            )
             self.size_bytes += array.nbytes
         return self._names[key]
 
@@ -64,9 +74,10 @@ def params_lines(operator: str, call: KernelCall, constants: ConstantPool) -> li
     them.
     """
     lines: list[str] = []
+    alignment = UNIT_ALIGNMENT if call.isa.unit else 0
     for (group, _), params in groupby(call.params.items(), _line_of):
         fields = [
-            f".{name.removeprefix(f'{group}.')} = {_value_text(operator, name, value, constants)}"
+            f".{name.removeprefix(f'{group}.')} = {_value_text(operator, name, value, constants, alignment)}"
             for name, value in params
         ]
         lines += _wrapped(f".{group} = {{", fields, "},") if group else _wrapped("", fields, ",")
@@ -99,7 +110,7 @@ def _line_of(param: tuple[str, ParamValue]) -> tuple[str, str]:
     return name.rpartition(".")[0], "" if is_number else name
 
 
-def _value_text(operator: str, name: str, value: ParamValue, constants: ConstantPool) -> str:
+def _value_text(operator: str, name: str, value: ParamValue, constants: ConstantPool, alignment: int) -> str:
     match value:
         case None:
             return "0"
@@ -110,7 +121,7 @@ def _value_text(operator: str, name: str, value: ParamValue, constants: Constant
         case ArrayPointer():
             return f"{constants.name_of(operator, name, value.array)} + {value.first}"
         case np.ndarray():
-            return constants.name_of(operator, name, value)
+            return constants.name_of(operator, name, value, alignment)
         case float():
             return c_float(value)
         case _:

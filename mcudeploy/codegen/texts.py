@@ -20,6 +20,8 @@ class ConstantText:
     type: str
     count: int
     lines: list[str]
+    alignment: int = 0
+    """Bytes that a unit needs its address to be a multiple of; 0: as its type."""
 
     @property
     def is_infinite(self) -> bool:

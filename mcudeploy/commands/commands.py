@@ -34,6 +34,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import ONE_DRAWN_RUN, RunRequest
 from mcudeploy.execution.results import Flashed, Measured, VerifiedRun
 from mcudeploy.execution.running import DeviceRun, known_within_limit, run_within_limit
+from mcudeploy.execution.unit_model import require_no_unit
 from mcudeploy.extension import added
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.ir.plan import Rewrites
@@ -304,6 +305,10 @@ def _counted(options: Options, timing: Timing, target: Target) -> Options:
     """
     if options.objective == "cycles" and timing == "traffic":
         raise UsageError("--timing traffic counts instructions: leave it out, or --objective cycles")
+    if timing != "instructions":
+        require_no_unit(target.board, f"--timing {timing}")
+    if options.objective == "instructions":
+        require_no_unit(target.board, "--objective instructions")
     if options.objective == "cycles":
         load_costs(target.board.core, "cycles")  # raises if there is no model
     require_timing(timing, target, options.cores)
@@ -314,6 +319,8 @@ def _timing(timing: Timing, target: Target, deployment: Deployment) -> Timing:
     """Return what a run counts; the objective of a plan decides if only instructions are asked for."""
     require_timing(timing, target, deployment.model.cores)
     cycles = deployment.planned.objective == "cycles" and target.emulated and timing == "instructions"
+    if target.board.npu is not None:
+        return timing  # counts would contain the functional model
     return "cycles-model" if cycles else timing
 
 

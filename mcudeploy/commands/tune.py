@@ -28,6 +28,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.iterating import Loop, between_memories, iterations, with_times
 from mcudeploy.execution.results import Tuned
 from mcudeploy.execution.running import Observation, Place, keep, observe, retimed
+from mcudeploy.execution.unit_model import require_no_unit
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.planner.model.model import Model, read_model
@@ -108,6 +109,7 @@ def _search(
     `choose_rows`: if the model's window moves, choose the rows to keep as well.
     """
     board, emulated = fleet.first.board, fleet.first.emulated
+    require_no_unit(board, "tune")
     begun: Planned | None = None
     start = None
     if options.split and not options.states_plan:

@@ -18,7 +18,7 @@ from mcudeploy.device.session import Session
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT, ArrayPointer, CallTable, ConstantArray, KernelCall
 
 _IMAGE_ALIGN = 8
 _FLASH_SKIP = 64
@@ -114,9 +114,9 @@ class _Builder:
         self.constants: dict[int, int] = {}
         """The addresses of arrays, by their identity."""
 
-    def add(self, part: bytes) -> int:
+    def add(self, part: bytes, align: int = _IMAGE_ALIGN) -> int:
         """Append a part; return its address."""
-        self.data += bytes(-len(self.data) % _IMAGE_ALIGN)
+        self.data += bytes(-(self._base + len(self.data)) % align)
         address = self._base + len(self.data)
         self.data += part
         return address
@@ -169,6 +169,7 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
 def _params(call: KernelCall, builder: _Builder, kernels: KernelTable, flash: FlashRegion | None) -> bytes:
     addresses: list[int] = []
     scalars = bytearray()
+    align = UNIT_ALIGNMENT if call.isa.unit else _IMAGE_ALIGN
     for name, value in call.params.items():
         if value is None or isinstance(value, np.ndarray | CallTable | ArrayPointer):
             if scalars:
@@ -180,10 +181,10 @@ def _params(call: KernelCall, builder: _Builder, kernels: KernelTable, flash: Fl
                 ]
                 addresses.append(builder.add(builder.pointers([each for stage in stages for each in stage])))
             elif isinstance(value, ArrayPointer):
-                begin = _constant(value.array, builder, flash)
+                begin = _constant(value.array, builder, flash, align)
                 addresses.append(begin + value.first * value.array.itemsize)
             else:
-                addresses.append(0 if value is None else _constant(value, builder, flash))
+                addresses.append(0 if value is None else _constant(value, builder, flash, align))
         elif isinstance(value, int | np.integer):
             scalars += struct.pack("<i", value)
         else:
@@ -191,13 +192,13 @@ def _params(call: KernelCall, builder: _Builder, kernels: KernelTable, flash: Fl
     return builder.pointers(addresses) + bytes(scalars)
 
 
-def _constant(array: ConstantArray, builder: _Builder, flash: FlashRegion | None) -> int:
+def _constant(array: ConstantArray, builder: _Builder, flash: FlashRegion | None, align: int) -> int:
     # unsigned arrays are positions: arbitrary values would make a kernel read anywhere
     if flash is not None and array.dtype.kind in "if" and array.nbytes <= flash.size_bytes:
         return flash.base
     if id(array) not in builder.constants:
         content = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
-        builder.constants[id(array)] = builder.add(content)
+        builder.constants[id(array)] = builder.add(content, align)
     return builder.constants[id(array)]
 
 

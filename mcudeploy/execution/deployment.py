@@ -16,6 +16,7 @@ from mcudeploy.costs.database import Database, RunKey, warn_of_database
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.core import MODELS
+from mcudeploy.execution.unit_model import tell_model
 from mcudeploy.ir.clock import HARDWARE_UNITS
 from mcudeploy.ir.plan import Measurement, Plan
 from mcudeploy.planner import planfile
@@ -105,6 +106,7 @@ class Deployment:
         """
         if not target.board.is_host:
             self._check_memories()
+            tell_model(self.board)
         program = guarded(self.program) if target.guards else self.program
         files = render_firmware(program, self.plan, self.source)
         board = self.firmware_board(target)

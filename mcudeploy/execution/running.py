@@ -24,7 +24,8 @@ from mcudeploy.execution.cycles.memory_traffic import FLASH
 from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT, manner_of
+from mcudeploy.execution.unit_cycles import with_unit_cycles
+from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT, UNIT_UNIT, manner_of
 from mcudeploy.ir.plan import CoresTime, Measurement, OperatorTime, Plan
 from mcudeploy.planner.planner import Planned
 from mcudeploy.toolchain import Firmware
@@ -202,12 +203,18 @@ def _in_cycles(observed: Observation, deployment: Deployment, place: Place, samp
         sum(cycles.typical for cycles in profiled.cycles(counts, core).values()) + each.stall_cycles[FLASH]
         for counts, each in zip(steps, traffic, strict=True)
     ]
+    by_unit = place.target.board.npu is not None
+    if by_unit:
+        entries = with_unit_cycles(entries, deployment.model, plan, place.target.board)
     spent: dict[str, list[float]] = {}
     for entry, cycles in zip(plan.tape, entries, strict=True):
         spent.setdefault(plan.name_of(entry), []).append(cycles)
     operators = tuple(OperatorTime(name, len(each), round(sum(each))) for name, each in spent.items())
     measured = replace(
-        observed.measurement, latency=round(sum(entries)), unit=MODEL_UNIT, operators=operators
+        observed.measurement,
+        latency=round(sum(entries)),
+        unit=UNIT_UNIT if by_unit else MODEL_UNIT,
+        operators=operators,
     )
     return replace(observed, measurement=measured, entries=tuple(map(round, entries)), counts=steps)
 
@@ -233,7 +240,7 @@ def keep(deployment: Deployment, firmware: Firmware, observed: Observation) -> N
     """Store a measurement; a database that cannot be written causes a warning only."""
     try:
         with Database() as database:
-            modelled = observed.measurement.unit == MODEL_UNIT
+            modelled = observed.measurement.unit in (MODEL_UNIT, UNIT_UNIT)
             database.add_run(deployment.run_key(firmware.hash, modelled=modelled), observed.measurement)
     except ConfigError as error:
         warn_of_database("the measurement is not stored", str(error))

@@ -37,6 +37,11 @@ EXTENSIONS = (
         options="mcudeploy.extensions.dossier.dossier_options:OPTIONS",
     ),
     Extension(
+        "ethos_u",
+        unit_calls="mcudeploy.extensions.ethos_u.unit_calls:unit_calls",
+        unit_reasons="mcudeploy.extensions.ethos_u.unit_calls:reason_against",
+    ),
+    Extension(
         "evaluation",
         commands=(
             "mcudeploy.extensions.evaluation.diff_command:diff",

@@ -10,13 +10,16 @@ PATH_UNIT = "critical-path instructions"
 MODEL_UNIT = "cycles (model)"
 """The unit of a latency that a cycle model computed from counted instructions."""
 
+UNIT_UNIT = "cycles (model and estimate)"
+"""The unit of a latency whose parts on a unit beside the core are estimated, and the others modelled."""
+
 LEAST = "one clock an instruction"
 """The source of milliseconds if only instruction counts are known; they are a lower bound."""
 
 HARDWARE_UNITS = frozenset({"us", "cycles"})
 """The units of times that hardware measures: they contain the waits for slow memories."""
 
-_BY = {"us": "timer", "cycles": "cycles", MODEL_UNIT: "cycle model"}
+_BY = {"us": "timer", "cycles": "cycles", MODEL_UNIT: "cycle model", UNIT_UNIT: "estimate"}
 
 
 def milliseconds(value: float, unit: str, clock_hz: int) -> float:
@@ -30,8 +33,11 @@ def source_of(unit: str) -> str:
 
 
 def manner_of(unit: str) -> str:
-    """Return how a run's latency is known: `measured` on hardware, `modelled`, or `counted` instructions."""
-    return "measured" if unit in HARDWARE_UNITS else "modelled" if unit == MODEL_UNIT else "counted"
+    """Return how a run's latency is known: `measured` on hardware, `modelled`, `estimated` in parts, or
+    `counted` instructions.
+    """
+    known = {MODEL_UNIT: "modelled", UNIT_UNIT: "estimated"}
+    return "measured" if unit in HARDWARE_UNITS else known.get(unit, "counted")
 
 
 def time_text(duration_ms: float, source: str) -> str:

@@ -174,6 +174,8 @@ class CallTable:
     calls: tuple[KernelCall, ...]
 
 
+UNIT_ALIGNMENT = 16
+"""Bytes that addresses of arrays which a unit beside the core reads are a multiple of."""
 TWICE = "_twice"
 """The suffix of a twin: a kernel from the source of another one that rounds results twice."""
 
@@ -282,7 +284,7 @@ class KernelCall:
         the core come first and replace portable ones of the same name.
         """
         every = (self, *self.others)
-        own = tuple(call for call in every if call.isa is isa is not Isa.ANY)
+        own = tuple(call for call in every if call.isa is isa.core is not Isa.ANY)
         names = {call.variant for call in own}
         return own + tuple(call for call in every if call.isa is Isa.ANY and call.variant not in names)
 

@@ -10,7 +10,7 @@ from mcudeploy.execution.results import Checked
 from mcudeploy.ir.clock import MODEL_UNIT, latency_object
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.model.model import Model, on_core
 from mcudeploy.planner.tape.footprint import missing, tables_bytes, weights_bytes
 
 JsonObject = dict[str, Any]
@@ -26,7 +26,7 @@ def check(checked: Checked) -> JsonObject:
     report = {
         "supported": True,
         "problems": [],
-        "notes": list(model.graph.notes),
+        "notes": [*model.graph.notes, *on_core(model)],
         "parameters": checked.parameters,
         "macs": model.macs,
         "constant_channels": removed_channels(model.graph),

@@ -20,6 +20,7 @@ from mcudeploy.codegen.kernelfiles import (
     ON_UNIT,
     RUN_CORES,
     START,
+    UNIT_SUFFIX,
     kernel_files,
     read_source,
 )
@@ -114,7 +115,7 @@ def assemble(
             collected[f"src/measurer/{path.name}"] = read_source(path)
     if framework.has_entry(board):
         collected.pop("src/measurer/main.c", None)
-    hal = [*board.hal, *([timer.source] if timer else []), *others, *drivers]
+    hal = [*board.hal, *([timer.source] if timer else []), *others, *drivers, *_npu_sources(board, kernels)]
     for driver in (*hal, *(board.port_hal if chained else ())):
         collected |= _hal_files(driver, firmware / "hal")
     _check_pins(board, collected)
@@ -204,6 +205,16 @@ def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) ->
     return sorted({link.source for link in board.links if link.source and used})
 
 
+def _npu_sources(board: Board, kernels: Sequence[str]) -> list[str]:
+    """Return the HAL sources that run command streams, if a kernel has some: the model without a unit."""
+    if not any(kernel.endswith(UNIT_SUFFIX) for kernel in kernels):
+        return []
+    folder = resource_dir("firmware") / "hal" / "ethos_u"
+    is_real = board.npu is not None and board.npu.base is not None
+    wanted = (path for path in sorted(folder.glob("*.c")) if ("driver" in path.stem) == is_real)
+    return [f"ethos_u/{path.name}" for path in wanted]
+
+
 def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:
     """Return the HAL sources of other compute units and of further cores, which may be the same."""
     used = (board.unit_hal if ON_UNIT in kernels else (), board.core_hal if RUN_CORES in kernels else ())
@@ -256,6 +267,8 @@ def board_header(
             ("MCUD_DMA_BASES", ", ".join(f"{link.base:#010x}u" for link in board.links)),
             ("MCUD_DMA_IRQS", ", ".join(map(str, irqs))),
         ]
+    if board.npu is not None and board.npu.base is not None:
+        facts += [("MCUD_NPU_BASE", f"{board.npu.base:#010x}u"), ("MCUD_NPU_MACS", f"{board.npu.macs}")]
     for number, unit in enumerate(board.units):
         if unit.stack is not None:
             facts += [

@@ -27,7 +27,8 @@ _NODE = re.compile(
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
 _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
-_FUSED = "fused_rows"
+_CALLING = frozenset({"fused_rows", "conv2d_s8_npu"})
+"""Kernels that call others, and are never called by one."""
 _LANE = "mcud_core_run"
 INTERRUPT_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
 """Functions of the firmware that only an interrupt calls."""
@@ -195,8 +196,8 @@ class Depths:
             return {title for title in self._compiled if _CORES.fullmatch(title)}
         if caller == "mcud_unit_run":  # it passes on kernels, and is never passed on itself
             return kernels - {f"mcud_{ON_UNIT}"}
-        if self._compiled[caller].source.stem == _FUSED:  # it calls kernels, and is never called by itself
-            return kernels - {f"mcud_{ON_UNIT}", f"mcud_{_FUSED}"}
+        if self._compiled[caller].source.stem in _CALLING:
+            return kernels - {f"mcud_{it}" for it in (ON_UNIT, *_CALLING)}
         if caller == "mcud_feed":
             return {title for title in self._compiled if title.endswith(":feed_rows")}
         if caller == "rp2_start_boot_loader":  # the boot ROM restarts the chip

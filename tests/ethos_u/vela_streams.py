@@ -111,7 +111,8 @@ def model_library(folder: Path, macs: int, *options: str) -> ctypes.CDLL:
         "-Werror",
     ]
     checked = ["-fsanitize=undefined", "-fno-sanitize-recover=all", f"-DMCUD_NPU_MACS={macs}"]
-    subprocess.run(["gcc", *flags, *checked, *options, *sources, "-o", path], check=True)
+    include = f"-I{SOURCES.parents[1] / 'include'}"
+    subprocess.run(["gcc", *flags, *checked, include, *options, *sources, "-o", path], check=True)
     return ctypes.CDLL(str(path))
 
 

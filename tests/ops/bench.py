@@ -104,6 +104,7 @@ def build_bench(
     fixed_files = [
         *sorted((firmware / "measurer").glob("*.c")),
         *(firmware / "hal" / name for name in ("host/host.c", "host/threads.c", "one_unit.c")),
+        *sorted((firmware / "hal" / "ethos_u").glob("ethos_u_[!d]*.c")),  # the model, not the driver
     ]
     if kernels is not None:
         fixed_files.append(source_index()["mcud_tape.c"].path)

@@ -16,11 +16,6 @@
 
 enum { MCUD_MOST_STAGES = 8 };
 
-typedef struct {
-    mcud_kernel *kernel;
-    const void *params;
-} mcud_stage_call;
-
 /* The rows of a stage. For its row r it reads rows [stride * r + lo, stride * r + hi) of the stage before. */
 typedef struct {
     int32_t rows;

@@ -6,6 +6,7 @@ from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.boards.emulated import compiled_alike, executing
 from mcudeploy.boards.facts import Memory
 from mcudeploy.common.errors import ConfigError
+from mcudeploy.execution.unit_model import require_no_unit
 from mcudeploy.ir.plan import Plan
 
 _ARM = "arm-none-eabi"
@@ -29,6 +30,7 @@ def require_twin(board: Board) -> Board:
             f"bounds hold for one compiler, and PlatformIO compiles for {board.name} with another: leave out "
             "--bounds, or build for a board with this core that `mcudeploy boards` lists without pio:."
         )
+    require_no_unit(board, "--bounds")
     if board.toolchain != _ARM:
         raise ConfigError(
             f"bounds are read from the instructions of Arm cores, and {board.name} has a {board.core}: "

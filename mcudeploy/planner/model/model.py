@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError, Problem, UsageError
+from mcudeploy.extension import added
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.ir.graph import Graph, KeptRows, Operator, Tensor
@@ -257,6 +258,18 @@ def load_model(
     return Model(path, sha256, graph, Rewrites(), variants, calls, isa, choices=choices, window=window)
 
 
+def on_core(model: Model) -> list[str]:
+    """Return which operators stay on the core beside a unit, and why: a text for each reason."""
+    names: dict[str, list[str]] = {}
+    for ask in added("unit_reasons") if model.isa.unit else ():
+        for operator in model.graph.operators:
+            tensors = model.graph.input_tensors(operator), model.graph.tensors[operator.output]
+            reason = ask(operator, *tensors) if operator.name in model.variants else None
+            if reason is not None:
+                names.setdefault(reason, []).append(operator.name)
+    return [f"on the core: {', '.join(each)}, because {reason}" for reason, each in names.items()]
+
+
 def _require_values(name: str, variants: tuple[KernelCall, ...]) -> None:
     guiding = next(filter(None, map(guiding_arrays, variants)), None)
     if guiding is not None:
@@ -308,7 +321,9 @@ def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCa
 def _variants(
     operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, isa: Isa
 ) -> tuple[KernelCall, ...]:
-    return operator.op.kernel(operator, inputs, output).variants(isa)
+    calls = operator.op.kernel(operator, inputs, output).variants(isa)
+    offers = added("unit_calls") if isa.unit else ()
+    return (*(it for offer in offers for it in offer(operator, inputs, output, calls, isa)), *calls)
 
 
 def kernel_variants(
@@ -316,7 +331,7 @@ def kernel_variants(
 ) -> dict[str, tuple[KernelCall, ...]]:
     """Return the kernel calls of every operator that has a kernel. Raises ModelError with all problems.
 
-    An operator whose constants are in RAM has only those with the smallest constants.
+    An operator whose constants are in RAM has only those of the core with the smallest constants.
     """
     calls: dict[str, tuple[KernelCall, ...]] = {}
     problems: list[Problem] = []
@@ -325,7 +340,7 @@ def kernel_variants(
             continue
         try:
             inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-            variants = _variants(operator, inputs, output, isa)
+            variants = _variants(operator, inputs, output, isa.core if operator.name in in_ram else isa)
             if operator.name in in_ram:
                 least = min(map(table_bytes, variants))
                 variants = tuple(call for call in variants if table_bytes(call) == least)

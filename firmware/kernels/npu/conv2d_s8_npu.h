@@ -1,0 +1,33 @@
+/* Convolution, depthwise convolution or dense layer by an Ethos-U beside the core, int8.
+ *
+ * in[0]    int8 [input_rows][input_cols][input_channels]
+ * out      int8 [rows][output_cols][output_channels]
+ * scratch  that of the core's call
+ *
+ * The unit runs one command stream for output rows whose input rows lie in at most two runs: `commands`, then those
+ * that the rows decide. Rows of a single window in more runs are computed by the core's call, with the same bits.
+ */
+#ifndef MCUD_CONV2D_S8_NPU_H
+#define MCUD_CONV2D_S8_NPU_H
+
+#include "mcud.h"
+
+enum { MCUD_NPU_MOST_COMMANDS = 112 };
+
+typedef struct {
+    const uint32_t *commands;    /* [command_words]: the registers that are the same for all rows */
+    const uint32_t *constants;   /* region 0, aligned to 16 bytes: records of the channels, then weights */
+    const mcud_stage_call *core; /* [1] */
+    int32_t command_words;       /* up to MCUD_NPU_MOST_COMMANDS */
+    int32_t constant_bytes;
+    int32_t operation; /* NPU_OP_CONV or NPU_OP_DEPTHWISE */
+    int32_t input_rows;
+    int32_t window_rows; /* that a window spans */
+    int32_t stride_rows;
+    int32_t pad_top;
+    int32_t output_row_bytes;
+} mcud_conv2d_s8_npu_params;
+
+mcud_kernel mcud_conv2d_s8_npu;
+
+#endif

@@ -1,0 +1,37 @@
+"""Units beside the core of which programs contain a functional model, in software."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ConfigError
+
+_LOG = logging.getLogger(__name__)
+
+
+def tell_model(board: Board) -> None:
+    """Say once that the programs of a board contain a functional model of its unit, if they do."""
+    if board.npu is not None and board.npu.base is None:
+        _tell(board.name, board.npu.kind)
+
+
+@cache
+def _tell(board_name: str, kind: str) -> None:
+    """Say once that a program contains a functional model of a unit."""
+    _LOG.warning(
+        "note: the program for %s contains a functional model of the %s: code, static RAM and stack "
+        "include it",
+        board_name,
+        kind,
+    )
+
+
+def require_no_unit(board: Board, what: str) -> None:
+    """Raise ConfigError if instructions of a model of the unit would be counted as those of the core."""
+    if board.npu is not None:
+        raise ConfigError(
+            f"{what} counts what the core executes, and on {board.name} that includes the functional model "
+            f"of the {board.npu.kind}, whose time is estimated: leave it out"
+        )

@@ -1,0 +1,92 @@
+"""The constants of an operation in flash: a record for each output channel, then the encoded weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow
+
+ALIGNMENT = 16
+"""Bytes that the addresses and lengths of records and weights are a multiple of."""
+_RECORD_BYTES = 10
+_MOST_BIAS = 2**39
+_MOST_SHIFT = 63
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaling:
+    """How a sum becomes a result: plus `bias`, times `scale` / 2^`shift`, by output channel."""
+
+    bias: NDArray[np.int64]
+    scale: NDArray[np.int64]
+    shift: NDArray[np.int64]
+
+    def records(self) -> bytes:
+        """Return 40 bits of bias, 32 of scale and 6 of shift for each channel, filled up to `ALIGNMENT`.
+
+        Raises ValueError for a value that its field cannot hold.
+        """
+        if (
+            np.abs(self.bias).max() >= _MOST_BIAS
+            or not 0 <= self.scale.min() <= self.scale.max() < 2**32
+            or not 0 <= self.shift.min() <= self.shift.max() <= _MOST_SHIFT
+        ):
+            raise ValueError("a bias, scale or shift does not fit the records of the unit")
+        records = np.zeros((len(self.bias), _RECORD_BYTES), np.uint8)
+        for byte in range(5):
+            records[:, byte] = self.bias >> 8 * byte & 255
+        for byte in range(4):
+            records[:, 5 + byte] = self.scale >> 8 * byte & 255
+        records[:, 9] = self.shift
+        return _filled(records.tobytes())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedConstants:
+    """The bytes of an operation's constants, as words, and the length of the records at their beginning."""
+
+    words: NDArray[np.uint32]
+    record_bytes: int
+
+    @property
+    def weight_bytes(self) -> int:
+        """The bytes of the encoded weights, which follow the records."""
+        return self.words.nbytes - self.record_bytes
+
+
+def encoded(
+    unit: U55, window: UnitWindow, block: Block, weights: NDArray[Any], scaling: Scaling
+) -> EncodedConstants:
+    """Return the constants of weights [K, kh, kw, C], of 9 bits, for the blocks of an output.
+
+    Raises ConfigError without Vela, whose encoder compresses the weights.
+    """
+    try:
+        from ethosu import mlw_codec
+    except ImportError as error:
+        raise ConfigError(
+            "the weights of an Ethos-U are encoded by Arm's Vela, which is not installed: "
+            'pip install "mcudeploy[ethosu]"'
+        ) from error
+    compressed, _ = mlw_codec.reorder_encode(
+        unit.input_depth,
+        unit.granule[2],
+        np.ascontiguousarray(weights, np.int16),
+        block.shape[2],
+        window.by_channel,
+        window.parts_first(weights.shape[3]),
+        8,
+        SUBKERNEL // window.dilation[0],
+        SUBKERNEL // window.dilation[1],
+    )
+    records = scaling.records()
+    return EncodedConstants(np.frombuffer(records + _filled(bytes(compressed)), "<u4"), len(records))
+
+
+def _filled(data: bytes) -> bytes:
+    return data + bytes(-len(data) % ALIGNMENT)

@@ -1,0 +1,153 @@
+"""Facts of the configurations of Ethos-U55, and the blocks of an output that fit their shared RAM.
+
+Sources: Arm's technical reference manual 102420, and the architecture file of Arm's compiler Vela 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from mcudeploy.ir.graph import Shape
+
+BANK_BYTES = 1024
+_OUTPUT_BANKS = 2
+"""Banks of the shared RAM that the output has for itself."""
+_MOST = (32, 64, 128)
+"""Rows, columns and channels of the largest block."""
+_DEPTH_STEP = 16
+"""Channels that a block which does not hold all channels is a multiple of."""
+SUBKERNEL = 8
+"""Rows and columns of a window that are taken at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class U55:
+    """A configuration: multiply-accumulates a cycle.
+
+    `granule`: the output's rows, columns and channels that are computed at a time. `input_depth`: the depth
+    of the input that is taken at a time. `banks`, `kept_banks`: those of the shared RAM, and those that
+    tables have at its end. `input_banks`, `sum_banks`: what the parts of 8-bit inputs and of 32-bit sums are
+    multiples of. `output_cycles`: for each value of an output.
+    """
+
+    macs: int
+    granule: Shape
+    banks: int
+    kept_banks: int
+    input_banks: int
+    sum_banks: int
+    output_cycles: float
+    input_depth: int = 8
+
+
+UNITS = {
+    "ethos-u55-64": U55(64, (1, 1, 8), 16, 0, 2, 4, 1.0),
+    "ethos-u55-128": U55(128, (1, 2, 8), 24, 2, 4, 8, 0.5),
+    "ethos-u55-256": U55(256, (2, 2, 8), 48, 2, 8, 16, 0.25),
+}
+"""The configurations, by the names that boards and Vela have for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWindow:
+    """The values that an operation reads for one output: rows and columns of taps, their steps and distances.
+
+    `by_channel`: each output channel reads its input channel only, as a depthwise convolution does.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    by_channel: bool
+
+    @property
+    def area(self) -> tuple[int, int]:
+        """The rows and columns that it spans."""
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))  # type: ignore[return-value]
+
+    def parts_first(self, depth: int) -> bool:
+        """Whether the taps of 8 input channels are taken first, instead of 32 channels of one tap."""
+        if self.by_channel:
+            return False
+        taps = self.kernel[0] * self.kernel[1]
+        of_parts = depth * taps / (_up(depth, 8) * _up(taps, 4))
+        return depth <= 8 or of_parts > depth / _up(depth, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of an output: rows, columns, channels; the banks where its input ends and its sums begin."""
+
+    shape: Shape
+    input_end: int
+    sums_begin: int
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> Block:
+    """Return the block that fetches the fewest bytes of inputs and weights for each value of the output.
+
+    Equal ones: the one with more values. Raises ValueError if none fits.
+    """
+    best, least = None, (inf, 0)
+    for block in _blocks(unit, window, source[2], output):
+        cost = (
+            _fetched(window, source, output, block.shape),
+            -block.shape[0] * block.shape[1] * block.shape[2],
+        )
+        if cost < least:
+            best, least = block, cost
+    if best is None:
+        raise ValueError(f"no block of {output} fits the {unit.banks} KB of the unit")
+    return best
+
+
+def _blocks(unit: U55, window: UnitWindow, depth: int, output: Shape) -> Iterator[Block]:
+    """Yield every block that fits."""
+    rows, cols, channels = (
+        range(step, min(_up(size, step), most) + 1, step)
+        for size, step, most in zip(output, unit.granule, _MOST, strict=True)
+    )
+    for deep in channels:
+        if deep < output[2] and deep % _DEPTH_STEP:
+            continue
+        for high in rows:
+            for wide in cols:
+                block = _block(unit, window, depth, (high, wide, deep))
+                if block is None:
+                    break  # a wider one does not fit either
+                yield block
+
+
+def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | None:
+    """Return the block and its place in the shared RAM, None if it does not fit; each part is there twice."""
+    high, wide = (
+        _up((size - 1) * stride + min(area, SUBKERNEL), step)
+        for size, stride, area, step in zip(shape, window.stride, window.area, unit.granule, strict=False)
+    )
+    taken = shape[2] if window.by_channel else _up(
+        min(depth, 16 if window.parts_first(depth) else 32), unit.input_depth
+    )  # fmt: skip
+    inputs = _up(2 * -(-high * wide * _up(taken, 8) // BANK_BYTES), unit.input_banks)
+    sums = _up(2 * -(-shape[0] * shape[1] * _up(shape[2], 8) * 4 // BANK_BYTES), unit.sum_banks)
+    end, begin = _OUTPUT_BANKS + inputs, unit.banks - unit.kept_banks - sums
+    return Block(shape, end, begin) if end <= begin else None
+
+
+def _fetched(window: UnitWindow, source: Shape, output: Shape, shape: Shape) -> float:
+    """Return the bytes of inputs and weights for each value of the output."""
+    across = -(-output[0] // shape[0]) * -(-output[1] // shape[1])
+    deep = 1 if window.by_channel else -(-output[2] // shape[2])
+    area = [
+        (min(size, most) - 1) * stride + span
+        for size, most, stride, span in zip(shape, output, window.stride, window.area, strict=False)
+    ]
+    inputs = across * deep * area[0] * area[1] * source[2]
+    depth = 1 if window.by_channel else source[2]
+    weights = across * window.kernel[0] * window.kernel[1] * depth * output[2]
+    return (inputs + weights) / (output[0] * output[1] * output[2])

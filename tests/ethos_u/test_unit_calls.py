@@ -1,0 +1,220 @@
+"""Calls of the unit: bits of the core's kernels by the functional model, and Vela as the second judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bench import machine
+
+from mcudeploy.device.tile import Tile, TileTensor, pack
+from mcudeploy.extensions.ethos_u import unit_calls as unit
+from mcudeploy.extensions.ethos_u.registers import decode
+from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow, find_block
+from mcudeploy.ir.block_rows import BlockRows
+from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ops.conv.conv import Conv2d
+
+pytest.importorskip("ethosu", reason="Vela is not installed: pip install mcudeploy[ethosu]")
+
+IMAGE_AT = 1 << 20
+
+
+def tensor(name: str, shape: tuple[int, int, int], zero_point: int) -> Tensor:
+    return Tensor(name, shape, DType.INT8, Quantization(1.0, zero_point))
+
+
+def convolution(seed: int) -> tuple[Operator, Tensor, Tensor]:
+    """A random convolution that the unit computes: dense, depthwise, pointwise or as large as its input."""
+    rng = np.random.default_rng(seed)
+    kind = ("general", "depthwise", "pointwise", "whole")[seed % 4]
+    rows, cols, channels = (int(rng.integers(1, most)) for most in (12, 10, 40))
+    kernel, stride, dilation, pads, groups = (1, 1), (1, 1), (1, 1), (0, 0, 0, 0), 1
+    if kind == "whole":
+        kernel = (rows, cols)
+    elif kind != "pointwise":
+        kernel = tuple(int(it) for it in rng.integers(1, 6, 2))
+        stride = tuple(int(it) for it in rng.integers(1, 4, 2))
+        dilation = tuple(int(it) for it in rng.integers(1, 3, 2))
+        area = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+        pads = tuple(int(rng.integers(0, area[at % 2])) for at in range(4))
+        rows, cols = (max(size, span) for size, span in zip((rows, cols), area, strict=True))
+        groups = channels if kind == "depthwise" else 1
+    outputs = channels if kind == "depthwise" else int(rng.integers(1, 40))
+    rounding = "tflite" if rng.integers(2) else "once"
+    conv = Conv2d(outputs, kernel, stride, dilation, pads, groups, rounding=rounding)
+    if rng.integers(2):
+        conv = replace(conv, low=-20.0, high=60.0)
+    weights = (outputs, *kernel, channels // groups)
+    spread = 60 / (128 * 74 * np.prod(weights[1:]) ** 0.5)
+    values = rng.integers(-128, 128, weights).astype(np.int8)
+    if rng.integers(3) == 0:
+        values[rng.random(weights) < 0.8] = 0
+    constants = {
+        "weights": values,
+        "bias": rng.integers(-5000, 5000, outputs).astype(np.int32),
+        "weight_scale": (spread * rng.uniform(0.1, 2, outputs)).astype(np.float32),
+    }
+    x = tensor("x", (rows, cols, channels), int(rng.integers(-128, 128)))
+    y = tensor("y", conv.loops((x.shape,)).output_shape(), int(rng.integers(-128, 128)))
+    return Operator("conv", conv, ("x",), "y", constants), x, y
+
+
+def core_and_unit(operator: Operator, x: Tensor, y: Tensor, isa: Isa = Isa.U55_128) -> list[KernelCall]:
+    calls = operator.op.kernel(operator, (x,), y).variants(Isa.ANY)
+    return [calls[0], *unit.unit_calls(operator, (x,), y, calls, isa)]
+
+
+def results(call: KernelCall, x: Tensor, y: Tensor, data: bytes, block_rows: tuple[int, int, int]) -> bytes:
+    """The output by a call whose input lies in blocks of some rows, with a gap after every `[2]`-th."""
+    session, height = machine().session, block_rows[0]
+    at, offsets = 0, []
+    for number, first in enumerate(range(0, len(data), height * x.row_bytes)):
+        offsets.append(at)
+        part = data[first : first + height * x.row_bytes]
+        session.write(0, at, part)
+        apart = number % block_rows[2] == block_rows[2] - 1
+        at += -(-len(part) // 4) * 4 + 8 if apart or len(part) % 4 else len(part)
+    source = TileTensor(tuple(offsets), x.row_bytes, BlockRows(height))
+    rows, made = y.shape[0], block_rows[1]
+    count, pitch = -(-rows // made), -(-made * y.row_bytes // 4) * 4 + 4
+    output = TileTensor(tuple(at + pitch * it for it in range(count)), y.row_bytes, BlockRows(made))
+    scratch = TileTensor((at + pitch * count,) * count, 0, BlockRows(made)) if call.scratch_bytes else None
+    tile = Tile(call, (source,), output, scratch, rows, BlockRows(made))
+    image = pack(tile, machine().kernels(call.kernel), session.info, at=IMAGE_AT)
+    session.write(image.memory, image.at, image.data)
+    found = b""
+    for block, offset in enumerate(output.offsets):
+        part = Interval(block * made, min(rows, (block + 1) * made))
+        session.call(image.memory, image.op_offset, part.lo, part.hi)
+        found += session.read(0, offset, len(part) * y.row_bytes)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_the_unit_has_the_bits_of_the_core_for_any_cut(seed: int) -> None:
+    """Input rows lie in one run, in two, or in more, which the core's kernel computes."""
+    operator, x, y = convolution(seed)
+    core, own = core_and_unit(operator, x, y, (Isa.U55_128, Isa.U55_256)[seed // 4 % 2])
+    rng = np.random.default_rng(seed)
+    data = rng.integers(-128, 128, x.shape).astype(np.int8).tobytes()
+    cuts = [(x.shape[0], y.shape[0], 1), *(tuple(int(it) for it in rng.integers(1, 5, 3)) for _ in range(3))]
+    for cut in cuts:
+        assert results(own, x, y, data, cut) == results(core, x, y, data, cut), (operator.op, cut)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"stride": (4, 1)}, "stride"),
+        ({"dilation": (3, 1)}, "dilation"),
+        ({"groups": 2}, "groups"),
+        ({"pads": (3, 0, 0, 0)}, "padding"),
+        ({"kernel_shape": (65, 1), "pads": (60, 0, 0, 0)}, "window"),
+    ],
+)
+def test_what_the_unit_does_not_compute_stays_on_the_core(changed: dict[str, object], reason: str) -> None:
+    conv = replace(Conv2d(4, (3, 3)), **changed)
+    shape = 4, *conv.kernel_shape, 4 // conv.groups
+    constants = {
+        "weights": np.ones(shape, np.int8),
+        "bias": np.zeros(4, np.int32),
+        "weight_scale": np.full(4, 0.01, np.float32),
+    }
+    x = tensor("x", (12, 12, 4), 0)
+    y = tensor("y", conv.loops((x.shape,)).output_shape(), 0)
+    operator = Operator("conv", conv, ("x",), "y", constants)
+    assert reason in str(unit.reason_against(operator, (x,), y))
+    assert len(core_and_unit(operator, x, y)) == 1
+
+
+def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -> dict[str, int]:
+    """The registers that Vela sets for the same operation, with the block of the call."""
+    from ethosu.vela import api  # noqa: PLC0415
+
+    conv = operator.op
+    assert isinstance(conv, Conv2d)
+    depthwise = conv.groups > 1
+    operation = api.NpuConvDepthWiseOperation() if depthwise else api.NpuConv2DOperation()
+
+    def feature_map(of: Tensor, region: int) -> api.NpuFeatureMap:
+        made = api.NpuFeatureMap()
+        made.data_type, made.region, made.shape = api.NpuDataType.INT8, region, api.NpuShape3D(*of.shape)
+        made.tiles = api.NpuTileBox(of.shape[0], of.shape[0], of.shape[1], [0, 0, 0, 0])
+        assert of.quantization is not None
+        made.quantization = api.NpuQuantization(1.0, of.quantization.zero_point)
+        made.layout = api.NpuLayout.NHWC
+        return made
+
+    set_here = {it.name: it.value for it in decode([*call.params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
+    operation.ifm, operation.ofm = feature_map(x, 1), feature_map(y, 2)
+    operation.kernel = api.NpuKernel(*conv.kernel_shape[::-1], *conv.stride[::-1], *conv.dilation[::-1])
+    below = (y.shape[0] - 1) * conv.stride[0] + set_here["KERNEL_HEIGHT_M1"] + 1 - conv.pads[0] - x.shape[0]
+    operation.padding = api.NpuPadding(conv.pads[0], conv.pads[1], max(0, below), set_here["IFM_PAD_RIGHT"])
+    operation.weights = [api.NpuAddressRange(0, set_here["WEIGHT_BASE"], set_here["WEIGHT_LENGTH"])]
+    operation.biases = [api.NpuAddressRange(0, 0, set_here["SCALE_LENGTH"])]
+    twice = conv.rounding == "tflite"
+    operation.rounding_mode = api.NpuRoundingMode.TFL if twice else api.NpuRoundingMode.NATURAL
+    operation.block_config = api.NpuShape3D(
+        *(set_here[f"OFM_BLK_{it}_M1"] + 1 for it in ("HEIGHT", "WIDTH", "DEPTH"))
+    )
+    if not depthwise:
+        parts = bool(set_here["KERNEL_STRIDE"] & 4)
+        operation.block_traversal = (
+            api.NpuBlockTraversal.PART_KERNEL_FIRST if parts else api.NpuBlockTraversal.DEPTH_FIRST
+        )
+    words = api.npu_generate_register_command_stream([operation], api.NpuAccelerator.Ethos_U55_128)
+    return {it.name: it.value for it in decode(words)}
+
+
+OF_ROWS = frozenset({"IFM_BASE0", "IFM_BASE2", "IFM_HEIGHT0_M1", "IFM_PAD_TOP", "IFM_PAD_BOTTOM"}) | {
+    *("OFM_BASE0", "OFM_BASE2", "OFM_HEIGHT_M1", "OFM_HEIGHT0_M1"),
+    *("IFM_HEIGHT1_M1", "OFM_HEIGHT1_M1"),  # of columns beyond WIDTH0, which there are none of
+    *("ACTIVATION_MIN", "ACTIVATION_MAX"),  # Vela's come from real values
+    *("CONV", "DEPTHWISE", "STOP"),
+}
+"""The registers that the kernel sets, and those that may differ."""
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_vela_sets_the_same_registers(seed: int) -> None:
+    operator, x, y = convolution(seed)
+    _, call = core_and_unit(operator, x, y)
+    own = {it.name: it.value for it in decode([*call.params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
+    vela = vela_registers(operator, x, y, call)
+    assert {name: it for name, it in own.items() if name not in OF_ROWS} == {
+        name: it for name, it in vela.items() if name not in OF_ROWS
+    }
+
+
+@pytest.mark.parametrize("name", ["ethos-u55-64", "ethos-u55-128", "ethos-u55-256"])
+def test_blocks_lie_in_the_shared_ram_as_vela_places_them(name: str) -> None:
+    from ethosu.vela import architecture_allocator as allocator  # noqa: PLC0415
+    from ethosu.vela.architecture_features import Accelerator, Block, create_default_arch  # noqa: PLC0415
+    from ethosu.vela.ethos_u55_regs.ethos_u55_regs import resampling_mode  # noqa: PLC0415
+    from ethosu.vela.operation import Kernel, NpuBlockType  # noqa: PLC0415
+
+    architecture, rng = create_default_arch(Accelerator(name)), np.random.default_rng(0)
+    for number in range(40):
+        by_channel = number % 3 == 0
+        kernel, stride = (tuple(int(it) for it in rng.integers(1, most, 2)) for most in (10, 4))
+        source = tuple(int(it) for it in rng.integers(9, 70, 3))
+        output = *(-(-size // step) for size, step in zip(source, stride, strict=False)), source[2]
+        window = UnitWindow(kernel, stride, (1, 1), by_channel)
+        block = find_block(UNITS[name], window, source, output)
+        kind = NpuBlockType.ConvolutionDepthWise if by_channel else NpuBlockType.ConvolutionMxN
+        placed = allocator.try_block_config(
+            *(Block(block.shape[1], block.shape[0], block.shape[2]), architecture, kind),
+            *(Block(output[1], output[0], output[2]), Block(source[1], source[0], source[2]), None, False, 8),
+            is_partkernel=window.parts_first(source[2]),
+            kernel=Kernel(kernel[1], kernel[0], stride[1], stride[0]),
+            lut_banks=0,
+            scaled=True,
+            ifm_resampling=resampling_mode.NONE,
+        )
+        assert placed is not None
+        assert (placed.layout.ib_end, placed.layout.ab_start) == (block.input_end, block.sums_begin)
