@@ -236,7 +236,9 @@ def library_options(contents: str) -> Callable[[Command], Command]:
         help=f"Folder for {contents}; an earlier build there is replaced.",
     )
     name = click.option(
-        "--name", help="Prefix of the model's functions and files in C; the file's name by default."
+        "--name",
+        help="Prefix of the model's functions and files in C, or name of a library of several models; the "
+        "name of the file or folder by default.",
     )
     return lambda command: folder(name(force_option(command)))
 

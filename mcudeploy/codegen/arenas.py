@@ -3,71 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import lcm
 from typing import Literal, get_args
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.texts import ArenaText
 from mcudeploy.common.errors import FitError, Proposal, UsageError
-from mcudeploy.common.text import agree
 from mcudeploy.planner.place.placement_problem import align_up
 
 ArenaKind = Literal["own", "shared", "extern", "init"]
-"""own: each model has its arenas. shared: models without states share one arena in each memory. extern:
-arrays that the application defines. init: buffers that the application passes at run time.
+"""own: each model has its arenas. shared: all models share one arena in each memory, with the states of each
+in front. extern: arrays that the application defines. init: buffers that the application passes at run time.
 """
 ARENA_KINDS: tuple[ArenaKind, ...] = get_args(ArenaKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One model's share of a board: bytes in each memory, bytes of constants and tables in flash, and whether
-    it keeps states between runs.
+    """One model's share of a board: bytes in each memory, of them those of states, and their alignment; bytes
+    of constants and tables in flash.
     """
 
     name: str
     arenas: Mapping[str, int]
     flash_bytes: int
-    stateful: bool
+    kept: Mapping[str, int] = field(default_factory=dict)
+    alignments: Mapping[str, int] = field(default_factory=dict)
 
 
 def share_of(program: Program, tables_bytes: int) -> Share:
     """Return the share of a program with tables of `tables_bytes`. Arenas are padded to their alignment."""
     arenas = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
-    return Share(program.prefix, arenas, program.weights_bytes + tables_bytes, bool(program.states))
+    alignments = {it.memory: it.alignment for it in program.arenas}
+    flash = program.weights_bytes + tables_bytes
+    return Share(program.prefix, arenas, flash, program.kept_bytes, alignments)
 
 
 def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> list[Program]:
-    """Return the programs with arenas of this kind. Raises UsageError if there is nothing to share."""
-    if kind == "shared":
-        _require_sharing(programs)
-    return [
-        program
-        if kind == "shared" and program.states
-        else replace(program, arena=kind, arena_owner=library if kind == "shared" else program.prefix)
-        for program in programs
-    ]
+    """Return the programs with arenas of this kind. Those that share one have plans with states first.
+
+    Raises UsageError if there is nothing to share.
+    """
+    if kind != "shared":
+        return [replace(program, arena=kind, arena_owner=program.prefix) for program in programs]
+    if len(programs) == 1:
+        raise UsageError("--arena shared is for several models: build them with one command")
+    shares = [share_of(program, 0) for program in programs]
+    *begins, ends = _states(shares)
+    sharing: list[Program] = []
+    if library in {program.prefix for program in programs}:
+        library = f"{library}_models"  # the model's macros have the other name
+    for program, share, begin in zip(programs, shares, begins, strict=True):
+        offsets = {memory: ends[memory] - share.kept[memory] for memory in share.arenas}
+        shifts = {memory: begin[memory] - offset for memory, offset in offsets.items()}
+        sharing.append(program.sharing(library, offsets, shifts))
+    return sharing
+
+
+def _states(shares: Sequence[Share]) -> list[dict[str, int]]:
+    """Return where the states of each begin in shared arenas, by memory; at last, where those of all end."""
+    alignments: dict[str, int] = {}
+    for memory, alignment in (it for each in shares for it in each.alignments.items()):
+        alignments[memory] = lcm(alignments.get(memory, 1), alignment)
+    places = [dict.fromkeys(alignments, 0)]
+    for share in shares:
+        sizes = {memory: align_up(share.kept.get(memory, 0), it) for memory, it in alignments.items()}
+        places.append({memory: place + sizes[memory] for memory, place in places[-1].items()})
+    return places
 
 
 def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
     """Return, for each memory, the arena with room for each of the programs that share it."""
     widest_arenas: dict[str, ArenaText] = {}
-    for arena in (arena for program in programs if program.arena == "shared" for arena in program.arenas):
-        other = widest_arenas.setdefault(arena.memory, arena)
-        widest = max(arena, other, key=lambda it: it.alignment)
-        widest_arenas[arena.memory] = replace(widest, size_bytes=max(arena.size_bytes, other.size_bytes))
+    for program in (it for it in programs if it.arena == "shared"):
+        for arena in program.arenas:
+            size = program.arena_begins.get(arena.memory, 0) + arena.size_bytes
+            other = widest_arenas.setdefault(arena.memory, arena)
+            widest = max(arena, other, key=lambda it: it.alignment)
+            widest_arenas[arena.memory] = replace(widest, size_bytes=max(size, other.size_bytes))
     return [widest_arenas[memory] for memory in sorted(widest_arenas)]
 
 
 def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
     """Return the bytes of all arenas of a library, by memory."""
-    separate = [it for it in shares if kind != "shared" or it.stateful]
-    at_once = [it for it in shares if it not in separate]
+    memories = sorted({name for it in shares for name in it.arenas})
+    if kind != "shared":
+        return {memory: sum(it.arenas.get(memory, 0) for it in shares) for memory in memories}
+    states = _states(shares)[-1]
     return {
-        memory: sum(it.arenas.get(memory, 0) for it in separate)
-        + max((it.arenas.get(memory, 0) for it in at_once), default=0)
-        for memory in sorted({name for it in shares for name in it.arenas})
+        memory: states[memory] + max(it.arenas.get(memory, 0) - it.kept.get(memory, 0) for it in shares)
+        for memory in memories
     }
 
 
@@ -81,8 +108,7 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
     proposals = []
     if short:
         short.append("Smaller arenas: --ram-limit for each model, or --max-overhead.")
-        several = sum(not it.stateful for it in shares) > 1
-        if kind == "own" and several and not _short_memories(shares, board, "shared"):
+        if kind == "own" and len(shares) > 1 and not _short_memories(shares, board, "shared"):
             arenas = _sizes(together(shares, "shared"))
             proposals = [Proposal("--arena shared", f"{arenas}, for models of which one runs at a time")]
     if flash > board.flash_room:
@@ -111,14 +137,3 @@ def _short_memories(shares: Sequence[Share], board: Board, kind: ArenaKind) -> l
 
 def _sizes(arenas: Mapping[str, int]) -> str:
     return ", ".join(f"{size:,} bytes in {memory}" for memory, size in arenas.items())
-
-
-def _require_sharing(programs: Sequence[Program]) -> None:
-    if len(programs) == 1:
-        raise UsageError("--arena shared is for several models: build them with one command")
-    stateful = [program.prefix for program in programs if program.states]
-    if len(programs) - len(stateful) < 2:
-        raise UsageError(
-            f"--arena shared: {', '.join(stateful)} {agree(len(stateful), 'keeps', 'keep')} states between "
-            "runs, which another model would overwrite; fewer than two others are left to share an arena"
-        )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import lcm
 
 import numpy as np
@@ -58,6 +58,7 @@ from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
+from mcudeploy.planner.place.states_first import kept_tensors
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, Waits, handed_over, integer_bits
 from mcudeploy.tiling.live import work_bytes
@@ -129,6 +130,8 @@ class Program:
     arena: str = "own"
     arena_owner: str = ""
     """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
+    arena_begins: Mapping[str, int] = field(default_factory=dict)
+    """By memory, the bytes of an arena outside of the program from its begin to offset 0; 0 by default."""
     parameters: TableText | None = None
     """The constants that the application may replace; None if no operator is replaceable."""
     head: HeadText | None = None
@@ -158,15 +161,47 @@ class Program:
         """The C expression of the arena's first byte, by memory."""
         forms = {
             "own": "arena_{memory}.bytes",
-            "shared": "{owner}_arena_{memory}.bytes",
+            "shared": "{owner}_arena_{memory}.bytes{begin}",
             "extern": "{owner}_arena_{memory}",
             "init": "arenas[{number}].base",
         }
         form = forms[self.arena]
+        begins = {memory: f" + {begin}" for memory, begin in self.arena_begins.items() if begin}
         return {
-            it.memory: form.format(memory=it.memory, owner=self.arena_owner, number=number)
+            it.memory: form.format(
+                memory=it.memory, owner=self.arena_owner, number=number, begin=begins.get(it.memory, "")
+            )
             for number, it in enumerate(self.arenas)
         }
+
+    @property
+    def kept_bytes(self) -> dict[str, int]:
+        """Of a plan with states first: by memory, the bytes of states, up to the first byte of all else."""
+        ends = {arena.memory: 0 for arena in self.arenas}
+        for io in (state.io for state in self.states):
+            ends[io.memory] = max(ends[io.memory], io.offset + io.size_bytes)
+        return {it.memory: align_up(ends[it.memory], it.alignment) for it in self.arenas}
+
+    def sharing(self, owner: str, begins: Mapping[str, int], shifts: Mapping[str, int]) -> Program:
+        """Return the program in the shared arenas of `owner`, where offset 0 is `begins` bytes from their
+        begin and states are at `shifts` bytes from their offsets, by memory.
+        """
+
+        def moved(io: IoText) -> IoText:
+            return replace(io, offset=io.offset + shifts[io.memory])
+
+        def placed(tensors: list[TensorText]) -> list[TensorText]:
+            return [replace(it, shift=it.shift + shifts[it.memory]) if it.kept else it for it in tensors]
+
+        return replace(
+            self,
+            arena="shared",
+            arena_owner=owner,
+            arena_begins=begins,
+            tensors=placed(self.tensors),
+            part_operators=[replace(it, tensors=placed(it.tensors)) for it in self.part_operators],
+            states=[replace(it, io=moved(it.io)) for it in self.states],
+        )
 
     @property
     def continues(self) -> bool:
@@ -346,12 +381,18 @@ class _OffsetTable:
 
     def tensors_of(self, tape: Tape) -> list[TensorText]:
         """Add the offsets of all tensors and scratch of a tape."""
+        kept = kept_tensors(tape.plan.graph)
         return [
-            self.add(_stored_text(tape, *key), _stored_symbol(tape, *key), tape.stored(*key))
+            self.add(
+                _stored_text(tape, *key),
+                _stored_symbol(tape, *key),
+                tape.stored(*key),
+                kept=key[0].name in kept and not key[0].is_scratch,
+            )
             for key in tape.stored_as
         ]
 
-    def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
+    def add(self, name: str, symbol: str, stored: Stored, *, kept: bool = False) -> TensorText:
         """Add the offsets of a record."""
         if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is not a multiple of {self._alignment}")
@@ -359,7 +400,7 @@ class _OffsetTable:
         self.lines.append((name, c_elements(units)))
         self.largest = max(self.largest, int(units.max()))
         text = TensorText(
-            symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows, stored.lead
+            symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows, stored.lead, kept=kept
         )
         self._count += len(stored.offsets)
         return text

@@ -76,7 +76,8 @@ def render_arena(owner: str, programs: Sequence[Program]) -> dict[str, str]:
         "name": owner,
         "upper": owner.upper(),
         "arenas": shared_arenas(programs),
-        "users": [program.prefix for program in programs if program.arena == "shared"],
+        "users": [program.prefix for program in programs],
+        "keepers": [program.prefix for program in programs if program.states],
     }
     folders = {"h": "include", "c": "src"}
     return {

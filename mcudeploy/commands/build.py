@@ -33,6 +33,7 @@ from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
 from mcudeploy.extension import added
 from mcudeploy.planner.parameter_layout import layout_text
+from mcudeploy.planner.place.states_first import with_states_first
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
 from mcudeploy.toolchain import Firmware
@@ -59,9 +60,10 @@ def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
     require_writable(directory)
     if not request.bare:
         require_trusted(board)
-    built = [built_model(path, request, progress) for path in request.paths]
-    several = len(built) > 1
-    name = model_name(None, directory.resolve().name) if several else built[0].deployment.prefix
+    several = len(request.paths) > 1
+    each = replace(request, options=replace(options, name=None)) if several else request
+    built = [built_model(path, each, progress) for path in request.paths]
+    name = model_name(options.name, directory.resolve().name) if several else built[0].deployment.prefix
     shares = [
         share_of(it.program, tables_bytes(it.plan, it.model.calls, it.board))
         for it in (each.deployment for each in built)
@@ -191,16 +193,14 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
     if len(paths) == 1:
         return
     if (
-        options.name is not None
-        or options.states_plan
+        options.states_plan
         or options.shapes
         or options.constants
         or options.states
         or options.replaceable
     ):
         raise UsageError(
-            "--name, --plan, --shape, --bind, --state and --replaceable are for one model: build several "
-            "without them"
+            "--plan, --shape, --bind, --state and --replaceable are for one model: build several without them"
         )
     names = [model_name(None, path.stem) for path in paths]
     twice = first_repeated(names)
@@ -212,6 +212,9 @@ def built_model(path: Path, request: BuildRequest, progress: Progress) -> BuiltM
     """Build one model, verified on the fewest samples that a part of the library wants."""
     board, options, bare = request.board, request.options, request.bare
     deployment = plan_model(path, board, options, progress)
+    if request.arena == "shared":
+        plan = with_states_first(deployment.plan, deployment.model.work, deployment.board)
+        deployment = deployment.with_plan(plan)
     for part in request.parts:
         deployment = part.deployed(deployment)
     count = min((it.samples for it in request.parts if it.samples is not None), default=None)

@@ -12,7 +12,7 @@ from models import fully_connected, quantised_convolutions
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.cli.proposed import with_commands
-from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, together, with_arenas
+from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, share_of, together, with_arenas
 from mcudeploy.codegen.exporters import Kind
 from mcudeploy.codegen.folder import write_folder
 from mcudeploy.codegen.library import library_files
@@ -85,15 +85,19 @@ def test_the_sum_of_arenas_is_checked_and_each_share_named(models: list[Path], t
 
 def test_flash_is_checked_for_all_models_together() -> None:
     each = BOARD.flash_bytes // 2 + 1
-    shares = [Share("a", {"sram": 8}, each, stateful=False), Share("b", {"sram": 8}, each, stateful=False)]
+    shares = [share("a", 8, flash=each), share("b", 8, flash=each)]
     with pytest.raises(FitError, match=rf"2 too many \(a {each:,}, b {each:,}\)"):
         require_room(shares, BOARD, "shared")
 
 
+def share(name: str, arena: int, states: int = 0, flash: int = 0) -> Share:
+    return Share(name, {"sram": arena}, flash, {"sram": states}, {"sram": 8})
+
+
 def test_states_are_not_shared() -> None:
-    shares = [Share(name, {"sram": size}, 0, name == "c") for name, size in (("a", 10), ("b", 20), ("c", 40))]
-    assert together(shares, "own") == {"sram": 70}
-    assert together(shares, "shared") == {"sram": 60}
+    shares = [share("a", 16), share("b", 24), share("c", 40, 24), share("d", 24, 16)]
+    assert together(shares, "own") == {"sram": 104}
+    assert together(shares, "shared") == {"sram": 24 + 16 + 24}
 
 
 BOTH = """
@@ -188,55 +192,73 @@ def test_memories_are_given_one_by_one(models: list[Path], tmp_path: Path) -> No
 
 
 def _built(path: Path, options: Options) -> BuiltModel:
-    request = BuildRequest([path], BOARD, options, path.parent / "lib", library_only=True)
+    request = BuildRequest([path], BOARD, options, path.parent / "lib", library_only=True, arena="shared")
     return building.built_model(path, request, SILENT)
 
 
-def test_a_stateful_model_has_an_arena_for_itself(models: list[Path], tmp_path: Path) -> None:
-    """States outlive runs of the models that share an arena."""
-    found = [_built(path, QUICK) for path in models]
-    stateful = replace(QUICK, stateful=True, name="net")
-    found.append(_built(saved(network("GRU"), tmp_path), stateful))
-    programs = with_arenas([each.deployment.program for each in found], "shared", "lib")
-    assert [program.arena for program in programs] == ["shared", "shared", "own"]
+def test_states_stay_while_other_models_run(models: list[Path], tmp_path: Path) -> None:
+    """States lie apart from each other, and from all that another model writes."""
+    nets = [saved(network(op), tmp_path).rename(tmp_path / f"{op.lower()}.onnx") for op in ("LSTM", "GRU")]
+    found = [_built(path, replace(QUICK, stateful=path in nets)) for path in (nets[0], *models, nets[1])]
+    shares = [share_of(each.program, 0) for each in found]
+    programs = with_arenas([each.program for each in found], "shared", "lib")
     members = [
         LibraryModel(program, each.deployment.plan, each.deployment.source, each.selftest)
         for program, each in zip(programs, found, strict=True)
     ]
     write_folder(tmp_path / "lib", library_files(members, "lib"))
-    run(tmp_path / "lib", KEPT)
-    with pytest.raises(UsageError, match="net keeps states between runs"):
-        with_arenas(programs[1:], "shared", "lib")
+    (arena,) = together(shares, "shared").values()
+    assert arena == sum(each.kept["sram"] for each in shares) + max(
+        each.arenas["sram"] - each.kept["sram"] for each in shares
+    )
+    run(tmp_path / "lib", KEPT % {"bytes": arena})
 
 
 KEPT = """
 #include <string.h>
 #include "dense_selftest.h"
-#include "net.h"
-#include "net_selftest.h"
+#include "gru.h"
+#include "gru_selftest.h"
+#include "lib_arena.h"
+#include "lstm.h"
+#include "lstm_selftest.h"
 #include "small_selftest.h"
+
+enum {RUNS = 3};
+static float alone[2][RUNS][LSTM_OUTPUT_COUNT + GRU_OUTPUT_COUNT];
+
+static const float *ran(int which)
+{
+    float *const input = which ? gru_input() : lstm_input();
+    memset(input, 0, sizeof(float) * (which ? GRU_INPUT_COUNT : LSTM_INPUT_COUNT));
+    which ? gru_run() : lstm_run();
+    return which ? gru_output() : lstm_output();
+}
 
 int main(void)
 {
-    float first[NET_OUTPUT_COUNT], second[NET_OUTPUT_COUNT];
-    memset(net_input(), 0, sizeof(float) * NET_INPUT_COUNT);
-    net_run();
-    memcpy(first, net_output(), sizeof first);
-    memset(net_input(), 0, sizeof(float) * NET_INPUT_COUNT);
-    net_run();
-    memcpy(second, net_output(), sizeof second);
-    net_reset();
-    memset(net_input(), 0, sizeof(float) * NET_INPUT_COUNT);
-    net_run();
-    if (memcmp(first, net_output(), sizeof first) != 0 || memcmp(first, second, sizeof first) == 0) {
-        return 1;
+    const size_t sizes[] = {sizeof(float) * LSTM_OUTPUT_COUNT, sizeof(float) * GRU_OUTPUT_COUNT};
+    for (int which = 0; which < 2; which++) {
+        for (int i = 0; i < RUNS; i++) {
+            memcpy(alone[which][i], ran(which), sizes[which]);
+        }
+        if (memcmp(alone[which][0], alone[which][1], sizes[which]) == 0) {
+            return 1;
+        }
     }
-    if (small_selftest() != 0u || dense_selftest() != 0u) {
-        return 2;
+    lstm_reset();
+    gru_reset();
+    for (int i = 0; i < RUNS; i++) {
+        for (int which = 0; which < 2; which++) {
+            if (memcmp(ran(which), alone[which][i], sizes[which]) != 0) {
+                return 2;
+            }
+            if (small_selftest() != 0u || dense_selftest() != 0u) {
+                return 3;
+            }
+        }
     }
-    memset(net_input(), 0, sizeof(float) * NET_INPUT_COUNT);
-    net_run();
-    return memcmp(second, net_output(), sizeof second) != 0;
+    return sizeof lib_arena_sram.bytes != %(bytes)du || lstm_selftest() != 0u || gru_selftest() != 0u;
 }
 """
 

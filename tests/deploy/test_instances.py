@@ -226,6 +226,7 @@ def test_every_model_of_a_library_has_the_instances(tmp_path: Path) -> None:
     [
         (2, Options(time_limit=0.5), {}, "keeps no states between runs, so one instance serves all callers"),
         (2, HOP, {"kind": "esphome"}, "hears one microphone: leave out --instances"),
+        (2, HOP, {"arena": "shared"}, "leave out --instances, or --arena shared"),
         (2, HOP, {"parts": [DossierPart(Path("papers"), ())]}, "library of one instance"),
     ],
 )

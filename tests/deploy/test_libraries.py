@@ -113,7 +113,7 @@ def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="two models would be called small"):
         reports.build_models([model, model], board, Options(), tmp_path / "new")
     with pytest.raises(UsageError, match="--state and --replaceable are for one model"):
-        reports.build_models([model, other], board, Options(name="x"), tmp_path / "new")
+        reports.build_models([model, other], board, Options(replaceable=("*",)), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 

@@ -32,7 +32,7 @@ def built(model: Path, out: Path, kind: Kind | None = None, *, sbom: bool = Fals
     parts, models = [], [model]
     if kind == "esphome":
         parts, models = (
-            [WakeWords("word", (WakeWord("a word", 0.5, 2, hop=8),))],
+            [WakeWords((WakeWord("a word", 0.5, 2, hop=8),))],
             [model.with_stem("front"), model],
         )
         models[0].write_bytes(model.read_bytes())

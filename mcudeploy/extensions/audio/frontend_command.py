@@ -89,7 +89,7 @@ def _wake_word_options(command: Command) -> Command:
 
 
 def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> dict[str, Any]:
-    """Return the models, the front end first, the part with their wake words, and no name of a model."""
+    """Return the values of the library: models, the front end first, their wake words, and its name."""
     import tempfile
     from dataclasses import replace
 
@@ -98,6 +98,8 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
     from mcudeploy.extensions.audio.wake_word_manifest import front_end, read_manifest
 
     models = [path for paths in roles.values() for path in paths]
+    if rest["arena"] not in ("own", "shared"):
+        raise UsageError("the models of a component share an arena, which it owns: leave out --arena")
     if manifest is not None and len(models) > 1:
         raise UsageError("--manifest describes one model: several have their manifests beside them")
     words = {
@@ -109,8 +111,8 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
     name = model_name(rest["name"], only)
     folder = Path(get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-")))
     front = front_end(words, folder / f"{name}_front_end.tflite")
-    parts = (*rest.get("parts", ()), WakeWords(name, tuple(words.values())))
-    return {"models": (front, *models), "parts": parts, "name": None}
+    parts = (*rest.get("parts", ()), WakeWords(tuple(words.values())))
+    return {"models": (front, *models), "parts": parts, "name": name, "arena": "shared"}
 
 
 def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:

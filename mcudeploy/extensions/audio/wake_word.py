@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcudeploy.codegen.arenas import share_of, together
+from mcudeploy.codegen.arenas import shared_arenas
 from mcudeploy.codegen.exporters import Kind, LibraryLayout, example_values
 from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.library import finished
@@ -95,7 +95,6 @@ class WakeWords(LibraryPart):
     Its models are the front end, then those of `words`. A voice activity detector is the last of them.
     """
 
-    name: str
     words: tuple[WakeWord, ...]
 
     def require(self, request: BuildRequest) -> None:
@@ -104,7 +103,7 @@ class WakeWords(LibraryPart):
         """
         if request.kind != _LAYOUT.kind:
             raise UsageError("wake words are a library for esphome")
-        require_free_name(self.name)
+        require_free_name(model_name(request.options.name, request.directory.resolve().name))
         for path in request.paths:
             if model_name(None, path.stem) in _SOURCES.split():
                 raise UsageError(f"a source of the component has the name of {path.name}: rename the model")
@@ -116,11 +115,12 @@ class WakeWords(LibraryPart):
         if kind != _LAYOUT.kind:
             return None
         _LAYOUT.require(library.members)
-        if any(it.program.streamed or it.program.arena != "own" for it in library.members):
-            raise UsageError("--for esphome: leave out --stream-input and --arena")
-        name, members = self.name, library.members
+        if any(it.program.streamed for it in library.members):
+            raise UsageError("--for esphome: leave out --stream-input")
+        name, members = library.name, library.members
         values = example_values(members, name, library.board) | self._values(members)
         public = [f"{it.program.prefix}{end}.h" for it in members for end in ("", "_selftest")]
+        public.append(f"{members[0].program.arena_owner}_arena.h")
         files = {
             path: content if path.rpartition("/")[2] in public else _hidden_from_cpp(path, content)
             for path, content in _LAYOUT.placed(members, name).items()
@@ -134,9 +134,8 @@ class WakeWords(LibraryPart):
         """Return the variables for the templates of the component, in addition to those of examples."""
         front, *models = (member.program for member in members)
         heard = [_Heard(it, word, _rows_of(it)) for it, word in zip(models, self.words, strict=True)]
-        arenas = together([share_of(it.program, 0) for it in members], "own")
+        arenas = shared_arenas([member.program for member in members])
         return {
-            "name": self.name,
             "front": front,
             "models": heard,
             "words": [it for it in heard if it.word.role != "vad"],
@@ -144,7 +143,7 @@ class WakeWords(LibraryPart):
             "channels": CHANNELS,
             "rows_bytes": max(it.rows for it in heard) * CHANNELS,
             "windows_bytes": sum(it.window for it in self.words),
-            "arenas": ", ".join(f"{size:,} bytes in {memory}" for memory, size in arenas.items()),
+            "arenas": ", ".join(f"{it.size_bytes:,} bytes in {it.memory}" for it in arenas),
             "pause": PAUSE_ROWS,
         }
 

@@ -28,6 +28,8 @@ class InstancesPart(LibraryPart):
         """Raise UsageError for a library that cannot have several instances."""
         if request.kind == "esphome":
             raise UsageError("a component of ESPHome hears one microphone: leave out --instances")
+        if request.arena == "shared":
+            raise UsageError("instances have arenas apart: leave out --instances, or --arena shared")
         if any("dossier" in part.absent for part in request.parts):
             raise UsageError("--dossier describes a library of one instance: leave out --instances")
 
