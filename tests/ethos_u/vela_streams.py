@@ -95,10 +95,14 @@ class VelaStream:
         return code, [arena[at : at + size].tobytes() for at, size in zip(offsets, sizes, strict=True)]
 
 
+def model_sources() -> list[Path]:
+    """The files of the functional model."""
+    return sorted(it for it in SOURCES.glob("*.c") if it.stem != "ethos_u_driver")
+
+
 def model_library(folder: Path, macs: int, *options: str) -> ctypes.CDLL:
     """The functional model of a unit with `macs` multipliers."""
     path = folder / f"model{macs}.so"
-    sources = sorted(it for it in SOURCES.glob("*.c") if it.stem != "ethos_u_driver")
     flags = [
         "-std=c99",
         "-O2",
@@ -112,7 +116,7 @@ def model_library(folder: Path, macs: int, *options: str) -> ctypes.CDLL:
     ]
     checked = ["-fsanitize=undefined", "-fno-sanitize-recover=all", f"-DMCUD_NPU_MACS={macs}"]
     include = f"-I{SOURCES.parents[1] / 'include'}"
-    subprocess.run(["gcc", *flags, *checked, include, *options, *sources, "-o", path], check=True)
+    subprocess.run(["gcc", *flags, *checked, include, *options, *model_sources(), "-o", path], check=True)
     return ctypes.CDLL(str(path))
 
 

@@ -1,7 +1,7 @@
 /* Feature maps of the functional model: their addresses, and the kernel that slides over one. */
 #include "ethos_u_unit.h"
 
-enum { BRICK = 16, UPSCALE_ZEROS = 2 };
+enum { BRICK = 16, UPSCALE_ZEROS = 2, MOST_ELEMENTS = 1 << 16 };
 
 #define ADDRESS_BITS UINT64_C(0xFFFFFFFFFF)
 
@@ -31,7 +31,7 @@ int32_t mcud_npu_map_of(const mcud_npu_unit *unit, uint32_t which, mcud_npu_map 
     map->is_signed = (precision & 1u) != 0u;
     map->zero_point = map->is_signed ? (int16_t)zero_point : (int32_t)zero_point;
     map->bricks = (precision & 0x40u) != 0u;
-    return size == 3u ? MCUD_NPU_BAD_COMMAND : MCUD_NPU_DONE;
+    return size == 3u || (size == 2u && !map->is_signed) ? MCUD_NPU_BAD_COMMAND : MCUD_NPU_DONE;
 }
 
 uint64_t mcud_npu_address(const mcud_npu_map *map, mcud_npu_place at)
@@ -57,8 +57,7 @@ static int64_t element(const mcud_npu_map *map, const uint8_t *bytes)
     if (map->element_bytes == 2u) {
         return map->is_signed ? (int16_t)value : (int64_t)value;
     }
-    value |= ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
-    return map->is_signed ? (int32_t)value : (int64_t)value;
+    return (int32_t)(value | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24));
 }
 
 int32_t mcud_npu_load(mcud_npu_unit *unit, const mcud_npu_map *map, mcud_npu_place at, uint32_t count, int64_t *values)
@@ -103,7 +102,8 @@ int32_t mcud_npu_window_of(const mcud_npu_unit *unit, mcud_npu_shape output, mcu
     window->width = (int64_t)(output.width - 1u) * window->stride_x + reach_x + 1 - window->pad_left -
                     (int64_t)mcud_npu_small(unit, NPU_IFM_PAD_RIGHT);
     window->upscaling = mcud_npu_small(unit, NPU_IFM_UPSCALE);
-    return window->upscaling > UPSCALE_ZEROS ? MCUD_NPU_BAD_COMMAND : MCUD_NPU_DONE;
+    const int64_t elements = (int64_t)window->kernel_height * window->kernel_width;
+    return window->upscaling > UPSCALE_ZEROS || elements > MOST_ELEMENTS ? MCUD_NPU_BAD_COMMAND : MCUD_NPU_DONE;
 }
 
 bool mcud_npu_under(const mcud_npu_window *window, mcud_npu_place output, int32_t ky, int32_t kx, mcud_npu_place *at)

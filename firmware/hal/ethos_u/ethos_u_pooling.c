@@ -120,8 +120,9 @@ int32_t mcud_npu_pool(mcud_npu_unit *unit, uint32_t mode)
     if (mode > SUM_OF_CHANNELS || mcud_npu_rounding(unit) > MCUD_NPU_NATURAL) {
         return MCUD_NPU_BAD_COMMAND;
     }
-    if (mode == MEAN && pool.padded && mcud_npu_scale(unit, NPU_OFM_SCALE) > 1u) {
-        return MCUD_NPU_UNSUPPORTED; /* a scale beside that of the mean */
+    if (code == MCUD_NPU_DONE && ((mode != SUM_OF_CHANNELS && pool.ifm.element_bytes == 4u) ||
+                                  (mode == MEAN && pool.padded && mcud_npu_scale(unit, NPU_OFM_SCALE) > 1u))) {
+        return MCUD_NPU_UNSUPPORTED; /* pools of 32 bits, and a scale beside that of the mean */
     }
     mcud_npu_place place = {0, 0, 0};
     for (; place.y < pool.output.height && code == MCUD_NPU_DONE; place.y++) {
