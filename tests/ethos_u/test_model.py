@@ -73,14 +73,13 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
 
 
 @pytest.fixture(scope="module")
-def expected(networks: list[Made]) -> list[list[bytes]]:
-    outputs = micro_outputs(*zip(*networks, strict=True))
-    return [[it.tobytes() for it in values] for values in outputs]
+def expected(networks: list[Made]) -> list[bytes]:
+    return [it.tobytes() for it in micro_outputs(*zip(*networks, strict=True))]
 
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
 def test_streams_of_vela_have_the_bytes_of_tflite_micro(
-    accelerator: str, networks: list[Made], expected: list[list[bytes]], tmp_path: Path
+    accelerator: str, networks: list[Made], expected: list[bytes], tmp_path: Path
 ) -> None:
     """Each accelerator runs the whole network, and its part of the single operators."""
     share = range(1 + ACCELERATORS.index(accelerator), len(networks), len(ACCELERATORS))
@@ -89,4 +88,4 @@ def test_streams_of_vela_have_the_bytes_of_tflite_micro(
     streams = compiled([networks[it][0] for it in chosen], accelerator, tmp_path)
     for number, stream in zip(chosen, streams, strict=True):
         code, outputs = stream.run(model, networks[number][1])
-        assert (code, outputs) == (0, expected[number]), list(NETWORKS)[number]
+        assert (code, outputs[0]) == (0, expected[number]), list(NETWORKS)[number]

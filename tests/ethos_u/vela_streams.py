@@ -1,7 +1,7 @@
 """Command streams that Arm's Vela writes for small networks, and the functional model that runs them.
 
 As a program, which has Vela or TFLite Micro in a process without other libraries:
-`vela ACCELERATOR FOLDER MODEL...` or `micro MODEL...`, with the inputs in MODEL's inputs.npz.
+`vela ACCELERATOR FOLDER MODEL...`, or `micro SEED MODEL...` with the inputs in inputs.npz beside the model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ctypes
 import io
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -133,18 +133,28 @@ def compiled(models: Sequence[Path], accelerator: str, folder: Path) -> list[Vel
     return [VelaStream(folder / it.parent.name / f"{it.stem}_vela.npz") for it in models]
 
 
-def micro_outputs(models: Sequence[Path], inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
+def micro_outputs(models: Sequence[Path], inputs: Sequence[Sequence[Array]]) -> list[Array]:
     """TFLite Micro's first outputs of one inference of each; skips the test without it."""
     if find_spec("tflite_micro") is None:
         pytest.skip("tflite-micro is not installed")
     for path, values in zip(models, inputs, strict=True):
         np.savez(path.with_name("inputs.npz"), *values)
-    _run("micro", *models)
-    made = []
-    for path in models:
-        with np.load(path.with_name("outputs.npz")) as arrays:
-            made.append([arrays[name] for name in arrays.files])
-    return made
+    _run("micro", "0", *models)
+    return [read_arrays(path.with_name("output.npz"))[0] for path in models]
+
+
+def drawn_by_micro(model: Path, seed: int) -> tuple[list[Array], Array]:
+    """Random inputs for a file, over their whole range, and TFLite Micro's first output of them."""
+    inputs, output = (model.with_name(name) for name in ("inputs.npz", "output.npz"))
+    inputs.unlink(missing_ok=True)
+    _run("micro", str(seed), model)
+    return read_arrays(inputs), read_arrays(output)[0]
+
+
+def read_arrays(path: Path) -> list[Array]:
+    """The arrays of a file of numpy, in order."""
+    with np.load(path) as arrays:
+        return [arrays[name] for name in arrays.files]
 
 
 def _run(*arguments: str | Path) -> None:
@@ -162,16 +172,26 @@ def _vela(accelerator: str, folder: str, *models: str) -> None:
             main([model, *fixed, "--output-dir", str(Path(folder) / Path(model).parent.name)])
 
 
-def _micro(*models: str) -> None:
+def _micro(seed: str, *models: str) -> None:
     from tflite_micro.python.tflite_micro import runtime  # noqa: PLC0415
 
-    for model in models:
-        interpreter = runtime.Interpreter.from_file(model, arena_size=1 << 22)
-        with np.load(Path(model).with_name("inputs.npz")) as arrays:
-            for number, name in enumerate(arrays.files):
-                interpreter.set_input(arrays[name], number)
+    random = np.random.default_rng(int(seed))
+    for path in map(Path, models):
+        interpreter = runtime.Interpreter.from_file(str(path), arena_size=1 << 22)
+        if not (given := path.with_name("inputs.npz")).exists():
+            np.savez(given, *_drawn(interpreter, random))
+        for number, value in enumerate(read_arrays(given)):
+            interpreter.set_input(value, number)
         interpreter.invoke()
-        np.savez(Path(model).with_name("outputs.npz"), interpreter.get_output(0))
+        np.savez(path.with_name("output.npz"), interpreter.get_output(0))
+
+
+def _drawn(interpreter: Any, random: np.random.Generator) -> Iterator[Array]:
+    with contextlib.suppress(IndexError):  # the interpreter does not say how many it has
+        for number in range(100):
+            facts = interpreter.get_input_details(number)
+            limits = np.iinfo(facts["dtype"])
+            yield random.integers(limits.min, limits.max + 1, facts["shape"]).astype(facts["dtype"])
 
 
 if __name__ == "__main__":
