@@ -3,10 +3,10 @@
     python benchmarks/npu_streams.py [MODEL.tflite ...] [--accelerators NAME,...] [--samples 3] [--random 0]
 
 Vela compiles each network for each accelerator, the model runs the stream on random inputs, and the bytes of
-the first output are compared. Where TFLite Micro has others, LiteRT's reference kernels judge: they scale the
-result of RELU6, say, which TFLite Micro only clips. --random: small graphs of int8 or int16 operators as well.
-A network that Vela leaves to the core in part has no stream of its whole, and is counted as refused; so is
-one with inputs that nothing reads.
+the first output are compared. Where TFLite Micro has others, LiteRT's reference kernels judge: they scale
+the result of RELU6, say, which TFLite Micro only clips. A network that Vela leaves to the core in part has no
+stream of its whole, and is counted as refused; so is one with inputs that nothing reads. --random: small
+graphs of int8 or int16 operators as well.
 Exit 1 if a byte differs. Without ethos-u-vela or tflite-micro there is nothing to compare.
 """
 

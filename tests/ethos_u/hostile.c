@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ethos_u.h"
+#include "mcud_npu.h"
 
 enum { CODES = 16, RANDOM_WORDS = 400, RANDOM_BYTES = 700 };
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from vela_streams import SOURCES, compiled, model_sources
+from vela_streams import INCLUDE, compiled, model_sources
 
 from tests.weekly import examples
 
@@ -24,7 +24,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("hostile") / "hostile"
     checked = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-DMCUD_NPU_STEPS={STEPS}"]
     sources = [Path(__file__).with_name("hostile.c"), *model_sources()]
-    subprocess.run(["gcc", "-std=c99", "-O1", *checked, f"-I{SOURCES}", *sources, "-o", path], check=True)
+    subprocess.run(["gcc", "-std=c99", "-O1", *checked, INCLUDE, *sources, "-o", path], check=True)
     return path
 
 

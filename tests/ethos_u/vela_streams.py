@@ -23,6 +23,7 @@ import pytest
 from numpy.typing import NDArray
 
 SOURCES = Path(__file__).resolve().parents[2] / "firmware" / "hal" / "ethos_u"
+INCLUDE = f"-I{SOURCES.parents[1] / 'include'}"
 ACCELERATORS = ("ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256")
 Array = NDArray[Any]
 _END_OF_ACTIONS = 2
@@ -115,8 +116,7 @@ def model_library(folder: Path, macs: int, *options: str) -> ctypes.CDLL:
         "-Werror",
     ]
     checked = ["-fsanitize=undefined", "-fno-sanitize-recover=all", f"-DMCUD_NPU_MACS={macs}"]
-    include = f"-I{SOURCES.parents[1] / 'include'}"
-    subprocess.run(["gcc", *flags, *checked, include, *options, *model_sources(), "-o", path], check=True)
+    subprocess.run(["gcc", *flags, *checked, INCLUDE, *options, *model_sources(), "-o", path], check=True)
     return ctypes.CDLL(str(path))
 
 
