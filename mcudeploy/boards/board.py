@@ -217,6 +217,11 @@ class Board(Facts):
         return self.core not in _UNFUSED_CORES and "-mfloat-abi=soft" not in self.cpu_flags
 
     @property
+    def pairs_loads(self) -> bool:
+        """Whether its core issues a load together with the multiplication before it."""
+        return self.core == "cortex-m7"
+
+    @property
     def facts_only(self) -> bool:
         """Whether the board has no firmware: no start-up code, no serial driver."""
         return not self.hal

@@ -37,7 +37,9 @@ def kernels_for(isa: Isa) -> tuple[str, ...]:
     return tuple(name for name in all_kernels() if not name.removesuffix(TWICE).endswith(others))
 
 
-def bench_sources(kernels: Sequence[str], arena_bytes: int, *, fuses_products: bool = True) -> dict[str, str]:
+def bench_sources(
+    kernels: Sequence[str], arena_bytes: int, *, fuses_products: bool = True, pairs_loads: bool = False
+) -> dict[str, str]:
     """Return file names and texts of a bench firmware with these kernels (without `mcud_`) and this arena.
 
     The kernel table is ordered by name, as `tile.KernelTable` expects; tables of any size fit the types.
@@ -46,7 +48,7 @@ def bench_sources(kernels: Sequence[str], arena_bytes: int, *, fuses_products: b
     names = sorted(set(kernels))
     if not names or arena_bytes < 8:
         raise ValueError("a bench firmware needs a kernel and an arena")
-    config = Types(_ALIGNMENT, 32, 32, fuses_products)
+    config = Types(_ALIGNMENT, 32, 32, fuses_products, pairs_loads)
     return {
         "mcud_config.h": render("config.h.j2", config=config),
         "deployed.c": render("bench.c.j2", kernels=names, arena_bytes=arena_bytes),

@@ -114,6 +114,7 @@ class Program:
     peak_step: int
     alignment: int
     fuses_products: bool
+    pairs_loads: bool
     arenas: list[ArenaText]
     map_lines: list[MapLine]
     inputs: list[IoText]
@@ -299,6 +300,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         peak_step=entries_of(plan)[plan.estimate.peak_step],
         alignment=board.offset_unit,
         fuses_products=board.fuses_products,
+        pairs_loads=board.pairs_loads,
         arenas=_arenas(plan, board),
         map_lines=arena_map(plan, work_bytes(calls, max(1, len(plan.lanes)))),
         inputs=inputs,

@@ -36,12 +36,13 @@ class LibraryModel:
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The content of mcud_config.h: the integer types of tables, and how the core rounds float products."""
+    """The content of mcud_config.h: the integer types of tables, and how the core does products."""
 
     alignment: int
     offset_bits: int
     code_bits: int
     fuses_products: bool = True
+    pairs_loads: bool = False
 
 
 def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]:

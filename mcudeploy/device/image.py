@@ -29,7 +29,9 @@ def build_bench(target: Target) -> Firmware:
     """Build the measurer with all kernels of the core and no model; half of the memory is arena."""
     board = target.board
     kernels = kernels_for(board.isa)
-    sources = bench_sources(kernels, board.ram_bytes // 2, fuses_products=board.fuses_products)
+    sources = bench_sources(
+        kernels, board.ram_bytes // 2, fuses_products=board.fuses_products, pairs_loads=board.pairs_loads
+    )
     return build_firmware(board, sources, kernels, emulate=target.emulated)
 
 

@@ -7,7 +7,7 @@ the kernels made for them.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -72,6 +72,11 @@ KERNELS = (
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
     *(f"{name}{TWICE}" for name in sorted(TWINS)),
 )
+PAIRED = (
+    *("conv2d_s8_1x1_dual", "conv2d_s8_1x1_wide", "conv2d_s8_first_wide", "conv2d_s8_wide"),
+    *("conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "matmul_s8_wide"),
+)
+"""Kernels whose loops a Cortex-M7 has in another order."""
 ARENA_BYTES = 120_000
 IMAGE_AT = 49_152
 
@@ -163,12 +168,25 @@ def long_vectors(request: pytest.FixtureRequest) -> Iterator[Device]:
         yield Device(session, KernelTable.of(session, KERNELS), found.isa)
 
 
+@pytest.fixture(scope="module")
+def paired() -> Iterator[Device]:
+    """The loops of a Cortex-M7 on an emulated Cortex-M4."""
+    found = load_board("mps2-an386")
+    if found.emulator is None or shutil.which(found.emulator.qemu) is None:
+        pytest.skip("its emulator is not installed")
+    with running(found, PAIRED, pairs_loads=True) as session:
+        yield Device(session, KernelTable.of(session, PAIRED), found.isa)
+
+
 @contextmanager
-def running(board: Board) -> Iterator[Session]:
-    """A session with the kernels on an emulated board."""
-    firmware = build_firmware(
-        board, bench_sources(KERNELS, ARENA_BYTES, fuses_products=board.fuses_products), KERNELS, emulate=True
+def running(
+    board: Board, kernels: Sequence[str] = KERNELS, *, pairs_loads: bool = False
+) -> Iterator[Session]:
+    """A session with kernels on an emulated board."""
+    sources = bench_sources(
+        kernels, ARENA_BYTES, fuses_products=board.fuses_products, pairs_loads=pairs_loads
     )
+    firmware = build_firmware(board, sources, kernels, emulate=True)
     with (
         Emulator(board, firmware.elf) as emulator,
         connect(emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=20) as session,
@@ -503,6 +521,21 @@ def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, wor
 @unhurried
 def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
+
+
+@given(
+    work=st.one_of(
+        convolutions(geometries(many=80)), convolutions(blocks_of_pixels() | tiles(), large=False), products()
+    )
+)
+@settings(unhurried, max_examples=examples(20, 60))
+def test_loads_beside_multiplications(host: Device, paired: Device, work: Work) -> None:
+    calls = [call for call in work.calls(Isa.DSP) if call.kernel in PAIRED]
+    assume(calls)
+    for device in (host, paired):
+        send(device, work)
+    for call in calls:
+        assert run(paired, work, call) == run(host, work, call), call.variant
 
 
 def _of_floats(work: Work) -> Work:

@@ -2,20 +2,40 @@
  *
  * It takes all registers but the stack pointer, so the function is assembler alone. Weights are loaded by two single
  * loads in a row, which take a cycle less on Cortex-M4 than a pair does; no load needs the address that the one before
- * it writes. Four groups are one turn; the first turn begins in the middle if there are fewer. */
+ * it writes. Four groups are one turn; the first turn begins in the middle if there are fewer.
+ *
+ * With MCUD_PAIRS_LOADS they stand apart, each after a multiplication. */
 #ifndef MCUD_DUAL_DSP_H
 #define MCUD_DUAL_DSP_H
 
 #include <stdint.h>
 
-/* Two words of weights, times the values in `x`: both channels to t0 and t1, the even ones to s0 and s1. */
-#define MCUD_DUAL_MULTIPLY(x, t0, t1, s0, s1)                                                                \
+#include "mcud_config.h"
+
+#ifdef MCUD_PAIRS_LOADS
+#define MCUD_DUAL_FIRST(load)                                                                                \
+    "sxtb16 r2, r3\n\t" load                                                                                 \
+    "sxtb16 r3, r3, ror #8\n\t"
+#define MCUD_DUAL_LAST(x, s0, s1, load0, load1)                                                              \
+    "smlad " s0 ", " x ", r12, " s0 "\n\t" load0 "smlad " s1 ", " x ", lr, " s1 "\n\t" load1
+#else
+#define MCUD_DUAL_FIRST(load)                                                                                \
+    load "sxtb16 r2, r3\n\t"                                                                                 \
+         "sxtb16 r3, r3, ror #8\n\t"
+#define MCUD_DUAL_LAST(x, s0, s1, load0, load1)                                                              \
+    "smlad " s0 ", " x ", r12, " s0 "\n\t"                                                                   \
+    "smlad " s1 ", " x ", lr, " s1 "\n\t" load0 load1
+#endif
+
+/* Two words of weights, times the values in `x`: both channels to t0 and t1, the even ones to s0 and s1. `load0` and
+ * `load1` load the next two words. */
+#define MCUD_DUAL_MULTIPLY(x, t0, t1, s0, s1, load0, load1)                                                  \
     "smlad " t0 ", " x ", r12, " t0 "\n\t"                                                                   \
     "smlad " t1 ", " x ", lr, " t1 "\n\t"                                                                    \
     "sxtb16 r12, r12\n\t"                                                                                    \
     "sxtb16 lr, lr\n\t"                                                                                      \
-    "smlad " s0 ", " x ", r12, " s0 "\n\t"                                                                   \
-    "smlad " s1 ", " x ", lr, " s1 "\n\t"
+    MCUD_DUAL_LAST(x, s0, s1, load0, load1)
+#define MCUD_DUAL_LOAD(to, at) "ldr " to ", [r1, #" at "]\n\t"
 
 /* Results of two channels from `even` and `odd`; `place` is that of their factors. */
 #define MCUD_DUAL_FINISH(even, odd, at, next, place)                                                         \
@@ -55,19 +75,11 @@ MCUD_NAKED static const int32_t *mcud_multiply_dual(MCUD_UNUSED const int8_t *x,
         ".rept 4\n\t"
         "ldr.w r3, [r0], #4\n\t"
         "ldr.w lr, [r1, #4]\n\t"
-        "ldr.w r12, [r1], #32\n\t"
-        "sxtb16 r2, r3\n\t"
-        "sxtb16 r3, r3, ror #8\n\t"
-        MCUD_DUAL_MULTIPLY("r2", "r4", "r5", "r8", "r9")
-        "ldr r12, [r1, #-24]\n\t"
-        "ldr lr, [r1, #-20]\n\t"
-        MCUD_DUAL_MULTIPLY("r2", "r6", "r7", "r10", "r11")
-        "ldr r12, [r1, #-16]\n\t"
-        "ldr lr, [r1, #-12]\n\t"
-        MCUD_DUAL_MULTIPLY("r3", "r4", "r5", "r8", "r9")
-        "ldr r12, [r1, #-8]\n\t"
-        "ldr lr, [r1, #-4]\n\t"
-        MCUD_DUAL_MULTIPLY("r3", "r6", "r7", "r10", "r11")
+        MCUD_DUAL_FIRST("ldr.w r12, [r1], #32\n\t")
+        MCUD_DUAL_MULTIPLY("r2", "r4", "r5", "r8", "r9", MCUD_DUAL_LOAD("r12", "-24"), MCUD_DUAL_LOAD("lr", "-20"))
+        MCUD_DUAL_MULTIPLY("r2", "r6", "r7", "r10", "r11", MCUD_DUAL_LOAD("r12", "-16"), MCUD_DUAL_LOAD("lr", "-12"))
+        MCUD_DUAL_MULTIPLY("r3", "r4", "r5", "r8", "r9", MCUD_DUAL_LOAD("r12", "-8"), MCUD_DUAL_LOAD("lr", "-4"))
+        MCUD_DUAL_MULTIPLY("r3", "r6", "r7", "r10", "r11", "", "")
         ".endr\n\t"
         "ldr r12, [sp, #12]\n\t"
         "cmp r0, r12\n\t"

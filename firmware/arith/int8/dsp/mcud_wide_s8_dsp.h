@@ -2,13 +2,15 @@
  *
  * They take all registers but the stack pointer, so the functions are assembler alone. All weights and values are
  * loaded by single loads in a row, which take a cycle less on Cortex-M4 than pairs do; no load needs the address that
- * the one before it writes. Eight pairs are one turn; the first turn begins in the middle if there are fewer.
+ * the one before it writes. With MCUD_PAIRS_LOADS those that can stand after a multiplication. Eight pairs are one turn; the first turn begins in the middle if there are fewer.
  *
  * Stack: x, y, zero point, pitch, the end of y, the end of x, where the first turn begins. */
 #ifndef MCUD_WIDE_S8_DSP_H
 #define MCUD_WIDE_S8_DSP_H
 
 #include <stdint.h>
+
+#include "mcud_config.h"
 
 #define MCUD_WIDE(name)                                                                                      \
     MCUD_NAKED static void name(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record,             \
@@ -33,6 +35,85 @@
     "add sp, sp, #28\n\t"                                                                                    \
     "pop {r4-r11, pc}\n\t"
 
+/* A pair of values of each pixel, times the weights of each channel. */
+#ifdef MCUD_PAIRS_LOADS
+#define MCUD_WIDE_4X2_PAIR                                                                                   \
+    "ldr.w r3, [r1, #4]\n\t"                                                                                 \
+    "ldr.w r2, [r1], #8\n\t"                                                                                 \
+    "ldr.w lr, [r0, #4]\n\t"                                                                                 \
+    "ldr.w r12, [r0], #16\n\t"                                                                               \
+    "smlad r6, lr, r2, r6\n\t"                                                                               \
+    "smlad r7, lr, r3, r7\n\t"                                                                               \
+    "ldr lr, [r0, #-4]\n\t"                                                                                  \
+    "smlad r4, r12, r2, r4\n\t"                                                                              \
+    "smlad r5, r12, r3, r5\n\t"                                                                              \
+    "ldr r12, [r0, #-8]\n\t"                                                                                 \
+    "smlad r10, lr, r2, r10\n\t"                                                                             \
+    "smlad r11, lr, r3, r11\n\t"                                                                             \
+    "smlad r8, r12, r2, r8\n\t"                                                                              \
+    "smlad r9, r12, r3, r9\n\t"
+#define MCUD_WIDE_3X2_PAIR                                                                                   \
+    "ldr.w r2, [r1], #8\n\t"                                                                                 \
+    "ldr.w r11, [r0, lr]\n\t"                                                                                \
+    "ldr.w r12, [r0, lr, lsl #1]\n\t"                                                                        \
+    "ldr.w r10, [r0], #4\n\t"                                                                                \
+    "smlad r6, r11, r2, r6\n\t"                                                                              \
+    "ldr r3, [r1, #-4]\n\t"                                                                                  \
+    "smlad r8, r12, r2, r8\n\t"                                                                              \
+    "smlad r4, r10, r2, r4\n\t"                                                                              \
+    "smlad r5, r10, r3, r5\n\t"                                                                              \
+    "smlad r7, r11, r3, r7\n\t"                                                                              \
+    "smlad r9, r12, r3, r9\n\t"
+#define MCUD_WIDE_1X4_PAIR                                                                                   \
+    "ldr.w r10, [r0], #4\n\t"                                                                                \
+    "ldr.w r9, [r11, #4]\n\t"                                                                                \
+    "ldr.w r8, [r11], #8\n\t"                                                                                \
+    "ldr.w r2, [r1], #8\n\t"                                                                                 \
+    "smlad r7, r10, r9, r7\n\t"                                                                              \
+    "ldr r3, [r1, #-4]\n\t"                                                                                  \
+    "smlad r6, r10, r8, r6\n\t"                                                                              \
+    "smlad r4, r10, r2, r4\n\t"                                                                              \
+    "smlad r5, r10, r3, r5\n\t"
+#else
+#define MCUD_WIDE_4X2_PAIR                                                                                   \
+    "ldr.w r3, [r1, #4]\n\t"                                                                                 \
+    "ldr.w r2, [r1], #8\n\t"                                                                                 \
+    "ldr.w lr, [r0, #4]\n\t"                                                                                 \
+    "ldr.w r12, [r0], #16\n\t"                                                                               \
+    "smlad r6, lr, r2, r6\n\t"                                                                               \
+    "smlad r7, lr, r3, r7\n\t"                                                                               \
+    "smlad r4, r12, r2, r4\n\t"                                                                              \
+    "smlad r5, r12, r3, r5\n\t"                                                                              \
+    "ldr r12, [r0, #-8]\n\t"                                                                                 \
+    "ldr lr, [r0, #-4]\n\t"                                                                                  \
+    "smlad r8, r12, r2, r8\n\t"                                                                              \
+    "smlad r9, r12, r3, r9\n\t"                                                                              \
+    "smlad r10, lr, r2, r10\n\t"                                                                             \
+    "smlad r11, lr, r3, r11\n\t"
+#define MCUD_WIDE_3X2_PAIR                                                                                   \
+    "ldr.w r11, [r0, lr]\n\t"                                                                                \
+    "ldr.w r12, [r0, lr, lsl #1]\n\t"                                                                        \
+    "ldr.w r10, [r0], #4\n\t"                                                                                \
+    "ldr.w r3, [r1, #4]\n\t"                                                                                 \
+    "ldr.w r2, [r1], #8\n\t"                                                                                 \
+    "smlad r5, r10, r3, r5\n\t"                                                                              \
+    "smlad r4, r10, r2, r4\n\t"                                                                              \
+    "smlad r6, r11, r2, r6\n\t"                                                                              \
+    "smlad r7, r11, r3, r7\n\t"                                                                              \
+    "smlad r8, r12, r2, r8\n\t"                                                                              \
+    "smlad r9, r12, r3, r9\n\t"
+#define MCUD_WIDE_1X4_PAIR                                                                                   \
+    "ldr.w r10, [r0], #4\n\t"                                                                                \
+    "ldr.w r9, [r11, #4]\n\t"                                                                                \
+    "ldr.w r8, [r11], #8\n\t"                                                                                \
+    "ldr.w r3, [r1, #4]\n\t"                                                                                 \
+    "ldr.w r2, [r1], #8\n\t"                                                                                 \
+    "smlad r6, r10, r8, r6\n\t"                                                                              \
+    "smlad r7, r10, r9, r7\n\t"                                                                              \
+    "smlad r4, r10, r2, r4\n\t"                                                                              \
+    "smlad r5, r10, r3, r5\n\t"
+#endif
+
 /* 14 instructions for 16 products. */
 MCUD_WIDE(mcud_wide_4x2)
 {
@@ -51,20 +132,7 @@ MCUD_WIDE(mcud_wide_4x2)
         ".p2align 2\n\t"
         "1:\n\t"
         ".rept 8\n\t"
-        "ldr.w r3, [r1, #4]\n\t"
-        "ldr.w r2, [r1], #8\n\t"
-        "ldr.w lr, [r0, #4]\n\t"
-        "ldr.w r12, [r0], #16\n\t"
-        "smlad r6, lr, r2, r6\n\t"
-        "smlad r7, lr, r3, r7\n\t"
-        "smlad r4, r12, r2, r4\n\t"
-        "smlad r5, r12, r3, r5\n\t"
-        "ldr r12, [r0, #-8]\n\t"
-        "ldr lr, [r0, #-4]\n\t"
-        "smlad r8, r12, r2, r8\n\t"
-        "smlad r9, r12, r3, r9\n\t"
-        "smlad r10, lr, r2, r10\n\t"
-        "smlad r11, lr, r3, r11\n\t"
+        MCUD_WIDE_4X2_PAIR
         ".endr\n\t"
         "2:\n\t"
         "ldr r12, [sp, #20]\n\t"
@@ -146,17 +214,7 @@ MCUD_NAKED static void mcud_wide_3x2(MCUD_UNUSED const int16_t *x, MCUD_UNUSED c
         ".p2align 2\n\t"
         "1:\n\t"
         ".rept 8\n\t"
-        "ldr.w r11, [r0, lr]\n\t"
-        "ldr.w r12, [r0, lr, lsl #1]\n\t"
-        "ldr.w r10, [r0], #4\n\t"
-        "ldr.w r3, [r1, #4]\n\t"
-        "ldr.w r2, [r1], #8\n\t"
-        "smlad r5, r10, r3, r5\n\t"
-        "smlad r4, r10, r2, r4\n\t"
-        "smlad r6, r11, r2, r6\n\t"
-        "smlad r7, r11, r3, r7\n\t"
-        "smlad r8, r12, r2, r8\n\t"
-        "smlad r9, r12, r3, r9\n\t"
+        MCUD_WIDE_3X2_PAIR
         ".endr\n\t"
         "2:\n\t"
         "ldr r12, [sp, #20]\n\t"
@@ -239,15 +297,7 @@ MCUD_WIDE(mcud_wide_1x4)
         ".p2align 2\n\t"
         "1:\n\t"
         ".rept 8\n\t"
-        "ldr.w r10, [r0], #4\n\t"
-        "ldr.w r9, [r11, #4]\n\t"
-        "ldr.w r8, [r11], #8\n\t"
-        "ldr.w r3, [r1, #4]\n\t"
-        "ldr.w r2, [r1], #8\n\t"
-        "smlad r6, r10, r8, r6\n\t"
-        "smlad r7, r10, r9, r7\n\t"
-        "smlad r4, r10, r2, r4\n\t"
-        "smlad r5, r10, r3, r5\n\t"
+        MCUD_WIDE_1X4_PAIR
         ".endr\n\t"
         "2:\n\t"
         "cmp r0, r12\n\t"

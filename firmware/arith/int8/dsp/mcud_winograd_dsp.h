@@ -2,6 +2,7 @@
 #ifndef MCUD_WINOGRAD_DSP_H
 #define MCUD_WINOGRAD_DSP_H
 
+#include "mcud_config.h"
 #include "mcud_dsp.h"
 
 enum { MCUD_LANES = 2 };
@@ -75,28 +76,29 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, in
 
 #define MCUD_TILES_DSP 1
 
-/* r4-r9 along an axis -> r4, r8, r6, r12, r10, r9 */
-#define MCUD_TRANSFORM_6                                                                                     \
+/* r4-r9 along an axis -> r4, r8, r6, r12, r10, r9. Each `put` stores one of them when it is complete: a Cortex-M7 begins a
+ * store together with the instruction before it. */
+#define MCUD_TRANSFORM_6(put4, put8, put6, put12, put10, put9)                                               \
     "ssub16 r10, r8, r6\n\t"                                                                                 \
     "ssub16 r4, r4, r6\n\t"                                                                                  \
     "sadd16 r4, r4, r4\n\t"                                                                                  \
     "sadd16 r4, r4, r4\n\t"                                                                                  \
     "sadd16 r4, r4, r10\n\t"                                                                                 \
-    "ssub16 r11, r7, r5\n\t"                                                                                 \
+    "ssub16 r11, r7, r5\n\t" put4                                                                            \
     "sadd16 r11, r11, r11\n\t"                                                                               \
     "sadd16 r12, r10, r11\n\t"                                                                               \
-    "ssub16 r10, r10, r11\n\t"                                                                               \
-    "sadd16 r11, r11, r11\n\t"                                                                               \
+    "ssub16 r10, r10, r11\n\t" put12                                                                         \
+    "sadd16 r11, r11, r11\n\t" put10                                                                         \
     "ssub16 r9, r9, r7\n\t"                                                                                  \
     "ssub16 r9, r9, r11\n\t"                                                                                 \
-    "sadd16 r6, r6, r6\n\t"                                                                                  \
+    "sadd16 r6, r6, r6\n\t" put9                                                                             \
     "sadd16 r6, r6, r6\n\t"                                                                                  \
     "ssub16 r6, r8, r6\n\t"                                                                                  \
     "sadd16 r5, r5, r5\n\t"                                                                                  \
     "sadd16 r5, r5, r5\n\t"                                                                                  \
     "ssub16 r5, r7, r5\n\t"                                                                                  \
     "sadd16 r8, r6, r5\n\t"                                                                                  \
-    "ssub16 r6, r6, r5\n\t"
+    "ssub16 r6, r6, r5\n\t" put8 put6
 
 /* A lane of a column: the rows at r0, r1 and r2, each with the one lr after it -> 6 words, 48 bytes apart, from r3 on. */
 #define MCUD_TRANSFORM_COLUMN(rotate, a, b, c, d, e, f)                                                      \
@@ -111,21 +113,15 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, in
     "sxtb16 r6, r6" rotate "\n\t"                                                                            \
     "sxtb16 r7, r7" rotate "\n\t"                                                                            \
     "sxtb16 r8, r8" rotate "\n\t"                                                                            \
-    "sxtb16 r9, r9" rotate "\n\t" MCUD_TRANSFORM_6 "str r4, [r3, #" a "]\n\t"                                \
-    "str r8, [r3, #" b "]\n\t"                                                                               \
-    "str r6, [r3, #" c "]\n\t"                                                                               \
-    "str r12, [r3, #" d "]\n\t"                                                                              \
-    "str r10, [r3, #" e "]\n\t"                                                                              \
-    "str r9, [r3, #" f "]\n\t"
+    "sxtb16 r9, r9" rotate "\n\t"                                                                            \
+    MCUD_TRANSFORM_6("str r4, [r3, #" a "]\n\t", "str r8, [r3, #" b "]\n\t", "str r6, [r3, #" c "]\n\t",     \
+                     "str r12, [r3, #" d "]\n\t", "str r10, [r3, #" e "]\n\t", "str r9, [r3, #" f "]\n\t")
 
 /* A lane of a row: six words from r3 on -> six positions from r0 and r2 on, r1 apart. */
 #define MCUD_TRANSFORM_ROW(at)                                                                               \
-    "ldm r3!, {r4-r9}\n\t" MCUD_TRANSFORM_6 "str r4, [r0, #" at "]!\n\t"                                     \
-    "str r8, [r0, r1]\n\t"                                                                                   \
-    "str r6, [r0, r1, lsl #1]\n\t"                                                                           \
-    "str r12, [r2, #" at "]!\n\t"                                                                            \
-    "str r10, [r2, r1]\n\t"                                                                                  \
-    "str r9, [r2, r1, lsl #1]\n\t"
+    "ldm r3!, {r4-r9}\n\t"                                                                                   \
+    MCUD_TRANSFORM_6("str r4, [r0, #" at "]!\n\t", "str r8, [r0, r1]\n\t", "str r6, [r0, r1, lsl #1]\n\t",   \
+                     "str r12, [r2, #" at "]!\n\t", "str r10, [r2, r1]\n\t", "str r9, [r2, r1, lsl #1]\n\t")
 
 /* The same for a tile of two rows: r0, r1, r2 and r9 + r10 -> 4 words. */
 #define MCUD_TRANSFORM_COLUMN_4(rotate, a, b, c, d)                                                          \
@@ -253,14 +249,10 @@ MCUD_NAKED static void mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *
     "sxtb16 r6, r6" rotate "\n\t"                                                                            \
     "sxtb16 r7, r7" rotate "\n\t"                                                                            \
     "sxtb16 r8, r8" rotate "\n\t"                                                                            \
-    "sxtb16 r9, r9" rotate "\n\t" MCUD_TRANSFORM_6 "str r4, [r2, #" at "]!\n\t"                              \
-    "add r4, r2, lr\n\t"                                                                                     \
-    "str r8, [r2, lr]\n\t"                                                                                   \
-    "str r6, [r2, lr, lsl #1]\n\t"                                                                           \
-    "add r4, r4, lr, lsl #1\n\t"                                                                             \
-    "str r12, [r4]\n\t"                                                                                      \
-    "str r10, [r4, lr]\n\t"                                                                                  \
-    "str r9, [r4, lr, lsl #1]\n\t"
+    "sxtb16 r9, r9" rotate "\n\t"                                                                            \
+    MCUD_TRANSFORM_6("str r4, [r2, #" at "]!\n\tadd r4, r2, lr\n\tadd r4, r4, lr, lsl #1\n\t", "str r8, [r2, lr]\n\t",\
+                     "str r6, [r2, lr, lsl #1]\n\t", "str r12, [r4]\n\t", "str r10, [r4, lr]\n\t",           \
+                     "str r9, [r4, lr, lsl #1]\n\t")
 
 /* Three rows, one by one. Stack: where the pointer to the next row lies, depth, from the last position of a row to the
  * first one of the next row, rows left, end of the row. */
@@ -305,7 +297,38 @@ MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *
         "pop {r4-r11, pc}\n\t");
 }
 
-/* 14 instructions for 16 products; single loads in a row take a cycle less on Cortex-M4 than pairs do. */
+/* 28 instructions for 32 products; single loads in a row take a cycle less on Cortex-M4 than pairs do. */
+#ifdef MCUD_PAIRS_LOADS
+#define MCUD_MULTIPLY_PAIRS                                                                                  \
+    "ldr r3, [r1, #4]\n\t"                                                                                   \
+    "ldr r2, [r1], #8\n\t"                                                                                   \
+    "ldr lr, [r0, #4]\n\t"                                                                                   \
+    "ldr r12, [r0], #16\n\t"                                                                                 \
+    "smlad r6, lr, r2, r6\n\t"                                                                               \
+    "smlad r7, lr, r3, r7\n\t"                                                                               \
+    "ldr lr, [r0, #-4]\n\t"                                                                                  \
+    "smlad r4, r12, r2, r4\n\t"                                                                              \
+    "smlad r5, r12, r3, r5\n\t"                                                                              \
+    "ldr r12, [r0, #-8]\n\t"                                                                                 \
+    "smlad r10, lr, r2, r10\n\t"                                                                             \
+    "smlad r11, lr, r3, r11\n\t"                                                                             \
+    "ldr lr, [r0, #4]\n\t"                                                                                   \
+    "smlad r8, r12, r2, r8\n\t"                                                                              \
+    "ldr r2, [r1], #8\n\t"                                                                                   \
+    "smlad r9, r12, r3, r9\n\t"                                                                              \
+    "ldr r12, [r0], #16\n\t"                                                                                 \
+    "smlad r6, lr, r2, r6\n\t"                                                                               \
+    "ldr r3, [r1, #-4]\n\t"                                                                                  \
+    "smlad r4, r12, r2, r4\n\t"                                                                              \
+    "smlad r7, lr, r3, r7\n\t"                                                                               \
+    "ldr lr, [r0, #-4]\n\t"                                                                                  \
+    "smlad r5, r12, r3, r5\n\t"                                                                              \
+    "ldr r12, [r0, #-8]\n\t"                                                                                 \
+    "smlad r10, lr, r2, r10\n\t"                                                                             \
+    "smlad r11, lr, r3, r11\n\t"                                                                             \
+    "smlad r8, r12, r2, r8\n\t"                                                                              \
+    "smlad r9, r12, r3, r9\n\t"
+#else
 #define MCUD_MULTIPLY_PAIR                                                                                   \
     "ldr r3, [r1, #4]\n\t"                                                                                   \
     "ldr r2, [r1], #8\n\t"                                                                                   \
@@ -321,6 +344,8 @@ MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *
     "smlad r9, r12, r3, r9\n\t"                                                                              \
     "smlad r10, lr, r2, r10\n\t"                                                                             \
     "smlad r11, lr, r3, r11\n\t"
+#define MCUD_MULTIPLY_PAIRS MCUD_MULTIPLY_PAIR MCUD_MULTIPLY_PAIR
+#endif
 
 /* Stack: sums, bytes of a position's weights, positions, the end of the position. */
 MCUD_NAKED static void mcud_multiply_tiles(MCUD_UNUSED const int32_t *weights, MCUD_UNUSED const int32_t *tiles,
@@ -345,9 +370,9 @@ MCUD_NAKED static void mcud_multiply_tiles(MCUD_UNUSED const int32_t *weights, M
         "tst r12, #32\n\t" /* the pairs are even: two are left of fours */
         "bne 2f\n\t"
         "1:\n\t"
-        MCUD_MULTIPLY_PAIR MCUD_MULTIPLY_PAIR
+        MCUD_MULTIPLY_PAIRS
         "2:\n\t"
-        MCUD_MULTIPLY_PAIR MCUD_MULTIPLY_PAIR
+        MCUD_MULTIPLY_PAIRS
         "ldr r12, [sp, #12]\n\t"
         "cmp r0, r12\n\t"
         "bne 1b\n\t"
