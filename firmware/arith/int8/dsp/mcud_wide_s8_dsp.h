@@ -2,7 +2,8 @@
  *
  * They take all registers but the stack pointer, so the functions are assembler alone. All weights and values are
  * loaded by single loads in a row, which take a cycle less on Cortex-M4 than pairs do; no load needs the address that
- * the one before it writes. With MCUD_PAIRS_LOADS those that can stand after a multiplication. Eight pairs are one turn; the first turn begins in the middle if there are fewer.
+ * the one before it writes. With MCUD_PAIRS_LOADS a load stands after a multiplication where it can. Eight pairs are one
+ * turn; the first turn begins in the middle if there are fewer.
  *
  * Stack: x, y, zero point, pitch, the end of y, the end of x, where the first turn begins. */
 #ifndef MCUD_WIDE_S8_DSP_H
