@@ -28,13 +28,13 @@ BUDGETS = {
     "costs": 665,  # bytes that kernels read from flash, and the waits for them
     "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late
     "execution": 1345,  # cycles of a unit beside the core, waits for flash, pairs of the Cortex-M7
-    "extensions": 104,
+    "extensions": 107,
     "extensions/architectures": 293,  # arguments refused, rows of a cache judged, executors that break
     "extensions/audio": 1931,  # several wake words, their front end, and a voice activity detector
     "extensions/bounds": 1400,
     "extensions/curve": 100,
     "extensions/dossier": 340,
-    "extensions/ethos_u": 440,
+    "extensions/ethos_u": 690,
     "extensions/evaluation": 1511,  # bases of the gate and their faults, ways out, differences of libraries
     "extensions/graphs": 1065,  # graphs, rectangles of plans, plans from cuts or offsets
     "extensions/heads": 620,
@@ -48,7 +48,7 @@ BUDGETS = {
     "ir": 925,  # instructions of a unit, calls of stages; the names of tensors in two files; traits
     "mcudeploy": 410,
     "ops": 5382,  # float products by blocks, fused operators, the arithmetic of TFLite, vectors as rows
-    "planner": 10943,  # states first in arenas, calls of a unit, orders from files, cuts without OR-Tools
+    "planner": 10954,  # states first in arenas, calls of a unit, orders from files, cuts without OR-Tools
     "report": 1815,  # commands of the picture; results name their deployment
     "tiling": 580,
     "toolchain": 2355,  # drivers and models of a unit, programs of Windows and macOS

@@ -40,6 +40,8 @@ EXTENSIONS = (
         "ethos_u",
         unit_calls="mcudeploy.extensions.ethos_u.unit_calls:unit_calls",
         unit_reasons="mcudeploy.extensions.ethos_u.unit_calls:reason_against",
+        unit_settled="mcudeploy.extensions.ethos_u.unit_calls:settled",
+        plan_checks="mcudeploy.extensions.ethos_u.stream_judge:check_streams",
     ),
     Extension(
         "evaluation",

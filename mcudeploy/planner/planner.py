@@ -21,6 +21,7 @@ from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import Unit, board_costs, estimated
 from mcudeploy.costs.tiles import KnownSource, TileSource, move_price, nothing_known
+from mcudeploy.extension import added
 from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Schedule, Search
 from mcudeploy.planner.cores.functions import assign
@@ -151,7 +152,7 @@ def find_plans(
     if planned.interrupted:
         _LOG.warning("interrupted: the search ends with the best plan so far")
     planned = replace(planned, limits=dict(options.memory_limits))
-    planned = _on_cores(planned)
+    planned = _on_cores(_settled(planned) if model.isa.unit else planned)
     planned = through(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
     return replace(planned, candidates=_tried(planned.candidates, options.time_limit))
 
@@ -252,6 +253,18 @@ def _shared_by_cores(board: Board, options: Options) -> Board:
                 f"--memory {name}: not all cores reach it; leave it out, or plan with --parallel 1"
             )
     return shared
+
+
+def _settled(planned: Planned) -> Planned:
+    """Return the plans with the variants that the places of their rows need."""
+
+    def settled(plan: Plan) -> Plan:
+        for settle in added("unit_settled"):
+            plan = replace(plan, kernels=settle(plan, planned.model_of(plan)))
+        return plan
+
+    candidates = tuple(map(settled, planned.candidates))
+    return replace(planned, candidates=candidates, baseline=settled(planned.baseline))
 
 
 def _on_cores(planned: Planned) -> Planned:
@@ -453,6 +466,8 @@ def _without_faults(planned: Planned, board: Board) -> Planned:
     def fault(plan: Plan) -> PlanFaultError | None:
         try:
             check_plan(plan, planned.model_of(plan).work, board)
+            for check in added("plan_checks"):
+                check(plan, planned.model_of(plan))
         except PlanFaultError as error:
             arena = f"{plan.layout.arena_bytes:,} B"
             return PlanFaultError(f"defect: the checker refuses a plan with an arena of {arena}: {error}")

@@ -99,10 +99,11 @@ def results(call: KernelCall, x: Tensor, y: Tensor, data: bytes, block_rows: tup
 def test_the_unit_has_the_bits_of_the_core_for_any_cut(seed: int) -> None:
     """Input rows lie in one run, in two, or in more, which the core's kernel computes."""
     operator, x, y = convolution(seed)
-    core, own = core_and_unit(operator, x, y, (Isa.U55_128, Isa.U55_256)[seed // 4 % 2])
+    core, alone, own = core_and_unit(operator, x, y, (Isa.U55_128, Isa.U55_256)[seed // 4 % 2])
     rng = np.random.default_rng(seed)
     data = rng.integers(-128, 128, x.shape).astype(np.int8).tobytes()
     cuts = [(x.shape[0], y.shape[0], 1), *(tuple(int(it) for it in rng.integers(1, 5, 3)) for _ in range(3))]
+    assert results(alone, x, y, data, cuts[0]) == results(core, x, y, data, cuts[0])
     for cut in cuts:
         assert results(own, x, y, data, cut) == results(core, x, y, data, cut), (operator.op, cut)
 
@@ -183,7 +184,7 @@ OF_ROWS = frozenset({"IFM_BASE0", "IFM_BASE2", "IFM_HEIGHT0_M1", "IFM_PAD_TOP", 
 @pytest.mark.parametrize("seed", range(16))
 def test_vela_sets_the_same_registers(seed: int) -> None:
     operator, x, y = convolution(seed)
-    _, call = core_and_unit(operator, x, y)
+    _, call, _ = core_and_unit(operator, x, y)
     own = {it.name: it.value for it in decode([*call.params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
     vela = vela_registers(operator, x, y, call)
     assert {name: it for name, it in own.items() if name not in OF_ROWS} == {

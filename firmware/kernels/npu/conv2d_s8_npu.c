@@ -1,5 +1,6 @@
 #include "conv2d_s8_npu.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "mcud_npu.h"
@@ -138,6 +139,10 @@ void mcud_conv2d_s8_npu(const mcud_op *op, int32_t first_row, int32_t end_row)
             end = left < 0 ? row : row + left / params->stride_rows + 1;
         }
         if (end == row) {
+            if (params->core == NULL) {
+                mcud_npu_failed(MCUD_NPU_UNSUPPORTED);
+                return;
+            }
             run_core(op, params->core, row);
             row++;
             continue;

@@ -11,16 +11,21 @@ from numpy.typing import NDArray
 from mcudeploy.extensions.ethos_u.encoded_weights import EncodedConstants, Scaling, encoded
 from mcudeploy.extensions.ethos_u.registers import OPERATIONS, Stream
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, Block, UnitWindow, find_block
+from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, operation_cycles
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, ParamValue
+from mcudeploy.ir.plan import Plan
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_constants, numbers_of
+from mcudeploy.planner.model.model import Model
 
 KERNEL = "conv2d_s8_npu"
+WITH_CORE = "core"
+"""The form with a kernel of the core, for rows that read more than two runs of rows."""
 FLASH, SOURCE, OUTPUT = 0, 1, 2
 """The regions of a stream: constants in flash, the input and the output in an arena."""
 _CODES = {name: code for code, name in OPERATIONS.items()}
@@ -104,10 +109,10 @@ def _sums_reason(found: _Convolution) -> str | None:
 def unit_calls(
     operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the call of an operator by the unit beside the core, or nothing; `calls` are the core's.
+    """Return the calls of an operator by the unit beside the core, or nothing; `calls` are the core's.
 
-    The core's call with the least scratch is part of it: see conv2d_s8_npu.h. Raises ConfigError without
-    Vela.
+    The second one contains the core's call with the least scratch: see conv2d_s8_npu.h. Both have that
+    scratch, so that `settled` changes no place. Raises ConfigError without Vela.
     """
     if reason_against(operator, inputs, output) is not None:
         return ()
@@ -140,7 +145,14 @@ def unit_calls(
         cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
         return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
 
-    return (KernelCall(KERNEL, params, spare.scratch_bytes, isa=isa, counts=counts),)
+    alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
+    return alone, replace(alone, params=params, form=WITH_CORE)
+
+
+def settled(plan: Plan, model: Model) -> dict[str, str]:
+    """Return the variants of a plan's operators: with a kernel of the core where a step needs it."""
+    needing = {step.operator.name for step in unit_steps(plan, model) if step.needs_core}
+    return {**plan.kernels, **dict.fromkeys(needing, f"{KERNEL}:{WITH_CORE}")}
 
 
 def _scaling(own: ConvConstants, numbers: dict[str, Any], found: _Convolution) -> Scaling:

@@ -1,0 +1,149 @@
+"""Steps of the unit in a plan, as the kernel conv2d_s8_npu divides them: rows, runs of rows, and words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mcudeploy.extensions.ethos_u.registers import Stream
+from mcudeploy.ir.block_rows import BlockRows
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall, Operator
+from mcudeploy.ir.plan import Plan, Run
+from mcudeploy.planner.model.model import Model
+from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.locations import BlockTable, Locations
+
+Address = Callable[[int], int]
+"""The byte at which a row of a tensor begins, in its arena."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """Output rows that one stream computes, its input rows, and the first one of their second run, if any.
+
+    `above`, `below`: rows of padding.
+    """
+
+    rows: Interval
+    reads: Interval
+    second: int | None
+    above: int
+    below: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitStep:
+    """A step of an operator that the unit computes, at a time of the schedule; its parts in sequence.
+
+    A part is the rows of a stream, or an output row of the core. Rows of the input lie in `memory`.
+    """
+
+    operator: Operator
+    call: KernelCall
+    rows: Interval
+    memory: str
+    source: Address
+    output: Address
+    parts: tuple[UnitRows | int, ...]
+
+    @property
+    def needs_core(self) -> bool:
+        """Whether the core computes a row."""
+        return any(isinstance(part, int) for part in self.parts)
+
+
+def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) -> Iterator[UnitRows | int]:
+    """Yield the parts of a step that computes output rows, for input rows at these addresses."""
+    params: dict[str, Any] = dict(call.params)
+    stride, top, span = params["stride_rows"], params["pad_top"], params["window_rows"]
+
+    def run_end(row: int, end: int) -> int:
+        while row + 1 < end and source(row + 1) == source(row) + row_bytes:
+            row += 1
+        return row + 1
+
+    def runs(first: int, end: int) -> tuple[UnitRows, int]:
+        lo, hi = first * stride - top, (end - 1) * stride - top + span
+        above, below = max(0, -lo), max(0, hi - params["input_rows"])
+        reads = Interval(lo + above, hi - below)
+        second = run_end(reads.lo, reads.hi)
+        held = run_end(second, reads.hi) if second < reads.hi else reads.hi
+        return UnitRows(
+            Interval(first, end), reads, second if second < reads.hi else None, above, below
+        ), held
+
+    row = rows.lo
+    while row < rows.hi:
+        part, held = runs(row, rows.hi)
+        if held < part.reads.hi:
+            left = held + top - span - row * stride
+            if left < 0:
+                yield row
+                row += 1
+                continue
+            part, _ = runs(row, row + left // stride + 1)
+        yield part
+        row = part.rows.hi
+
+
+def words_of(call: KernelCall, part: UnitRows, source: Address, output: Address) -> list[int]:
+    """Return the words of a stream; addresses are those of the arenas."""
+    params: dict[str, Any] = dict(call.params)
+    stream = Stream([int(word) for word in params["commands"]])
+    first = part.reads.hi if part.second is None else part.second
+    stream.set(
+        IFM_BASE0=source(part.reads.lo),
+        IFM_BASE2=source(part.reads.lo if part.second is None else part.second),
+        IFM_HEIGHT0_M1=first - part.reads.lo - 1,
+        IFM_PAD_TOP=part.above,
+        IFM_PAD_BOTTOM=part.below,
+        OFM_BASE0=output(part.rows.lo),
+        OFM_HEIGHT_M1=len(part.rows) - 1,
+        OFM_HEIGHT0_M1=len(part.rows) - 1,
+    )
+    stream.words.append(params["operation"])
+    stream.stop()
+    return stream.words
+
+
+def unit_steps(plan: Plan, model: Model) -> Iterator[UnitStep]:
+    """Yield the steps of a plan that the unit computes, in the order of the tape."""
+    tiled, places = TiledGraph.of(plan), Locations.of(plan.layout)
+    time = 0
+    for entry in plan.tape:
+        if not isinstance(entry, Run):
+            continue
+        operator = plan.graph.operators[entry.operator]
+        call = model.calls.get(operator.name)
+        if call is not None and call.isa.unit:
+            yield _step(tiled, places, operator, call, (entry.block, time))
+        time += 1
+
+
+def _step(
+    tiled: TiledGraph, places: Locations, operator: Operator, call: KernelCall, at: tuple[int, int]
+) -> UnitStep:
+    """Return the step of an operator that writes block at[0], at time at[1]."""
+    (block, time), graph = at, tiled.graph
+    tensor, output = graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
+    rows = tiled.step_rows[graph.operators.index(operator)].interval(block, output.shape[0])
+    (needed,) = tiled.flow.readings[graph.operators.index(operator)]
+    blocks = BlockRows(tensor.shape[0]) if needed.whole else tiled.tensor_block_rows(needed.root)
+    lo, hi = (0, tensor.shape[0]) if needed.whole else needed.reach(rows.lo, rows.hi)
+    memory = places.read(needed.root, blocks.blocks(Interval(lo, hi)), time)
+
+    def source(row: int) -> int:
+        number = blocks.block_of(row)
+        begin = places.offset(BlockTable(needed.root, memory), number, time)
+        return begin + (row - blocks.start(number)) * tensor.row_bytes
+
+    written = places.destination((operator.output, block), time).offset
+    start = tiled.tensor_block_rows(operator.output).start(block)
+
+    def result(row: int) -> int:
+        return written + (row - start) * output.row_bytes
+
+    parts = tuple(parts_of(call, rows, source, tensor.row_bytes))
+    return UnitStep(operator, call, rows, memory, source, result, parts)
