@@ -345,9 +345,10 @@ def test_tune_says_what_less_flash_costs() -> None:
     assert none.startswith("none: these are the smallest constants") and none.endswith("--flash-limit 3000")
 
 
-def test_a_plan_with_cuts_says_what_finds_a_smaller_arena() -> None:
-    texts = [dict(smaller_facts({"splits": splits}))["less RAM"] for splits in ([], [{"rows": 1}])]
-    assert texts == ["", "a higher --max-overhead searches for a smaller arena"]
+def test_a_plan_of_a_search_says_what_finds_a_smaller_arena() -> None:
+    reports = ({"splits": []}, {"splits": [{"rows": 1}]}, {"splits": [], "search": {"candidates": 2}})
+    texts = [dict(smaller_facts(report))["less RAM"] for report in reports]
+    assert texts == ["", *["a higher --max-overhead searches for a smaller arena"] * 2]
 
 
 def test_an_overhead_says_if_the_unsplit_plan_keeps_a_flash_limit_too() -> None:

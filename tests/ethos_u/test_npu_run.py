@@ -34,7 +34,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def vela() -> None:
-    pytest.importorskip("ethosu", reason="Vela is not installed: pip install mcudeploy[ethosu]")
+    pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
 
 
 @needs_qemu

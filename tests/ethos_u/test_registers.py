@@ -47,7 +47,7 @@ def test_streams_that_no_unit_understands_are_refused(words: list[int]) -> None:
 
 
 def test_the_table_is_that_of_vela() -> None:
-    pytest.importorskip("ethosu", reason="Vela is not installed: pip install mcudeploy[ethosu]")
+    pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
     from ethosu.vela.ethos_u55_regs import ethos_u55_regs as regs  # noqa: PLC0415
 
     short = {it.value: it.name.removeprefix("NPU_SET_").removeprefix("NPU_OP_") for it in regs.cmd0}

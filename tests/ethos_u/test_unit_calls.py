@@ -19,7 +19,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
 
-pytest.importorskip("ethosu", reason="Vela is not installed: pip install mcudeploy[ethosu]")
+pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
 
 IMAGE_AT = 1 << 20
 

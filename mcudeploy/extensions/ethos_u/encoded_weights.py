@@ -71,7 +71,7 @@ def encoded(
     except ImportError as error:
         raise ConfigError(
             "the weights of an Ethos-U are encoded by Arm's Vela, which is not installed: "
-            'pip install "mcudeploy[ethosu]"'
+            "pip install ethos-u-vela"
         ) from error
     compressed, _ = mlw_codec.reorder_encode(
         unit.input_depth,
