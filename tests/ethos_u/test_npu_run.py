@@ -78,9 +78,9 @@ def test_constants_that_an_application_replaces_stay_on_the_core(model: Path) ->
     assert KERNEL not in {it.kernel for it in found.with_replaceable([name]).variants[name]}
 
 
-def test_without_vela_the_error_names_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_vela_the_error_names_the_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ethosu", None)
-    with pytest.raises(ConfigError, match=r'Vela, which is not installed: pip install "mcudeploy\[ethosu\]"'):
+    with pytest.raises(ConfigError, match="Vela, which is not installed: pip install ethos-u-vela"):
         load_model(model, isa=Isa.U55_256)
 
 
