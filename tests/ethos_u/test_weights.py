@@ -33,7 +33,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Weights]] = {
         [kind(random, count) for kind in (KINDS["all values"], _sparse, KINDS["few values"], _sparse)]
     ),
 }
-"""They ask for slices without a palette, with runs of zeros, of indices of a fixed length, and for several."""
+"""They ask for slices without a palette, with runs of zeros, of indices of one length, and for several."""
 
 
 @pytest.fixture(scope="module")

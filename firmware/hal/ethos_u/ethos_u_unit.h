@@ -16,7 +16,7 @@
 #error "MCUD_NPU_MACS is 32, 64, 128 or 256"
 #endif
 #ifndef MCUD_NPU_ACCUMULATORS
-#define MCUD_NPU_ACCUMULATORS 4096
+#define MCUD_NPU_ACCUMULATORS 1024
 #endif
 #if MCUD_NPU_ACCUMULATORS < 128
 #error "a pixel has up to 128 accumulators"
