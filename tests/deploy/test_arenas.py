@@ -22,6 +22,7 @@ from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.execution.results import BuiltModel
+from mcudeploy.planner.place.states_first import kept_tensors
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.deploy.test_stateful import network, saved
@@ -200,6 +201,12 @@ def test_states_stay_while_other_models_run(models: list[Path], tmp_path: Path) 
     """States lie apart from each other, and from all that another model writes."""
     nets = [saved(network(op), tmp_path).rename(tmp_path / f"{op.lower()}.onnx") for op in ("LSTM", "GRU")]
     found = [_built(path, replace(QUICK, stateful=path in nets)) for path in (nets[0], *models, nets[1])]
+    for each in found:
+        layout, kept = each.deployment.plan.layout, kept_tensors(each.deployment.plan.graph)
+        others = [of for name, of in (*layout.blocks.items(), *layout.scratch.items()) if name not in kept]
+        offsets = [it.offset for of in others for block in of for it in block]
+        (states_end,) = each.program.kept_bytes.values()
+        assert min(offsets) >= states_end and bool(states_end) == bool(kept)
     shares = [share_of(each.program, 0) for each in found]
     programs = with_arenas([each.program for each in found], "shared", "lib")
     members = [

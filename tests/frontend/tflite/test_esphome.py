@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
+import runpy
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock, call, patch
 
 import numpy as np
 import pytest
@@ -215,9 +220,9 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
         manifest(folder, name, wake_word=f"{name}!", trained_languages=["en", "de"])
         wake_word(folder, seed, (1, rows, 40), name)
     hey, ho, halt, voice = (folder / f"{name}.tflite" for name in ROWS_OF)
-    built = build(hey, ho, "--stop", halt, "--vad", voice, "-o", folder / "words", "--no-verify")
+    built = build(hey, ho, "--stop", halt, "--vad", voice, "-o", folder / "micro_wake_word", "--no-verify")
     assert built.exit_code == 0, built.output
-    return folder / "words" / "components" / "words"
+    return folder / "micro_wake_word" / "components" / "micro_wake_word"
 
 
 def compiled_component(component: Path, folder: Path, *flags: str) -> Path:
@@ -441,13 +446,58 @@ def test_the_yaml_and_the_readme_of_several_words(several: Path) -> None:
         "VAD": ["voice!", *facts],
     }
     example = yaml.safe_load((several.parent.parent / "example.yaml").read_text("utf-8"))
-    models = example["words"]["models"]
-    assert [it["model"] for it in models] == ["hey", "ho", "halt"] and example["words"]["vad"] is None
+    models = example["micro_wake_word"]["models"]
+    assert [it["model"] for it in models] == ["hey", "ho", "halt"] and example["micro_wake_word"][
+        "vad"
+    ] is None
     assert [it["turn_on_action"] for it in example["switch"]] == [
-        [{"words.enable_model": it["id"]}] for it in models
+        [{"micro_wake_word.enable_model": it["id"]}] for it in models
     ]
     readme = (several.parent.parent / "README.md").read_text("utf-8")
-    assert "together take" in readme and "`words_front_end` | the front end | | 1120 B" in readme
+    assert "together take" in readme and "`micro_wake_word_front_end` | the front end | | 1120 B" in readme
+
+
+class InvalidError(Exception):
+    """The error of esphome.config_validation."""
+
+
+def esphome_modules() -> dict[str, Any]:
+    """Modules of ESPHome that accept all calls."""
+    top = MagicMock()
+    top.const = SimpleNamespace(
+        CONF_ID="id", CONF_INTERNAL="internal", CONF_MICROPHONE="mic", CONF_MODEL="model"
+    )
+    top.config_validation.Invalid = InvalidError
+    top.codegen.register_component = top.automation.build_automation = AsyncMock()
+    top.components.microphone.microphone_source_to_code = AsyncMock()
+    names = ("automation", "codegen", "components", "config_validation", "const")
+    return {"esphome": top} | {f"esphome.{name}": getattr(top, name) for name in names}
+
+
+def test_the_code_that_a_configuration_becomes(several: Path, component: Path) -> None:
+    modules = esphome_modules()
+    cg = modules["esphome.codegen"]
+    with patch.dict(sys.modules, modules):
+        made = runpy.run_path(str(several / "__init__.py"))
+        alone = runpy.run_path(str(component / "__init__.py"))
+    models = [
+        {"id": "a", "model": "halt"},
+        {"id": "b", "model": "hey", "probability_cutoff": 0.9, "sliding_window_size": 7, "internal": True},
+    ]
+    config = {"id": "own", "mic": {}, "stop_after_detection": True, "on_wake_word_detected": [1]}
+    asyncio.run(made["to_code"](config | {"models": models, "vad": {"probability_cutoff": 0.5}}))
+    assert cg.new_Pvariable.call_args_list == [
+        call("own"),
+        call("a", "a", 2, 153, 4, "halt!", True, True),
+        call("b", "b", 0, 229, 7, "hey!", False, True),
+    ]
+    cg.new_Pvariable.return_value.add_vad_model.assert_called_once_with(3, 127, 4)
+    cg.add_define.assert_called_once_with("USE_MICRO_WAKE_WORD")  # voice_assistant reads its header
+    asyncio.run(alone["to_code"](config | {"models": [{"id": "c", "model": "hey"}]}))
+    cg.add_define.assert_called_once()
+    assert made["each_once"](models) == models
+    with pytest.raises(InvalidError, match="listed once"):
+        made["each_once"]([models[0], models[0]])
 
 
 def test_models_of_other_front_ends(tmp_path: Path) -> None:
