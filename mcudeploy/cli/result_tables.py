@@ -50,7 +50,8 @@ def check(console: Console, report: Values) -> None:
             (f"arena, {way.get(name, name)}", _fit(report, found)) for name, found in report["plans"].items()
         ]
     else:
-        known += [("arena, unsplit", _bytes(report, "arena_bytes"))]
+        portable = "" if report.get("board") else " (with portable kernels)"
+        known += [("arena, unsplit", _bytes(report, "arena_bytes") + portable)]
     known += [*smaller_facts(report), ("states", _states(report.get("states") or ()))]
     facts(console, known)
     _in_float(console, report.get("in_float", ()))
@@ -366,7 +367,8 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     if report.get("splits"):
         facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
         cuts = (
-            f"{plain(s['operators'][0])}..{plain(s['operators'][-1])}, rows per part: {s['rows']}"
+            f"{'..'.join(dict.fromkeys((plain(s['operators'][0]), plain(s['operators'][-1]))))}, "
+            f"rows per part: {s['rows']}"
             for s in report["splits"]
         )
         facts.append(("split", "; ".join(cuts)))

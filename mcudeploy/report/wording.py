@@ -127,7 +127,8 @@ def _share(error: float, span: float) -> str:
 
 def smaller_facts(report: Values) -> list[tuple[str, str]]:
     """Return the option that searches for less RAM, and flash limits with the time that each adds."""
-    searched = report.get("splits") or (report.get("search") or {}).get("candidates")
+    search = report.get("search")
+    searched = report.get("splits") if search is None else search["candidates"]
     more = "a higher --max-overhead searches for a smaller arena" if searched else ""
     return [("less RAM", more), ("less flash", _less_flash(report))]
 

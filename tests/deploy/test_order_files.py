@@ -124,8 +124,8 @@ FAULTS = {
         ["conv_1", "conv_0", "conv_2", "conv_3", "add_0"],
         "order.0, 'conv_1', comes before order.1, 'conv_0', and needs its result",
     ),
-    "numbers": ([0, 1, 2, 3, 4], "states no order: order.0"),
-    "no order": (None, "states no order"),
+    "numbers": ([0, 1, 2, 3, 4], "is not an order: order.0"),
+    "no order": (None, "is not an order: order"),
 }
 
 

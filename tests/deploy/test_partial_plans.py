@@ -56,12 +56,25 @@ def test_the_cuts_of_a_plan_give_a_plan_with_these_cuts_that_runs(
         json.dumps({key: content[key] for key in ("splits", "streamed", "fused") if key in content})
     )
     made = tmp_path / "made.json"
-    result = completed(model, made, "--cuts", file)
+    result = completed(model, made, "--cuts", file, "--max-overhead", "100")
     assert result.exit_code == 0, result.output
     assert json.loads(made.read_text())["splits"] == content["splits"]
     assert json.loads(result.stdout)["arena_bytes"] <= 1.1 * sum(content["arenas"].values())
     run = call("run", model, "--board", "host", "--plan", made, "--json")
     assert run.exit_code == 0 and json.loads(run.stdout)["verified"], run.output
+
+
+def test_a_limit_that_cuts_cannot_keep_gives_the_plan_nearest_to_it(model: Path, tmp_path: Path) -> None:
+    file, made = tmp_path / "cuts.json", tmp_path / "made.json"
+    file.write_bytes(
+        b"\xef\xbb\xbf" + json.dumps({"splits": [{"operators": ["conv_0"], "rows": 2}]}).encode()
+    )
+    overheads = []
+    for limit in ("0", "1000"):
+        result = completed(model, made, "--cuts", file, "--max-overhead", limit)
+        assert result.exit_code == 0, result.output
+        overheads.append(json.loads(result.stdout)["overhead_percent"])
+    assert 0 < overheads[0] <= overheads[1]
 
 
 def test_other_rows_are_other_cuts_and_no_cut_is_the_unsplit_plan(model: Path, tmp_path: Path) -> None:
@@ -81,10 +94,10 @@ def test_other_rows_are_other_cuts_and_no_cut_is_the_unsplit_plan(model: Path, t
     [
         ([{"operators": ["conv_99"], "rows": 2}], "splits.0: 'conv_99' is not an operator"),
         ([{"operators": ["conv_0"], "rows": 4096}], "rows: parts have at most"),
-        ([{"operators": ["conv_0"], "rows": 0}], "states no cuts: splits.0.rows"),
+        ([{"operators": ["conv_0"], "rows": 0}], "is not a file of cuts: splits.0.rows"),
         ([{"operators": ["conv_0", "conv_2"], "rows": 2}], "runs between its operators"),
         ([{"operators": ["conv_0"], "rows": 2}, {"operators": ["conv_0"], "rows": 3}], "two splits overlap"),
-        ({}, "states no cuts: splits"),
+        ({}, "is not a file of cuts: splits"),
     ],
 )
 def test_cuts_that_cannot_be_are_one_clear_error(
@@ -131,7 +144,7 @@ def test_rectangles_are_placed_elsewhere_and_their_plan_runs(
     [
         (lambda rows: rows.pop(), "is missing"),
         (lambda rows: rows.append(rows[0] | {"id": "other[0]"}), "'other[0]' is not a rectangle of the plan"),
-        (lambda rows: rows[0].update(size=str(int(rows[0]["size"]) - 1)), "bytes in steps"),
+        (lambda rows: rows[0].update(size=str(int(rows[0]["size"]) - 1)), "in the plan size"),
         (lambda rows: rows[0].update(offset=""), "has no offset"),
         (lambda rows: [row.update(offset="0") for row in rows], "the checker refuses these offsets"),
         (lambda rows: rows[0].update(offset="-8"), "line 2: offset is -8"),

@@ -61,7 +61,7 @@ def test_a_file_without_rectangles_needs_nothing(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "columns id,lower,upper,size"),
-        ("id,lower,upper\na,0,1\n", "see size"),
+        ("id,lower,upper\na,0,1\n", "size is missing"),
         ("id,lower,upper,size\na,0,1\n", "line 2 has 3 cells"),
         ("id,lower,upper,size\na,0,x,4\n", "line 2: upper is 'x'"),
         ("id,lower,upper,size\na,3,3,4\n", "must be above lower"),

@@ -256,6 +256,10 @@ def _rows(path: Path) -> tuple[list[list[str]], list[str]]:
     heading = rows.pop(0) if rows and not any(map(_is_number, rows[0])) else []
     if not rows:
         raise UsageError(f"{path} has no rows of numbers")
+    if heading and len(heading) != len(rows[0]):
+        raise UsageError(
+            f"{path}, row 1 has {count_text(len(rows[0]), 'column')}, the heading {len(heading)}"
+        )
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows[0]):
             raise UsageError(

@@ -36,7 +36,7 @@ _CHOICES = (
 @board_option(required=True)
 @click.option(
     "--cuts",
-    type=InputFile(),
+    type=InputFile(pipes=True),
     help="JSON with `splits`, each with `operators` and `rows`, such as an edited plan file.",
 )
 @click.option(

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, StrictBool
 
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
-from mcudeploy.common.files import read_limited
+from mcudeploy.common.json_file import read_json
 from mcudeploy.common.progress import Progress
 from mcudeploy.costs.estimate import board_costs, estimated
 from mcudeploy.costs.tiles import move_price
 from mcudeploy.extensions.graphs.rectfile import NamedRectangle, read_rectangles
 from mcudeploy.ir.plan import Plan, Residence, Rewrites, Split
+from mcudeploy.ir.rectangles import Rectangle
 from mcudeploy.planner import planner
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
@@ -39,26 +41,16 @@ from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer
 
-_MOST_BYTES = 16 * 2**20
+_SPARE_PERCENT = 1.0
+"""Added to the overhead of cuts that miss the limit even with the fastest kernels: for moves."""
 
 
 class _CutsFile(BaseModel):
     """Cuts as plan files state them; other keys of a plan file are ignored."""
 
     splits: tuple[SplitEntry, ...]
-    streamed: bool = False
+    streamed: StrictBool = False
     fused: tuple[tuple[str, ...], ...] = Field(default=())
-
-
-def _cuts_of(path: Path) -> _CutsFile:
-    try:
-        return _CutsFile.model_validate_json(read_limited(path, _MOST_BYTES))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise ConfigError(f"{path} states no cuts: {place}: {' '.join(first['msg'].split())}") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progress: Progress) -> Plan:
@@ -67,7 +59,7 @@ def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progr
     Fused chains of the file are fused. If no such plan keeps the latency limit, the limit does not count.
     Raises ConfigError for cuts that the model cannot have.
     """
-    content = _cuts_of(path)
+    content = read_json(path, _CutsFile, "a file of cuts")
     options = replace(options, stream_input=options.stream_input or content.streamed)
     board = options.limited(board)
     times = estimated(board_costs(board, options.unit_on(board, 1)), model.in_ram)
@@ -87,23 +79,19 @@ def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progr
     order = planner.order_in(plain.graph, unsplit)
     if content.fused:
         order = planner.order_with(made.graph, plain.graph, order)
-    for most in (options.overhead_limit, inf):
-        task = SearchTask.of(
-            made,
-            board,
-            times,
-            None,
-            order=order,
-            unsplit=unsplit,
-            max_overhead=most,
-            ram_limit=options.ram_limit,
-        )
-        state = _state(task.space, content, path)
-        current = Round([candidate_of(task, Segments(task.space.flow, order, task.lean.work), state)], [])
-        run_stages(task, current, effort.part(0.5), progress)
+    task = partial(
+        SearchTask.of, made, board, times, None, order=order, unsplit=unsplit, ram_limit=options.ram_limit
+    )
+    first = task(max_overhead=inf)
+    state = _state(first.space, content, path)
+    cut = candidate_of(first, Segments(first.space.flow, order, first.lean.work), state)
+    least = 100 * (cut.ticks / unsplit.estimate.ticks - 1)
+    for most in (options.overhead_limit, max(least, 0.0) + _SPARE_PERCENT, inf):
+        current, limited = Round([cut], []), task(max_overhead=most)
+        run_stages(limited, current, effort.part(0.5), progress)
         if current.plans:
             break
-    return min(current.plans, key=lambda plan: sort_key(plan, board, task.ram_limit))
+    return min(current.plans, key=lambda plan: sort_key(plan, board, first.ram_limit))
 
 
 def _state(space: Space, content: _CutsFile, path: Path) -> State:
@@ -114,7 +102,9 @@ def _state(space: Space, content: _CutsFile, path: Path) -> State:
         where = f"{path}: splits.{number}"
         for name in split.operators:
             if name not in places:
-                raise ConfigError(f"{where}: {name!r} is not an operator; names are in mcudeploy plan MODEL")
+                raise ConfigError(
+                    f"{where}: {name!r} is not an operator; names are in mcudeploy plan MODEL --explain"
+                )
             most = space.most_rows[space.order[places[name]]]
             if split.rows >= most:
                 has = f"has {most} rows: parts have at most {most - 1}" if most > 1 else "cannot be cut"
@@ -180,9 +170,7 @@ class Rectangles:
         for one in self.named:
             own, rectangle = one.rectangle, given[one.name].rectangle
             if (own.size_bytes, own.life) != (rectangle.size_bytes, rectangle.life):
-                raise _fault(
-                    path, f"{one.name!r} has {own.size_bytes:,} bytes in steps {own.life.lo} to {own.life.hi}"
-                )
+                raise _fault(path, f"{one.name!r} is {_text(rectangle)}, in the plan {_text(own)}")
         offsets = [given[name].offset for name in names]
         missing = next((name for name, offset in zip(names, offsets, strict=True) if offset is None), None)
         if missing is not None:
@@ -204,6 +192,10 @@ class Rectangles:
         except PlanFaultError as error:
             raise _fault(path, f"the checker refuses these offsets: {error}") from error
         return made
+
+
+def _text(rectangle: Rectangle) -> str:
+    return f"size {rectangle.size_bytes} from {rectangle.life.lo} to {rectangle.life.hi}"
 
 
 def _ids(items: Sequence[Buffer]) -> Iterator[str]:

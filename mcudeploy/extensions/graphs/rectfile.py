@@ -51,16 +51,11 @@ def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     header = tuple(cell.strip() for cell in rows[0]) if rows else ()
-    known = [
-        *((column, True) for column in _COLUMNS),
-        *((column, False) for column in (*_CONSTRAINTS, "offset")),
-    ]
-    wrong = [column for column, needed in known if not needed <= header.count(column) <= 1]
-    if wrong:
-        raise ConfigError(
-            f"{path}: needs each of the columns {','.join(_COLUMNS)} once, and no other one twice; "
-            f"see {', '.join(wrong)}"
-        )
+    for column in (*_COLUMNS, *_CONSTRAINTS, "offset"):
+        if header.count(column) > 1:
+            raise ConfigError(f"{path} has two columns {column}")
+        if column in _COLUMNS and column not in header:
+            raise ConfigError(f"{path} needs the columns {','.join(_COLUMNS)}: {column} is missing")
     rectangles: dict[str, NamedRectangle] = {}
     for line, row in enumerate(rows[1:], start=2):
         if not row:

@@ -67,7 +67,8 @@ def _require_float(model: FloatModel, path: Path) -> None:
         if info.dtype != "float32":
             raise ModelError(
                 f"{printable(info.name)!r} of the model is {info.dtype}: inputs and outputs of a model to "
-                "quantise are float32. Export it in float32"
+                "quantise are float32. Export it in float32, or end the model before it: "
+                "onnx.utils.extract_model('model.onnx', 'shorter.onnx', INPUTS, OUTPUTS)"
             )
 
 

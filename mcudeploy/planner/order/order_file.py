@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.common.files import read_limited
+from mcudeploy.common.json_file import read_json
 from mcudeploy.common.text import first_repeated
 from mcudeploy.ir.graph import Graph, GraphIO
 from mcudeploy.ir.plan import Schedule, Step
 from mcudeploy.planner.order.tiled import problem_of, steps_of
 from mcudeploy.tiling.blocks import whole
-
-_MOST_BYTES = 16 * 2**20
 
 
 class _OrderFile(BaseModel):
@@ -33,14 +31,7 @@ def stated_schedule(graph: Graph, path: Path) -> Schedule:
     Inputs and views run no step and may be missing. Raises ConfigError for a file that has no order, and
     for one that names other operators, names one twice, or runs one before an operator that it depends on.
     """
-    try:
-        names = _OrderFile.model_validate_json(read_limited(path, _MOST_BYTES)).order
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise ConfigError(f"{path} states no order: {place}: {' '.join(first['msg'].split())}") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    names = read_json(path, _OrderFile, "an order").order
     number = {operator.name: at for at, operator in enumerate(graph.operators)}
     tiled = whole(graph)
     steps_in_file = steps_of(tiled)
