@@ -56,9 +56,8 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
     if library in {program.prefix for program in programs}:
         library = f"{library}_models"  # the model's macros have the other name
     for program, share, begin in zip(programs, shares, begins, strict=True):
-        offsets = {memory: ends[memory] - share.kept[memory] for memory in share.arenas}
-        shifts = {memory: begin[memory] - offset for memory, offset in offsets.items()}
-        sharing.append(program.sharing(library, offsets, shifts))
+        others = {memory: ends[memory] - share.kept[memory] for memory in share.arenas}
+        sharing.append(program.sharing(library, others, begin))
     return sharing
 
 

@@ -160,6 +160,14 @@ class Program:
     @property
     def bases(self) -> dict[str, str]:
         """The C expression of the arena's first byte, by memory."""
+        return self._bases(self.arena_begins)
+
+    @property
+    def states_bases(self) -> dict[str, str]:
+        """The C expression of the byte from which the offsets of states count, by memory."""
+        return self._bases({})
+
+    def _bases(self, begins: Mapping[str, int]) -> dict[str, str]:
         forms = {
             "own": "arena_{memory}.bytes",
             "shared": "{owner}_arena_{memory}.bytes{begin}",
@@ -167,10 +175,10 @@ class Program:
             "init": "arenas[{number}].base",
         }
         form = forms[self.arena]
-        begins = {memory: f" + {begin}" for memory, begin in self.arena_begins.items() if begin}
+        added = {memory: f" + {begin}" for memory, begin in begins.items() if begin}
         return {
             it.memory: form.format(
-                memory=it.memory, owner=self.arena_owner, number=number, begin=begins.get(it.memory, "")
+                memory=it.memory, owner=self.arena_owner, number=number, begin=added.get(it.memory, "")
             )
             for number, it in enumerate(self.arenas)
         }
@@ -184,8 +192,8 @@ class Program:
         return {it.memory: align_up(ends[it.memory], it.alignment) for it in self.arenas}
 
     def sharing(self, owner: str, begins: Mapping[str, int], shifts: Mapping[str, int]) -> Program:
-        """Return the program in the shared arenas of `owner`, where offset 0 is `begins` bytes from their
-        begin and states are at `shifts` bytes from their offsets, by memory.
+        """Return the program in the shared arenas of `owner`. By memory, its states begin `shifts` bytes from
+        the begin of the arena, and offset 0 of all else is at `begins`.
         """
 
         def moved(io: IoText) -> IoText:
