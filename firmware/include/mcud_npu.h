@@ -1,6 +1,7 @@
 /* An Ethos-U beside the core: it runs a register command stream over regions of memory.
  *
- * firmware/hal/ethos_u/ethos_u_driver.c runs it on a unit of the chip. The other files there are a functional model
+ * firmware/hal/ethos_u/ethos_u_driver.c runs it on a unit of the chip, ethos_u_driver_core.c by Arm's driver, where an
+ * SDK or Zephyr has it. The other files there are a functional model
  * of the Ethos-U55, and of what the Ethos-U65 shares with it, for builds without one: it computes the same bytes, one
  * operation after another, so it cannot see a missing wait.
  */
@@ -22,9 +23,11 @@ enum {
     MCUD_NPU_TIMEOUT = 6,     /* the unit has not finished */
     MCUD_NPU_FAULT = 7,       /* the unit reports a bus error, or a command that it does not know */
     MCUD_NPU_NO_UNIT = 8,     /* no unit of this kind answers, or its reset does not end */
-    MCUD_NPU_UNALIGNED = 9    /* the words or a region do not begin at a multiple of 16 bytes */
+    MCUD_NPU_UNALIGNED = 9,   /* the words or a region do not begin at a multiple of 16 bytes */
+    MCUD_NPU_TOO_LONG = 10    /* more words than ethos_u_driver_core.c has room for */
 };
 
+/* Region 0 has constants, which may be in flash; the others are in RAM. */
 typedef struct {
     const uint8_t *base[MCUD_NPU_REGIONS];
     uint32_t size_bytes[MCUD_NPU_REGIONS]; /* the model refuses addresses after it; 0: there is no such region */

@@ -211,8 +211,8 @@ def _npu_sources(board: Board, kernels: Sequence[str]) -> list[str]:
         return []
     folder = resource_dir("firmware") / "hal" / "ethos_u"
     is_real = board.npu is not None and board.npu.base is not None
-    wanted = (path for path in sorted(folder.glob("*.c")) if ("driver" in path.stem) == is_real)
-    return [f"ethos_u/{path.name}" for path in wanted]
+    model = (path.name for path in sorted(folder.glob("*.c")) if "driver" not in path.stem)
+    return [f"ethos_u/{name}" for name in (["ethos_u_driver.c"] if is_real else model)]
 
 
 def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:

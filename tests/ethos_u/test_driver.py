@@ -43,6 +43,14 @@ void core_irq(uint32_t irq, int32_t on)
 {
     *(volatile uint32_t *)(on ? 0xE000E100u : 0xE000E180u) = 1u << irq;
 }
+void mcud_cache_clean(const void *at, uint32_t bytes)
+{
+    *(volatile uint32_t *)0x48102F00u = bytes == 0u ? 0u : (uintptr_t)at;
+}
+void mcud_cache_invalidate(const void *at, uint32_t bytes)
+{
+    *(volatile uint32_t *)0x48102F04u = bytes == 0u ? 0u : (uintptr_t)at;
+}
 """
 
 
@@ -90,8 +98,8 @@ class Unit:
         regions, at = Regions(), self.memory.ctypes.data - MEMORY
         for number in range(8):
             if base := self.registers[0x80 + 8 * number]:
-                is_written = self.registers[0x3C] >> 2 * number & 3 < 2
-                regions.give(number, self.memory[base - MEMORY :], writable=is_written)
+                by_writing_port = self.registers[0x3C] >> 2 * number & 3 < 2
+                regions.give(number, self.memory[base - MEMORY :], writable=by_writing_port)
         words, size = at + self.registers[0x10], self.registers[0x20]
         code = self.model.mcud_npu_run(ctypes.c_void_p(words), size // 4, ctypes.byref(regions))
         return BAD_COMMAND if code else END_REACHED
@@ -136,7 +144,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return model_library(tmp_path_factory.mktemp("model"), 128)
 
 
-@pytest.fixture(params=["polling", "asleep"])
+@pytest.fixture(params=["polling", "asleep", "cached"])
 def machine(request: pytest.FixtureRequest, model: ctypes.CDLL, tmp_path: Path) -> Machine:
     macros = [
         f"#define MCUD_NPU_BASE {UNIT:#x}u",
@@ -145,6 +153,8 @@ def machine(request: pytest.FixtureRequest, model: ctypes.CDLL, tmp_path: Path) 
     ]
     if request.param == "asleep":
         macros.append("#define MCUD_NPU_IRQ 16u")
+    if request.param == "cached":
+        macros.append("#define MCUD_NPU_CACHED 1")
     (tmp_path / "mcud_board.h").write_text("\n".join([*macros, ""]))
     (tmp_path / "stubs.c").write_text(STUBS)
     includes = [f"-I{it}" for it in (tmp_path, SOURCES.parent, SOURCES.parents[1] / "include")]
@@ -219,3 +229,10 @@ def test_a_missing_or_different_unit(machine: Machine) -> None:
 def test_words_that_are_not_aligned(machine: Machine) -> None:
     assert machine.run(at=WORDS + 4) == UNALIGNED
     assert not machine.unit.writes
+
+
+@pytest.mark.parametrize("machine", ["cached"], indirect=True)
+def test_caches_are_cleaned_before_and_forget_afterwards(machine: Machine) -> None:
+    assert machine.run() == DONE
+    relevant = [it for it in machine.unit.writes if it[0] in (0x08, 0xF00, 0xF04) and it[1]]
+    assert relevant == [(0xF00, WORDS), (0xF00, TO), (0x08, 1), (0x08, 0b1110), (0xF04, TO)]

@@ -3,7 +3,7 @@
  * Registers: Arm, Ethos-U55 NPU Technical Reference Manual (102420). The board states MCUD_NPU_BASE and MCUD_NPU_MACS.
  * With MCUD_NPU_IRQ the core sleeps until the unit's interrupt, otherwise it reads the status until the unit has
  * finished or MCUD_NPU_PATIENCE reads are over. Asleep it notices no unit that hangs: a watchdog has to. With
- * MCUD_NPU_CACHED the core's data cache covers regions that commands write.
+ * MCUD_NPU_CACHED the core's data cache covers the words and the regions after the first one, which has constants.
  *
  * A fault ends in a reset, so that the unit no longer reaches memory; the next stream runs again.
  */
@@ -28,9 +28,9 @@
 #endif
 
 /* The port of the unit that reaches a memory, and its counter of outstanding transfers: 0 and 1 are of the port that
- * writes, 2 and 3 of the one that only reads. */
+ * writes, 2 and 3 of the one that only reads, which an Ethos-U55 has for flash. The words are in RAM. */
 #ifndef MCUD_NPU_STREAM_PORT
-#define MCUD_NPU_STREAM_PORT 2u
+#define MCUD_NPU_STREAM_PORT 1u
 #endif
 #ifndef MCUD_NPU_CONSTANT_PORT
 #define MCUD_NPU_CONSTANT_PORT 3u
@@ -142,25 +142,34 @@ static void clear_interrupt(void)
 #endif
 }
 
-/* Hands what commands write over to the unit, or back to the core. */
-static void pass_on(const mcud_npu_regions *regions, bool to_unit)
+/* The core's cache holds nothing of the regions that memory has not, so that no line is lost afterwards. */
+static void give_to_unit(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
 {
 #ifdef MCUD_NPU_CACHED
-    for (uint32_t region = 0; region < MCUD_NPU_REGIONS; region++) {
-        if (((regions->writable >> region) & 1u) == 0u) {
-            continue;
-        }
-        if (to_unit) {
-            mcud_cache_clean(regions->base[region], regions->size_bytes[region]);
-        } else {
+    mcud_cache_clean(words, count * (uint32_t)sizeof *words);
+    for (uint32_t region = 1; region < MCUD_NPU_REGIONS; region++) {
+        mcud_cache_clean(regions->base[region], regions->size_bytes[region]);
+    }
+#else
+    (void)words;
+    (void)count;
+    (void)regions;
+#endif
+    memory_barrier();
+}
+
+static void take_from_unit(const mcud_npu_regions *regions)
+{
+    memory_barrier();
+#ifdef MCUD_NPU_CACHED
+    for (uint32_t region = 1; region < MCUD_NPU_REGIONS; region++) {
+        if (((regions->writable >> region) & 1u) != 0u) {
             mcud_cache_invalidate(regions->base[region], regions->size_bytes[region]);
         }
     }
 #else
     (void)regions;
-    (void)to_unit;
 #endif
-    memory_barrier();
 }
 
 static void start(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
@@ -170,12 +179,11 @@ static void start(const uint32_t *words, uint32_t count, const mcud_npu_regions 
     unit_write(UNIT_QSIZE, count * (uint32_t)sizeof *words);
     unit_write(UNIT_QCONFIG, MCUD_NPU_STREAM_PORT);
     for (uint32_t region = 0; region < MCUD_NPU_REGIONS; region++) {
-        const bool written = ((regions->writable >> region) & 1u) != 0u;
         unit_write_address(UNIT_BASEP + 8u * region, regions->base[region]);
-        ports |= (written ? MCUD_NPU_ARENA_PORT : MCUD_NPU_CONSTANT_PORT) << (2u * region);
+        ports |= (region == 0u ? MCUD_NPU_CONSTANT_PORT : MCUD_NPU_ARENA_PORT) << (2u * region);
     }
     unit_write(UNIT_REGIONCFG, ports);
-    pass_on(regions, true);
+    give_to_unit(words, count, regions);
     unit_write(UNIT_CMD, CMD_RUN);
 }
 
@@ -194,7 +202,7 @@ int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regio
     const bool has_ended = wait_for_interrupt() != 0;
     const uint32_t status = unit_read(UNIT_STATUS);
     clear_interrupt();
-    pass_on(regions, false);
+    take_from_unit(regions);
     if (has_ended && (status & (STATUS_FAULTS | STATUS_END_REACHED)) == STATUS_END_REACHED) {
         return MCUD_NPU_DONE;
     }

@@ -1,0 +1,64 @@
+/* Runs command streams by Arm's core driver (ethosu_driver.h), which SDKs, Zephyr and CMSIS packs contain: it has the
+ * interrupt, the caches and the power of the unit, and shares it with other programs.
+ *
+ * The driver takes a payload, whose first words name the stream after them. It cleans the caches over the regions, so
+ * the last region is the payload, in cache lines that nothing else is in. Where it has a fast memory, the driver puts
+ * region 2 there, so a unit is initialised without.
+ */
+#include <string.h>
+
+#include "ethosu_driver.h"
+#include "mcud_npu.h"
+
+#ifndef MCUD_NPU_STREAM_WORDS
+#define MCUD_NPU_STREAM_WORDS 1024
+#endif
+
+enum { HEADER = 4, STREAM = 2, NOTHING = 5 }; /* actions of the driver; the stream begins at a multiple of 16 bytes */
+enum { LINE_WORDS = 8, LINE_BYTES = 32, PAYLOAD_REGION = MCUD_NPU_REGIONS - 1, FAST_REGION = 2 };
+
+#define MAGIC 0x31504F43u /* COP1 */
+
+static uint32_t room[HEADER + MCUD_NPU_STREAM_WORDS + 2 * LINE_WORDS];
+
+/* The header and the words; their bytes. */
+static int write_payload(uint32_t *payload, const uint32_t *words, uint32_t count)
+{
+    payload[0] = MAGIC;
+    payload[1] = NOTHING;
+    payload[2] = NOTHING;
+    payload[3] = STREAM | count << 16;
+    memcpy(payload + HEADER, words, count * sizeof *words);
+    return (int)((HEADER + count) * sizeof *words);
+}
+
+int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
+{
+    uint32_t *payload = room + LINE_WORDS - (uintptr_t)room / sizeof *room % LINE_WORDS;
+    uint64_t bases[MCUD_NPU_REGIONS];
+    size_t sizes[MCUD_NPU_REGIONS];
+    if (count > MCUD_NPU_STREAM_WORDS) {
+        return MCUD_NPU_TOO_LONG;
+    }
+    if (!mcud_npu_aligned(words, regions)) {
+        return MCUD_NPU_UNALIGNED;
+    }
+    struct ethosu_driver *unit = ethosu_reserve_driver();
+    if (unit == NULL) {
+        return MCUD_NPU_NO_UNIT;
+    }
+    int32_t code = MCUD_NPU_UNSUPPORTED;
+    const int bytes = write_payload(payload, words, count);
+    for (uint32_t region = 0; region < MCUD_NPU_REGIONS; region++) {
+        bases[region] = (uintptr_t)regions->base[region];
+        sizes[region] = regions->size_bytes[region];
+    }
+    if (sizes[PAYLOAD_REGION] == 0u && (sizes[FAST_REGION] == 0u || unit->fast_memory == 0u)) {
+        bases[PAYLOAD_REGION] = (uintptr_t)payload;
+        sizes[PAYLOAD_REGION] = ((size_t)bytes + LINE_BYTES - 1u) / LINE_BYTES * LINE_BYTES;
+        code = ethosu_invoke_v3(unit, payload, bytes, bases, sizes, MCUD_NPU_REGIONS, NULL) == 0 ? MCUD_NPU_DONE
+                                                                                                 : MCUD_NPU_FAULT;
+    }
+    ethosu_release_driver(unit);
+    return code;
+}
