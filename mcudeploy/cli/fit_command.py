@@ -186,7 +186,7 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
     if any(found["latency"] and found["latency"]["milliseconds_by"] == LEAST for found in boards):
         notes.append("≥: at one instruction a clock, because there is no cycle model of the core.")
     if any(found["board"].startswith("pio:") and found["latency"] for found in boards):
-        notes.append("Files of pio: boards state no waits for flash, so that their latency leaves them out.")
+        notes.append("Latencies of pio: boards leave out waits for flash, which their files do not state.")
     from mcudeploy.boards.board import CODE_BYTES
 
     tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < CODE_BYTES]

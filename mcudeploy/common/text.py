@@ -48,9 +48,14 @@ def printable(text: str) -> str:
     return clean if len(clean) <= 80 else f"{clean[:77]}..."
 
 
-def short_name(names: Sequence[str], most: int = 28) -> str:
-    """Return the first of a file's names for a table, its last `most` characters, and how many follow."""
+_SHORT_NAME = 28
+"""The most characters of a name in a table."""
+
+
+def short_name(names: Sequence[str]) -> str:
+    """Return the first of a file's names for a table, its last characters, and how many names follow."""
     if not names:
         return ""
-    name, more = names[0].rpartition(";")[2], f" +{len(names) - 1}" if len(names) > 1 else ""
-    return (name if len(name) <= most else f"..{name[2 - most :]}") + more
+    name = names[0].rpartition(";")[2]  # TensorFlow's converter joins the names of operators that it fuses
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    return (name if len(name) <= _SHORT_NAME else f"..{name[2 - _SHORT_NAME :]}") + more

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from mcudeploy.common.errors import ConfigError, ModelError
-from mcudeploy.common.files import read_limited
+from mcudeploy.common.json_file import read_json
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.operator_facts import OperatorFacts, facts_hash, operator_facts
@@ -137,15 +137,7 @@ def read_layout(path: Path) -> ParameterLayout:
             reason = f"has several models: name one of {some}" if layouts else "has no replaceable operators"
             raise ConfigError(f"the library in {path} {reason}")
         path = layouts[0]
-    try:
-        return ParameterLayout.model_validate_json(read_limited(path, _MOST_BYTES))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        text = " ".join(f"{place}: {first['msg']}".split())
-        raise ConfigError(f"{path} does not state the parameters of a library: {text}") from error
+    return read_json(path, ParameterLayout, "the layout of a library's parameters")
 
 
 def parameters_of(path: Path, layout: ParameterLayout) -> ParameterBlob:

@@ -344,7 +344,7 @@ def search_plans(
     cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
     board = board.reserving(cut.parameters.ram_bytes)
     guess = None if costs_of else estimates
-    tasks = _FormTasks(cut, fastest_in, board, source, guess, unsplit, options)
+    tasks = FormTasks(cut, fastest_in, board, source, guess, unsplit, options)
     every = chains(cut.graph) if model.may_fuse else ()
     split = split_plans(
         tasks.of(()),
@@ -376,7 +376,7 @@ def _unsplit_order(model: Model, options: Options, effort: Effort) -> Schedule:
     return unsplit_schedule(model, effort.part(_UNSPLIT_SHARE))
 
 
-def order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
+def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
     """Return the order of a plan's operators in another form of its graph.
 
     An operator that is a view in the plan follows the operator that it reads.
@@ -393,7 +393,7 @@ def order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _FormTasks:
+class FormTasks:
     """The tasks of a model, in the form that is cut, with some chains fused.
 
     `guess`: estimated times, if `source` measures.
@@ -409,11 +409,11 @@ class _FormTasks:
 
     def of(self, fused: tuple[Chain, ...]) -> SearchTask:
         """Return the task with these chains fused."""
-        made, order, board = self.cut, order_in(self.cut.graph, self.unsplit), self.board
+        made, order, board = self.cut, _order_in(self.cut.graph, self.unsplit), self.board
         if fused:
             made = self.fastest_in(replace(self.cut.form, fused=fused))
             board = board.with_more_stack(made.form.stack_bytes)
-            order = order_with(made.graph, self.cut.graph, order)
+            order = _order_with(made.graph, self.cut.graph, order)
         return SearchTask.of(
             made,
             board,
@@ -426,7 +426,7 @@ class _FormTasks:
         )
 
 
-def order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:
+def _order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:
     """Return the order of a graph with fused chains: each runs when its last stage would."""
     outputs = {operator.output: position for position, operator in enumerate(fused.operators)}
     makers = (outputs.get(plain.operators[position].output) for position in order)

@@ -396,7 +396,7 @@ def test_blobs_of_files_are_checked(model: Path, tmp_path: Path) -> None:
     layout = read_layout(tmp_path / "lib")
     larger = [layout.parameters[0].model_copy(update={"offset": layout.size_bytes})]
     (tmp_path / "damaged.json").write_text(layout.model_copy(update={"parameters": larger}).model_dump_json())
-    with pytest.raises(ConfigError, match=r"damaged\.json does not state .* ends at byte .* of "):
+    with pytest.raises(ConfigError, match=r"damaged\.json is not the layout of .* ends at byte .* of "):
         api.compare(initial, initial, tmp_path / "damaged.json")
     content = bytearray(blob.read_bytes())
     for size in (0, 31, 32, len(content) - 1):

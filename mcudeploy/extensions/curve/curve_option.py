@@ -87,7 +87,7 @@ def _table(console: Console, report: Values) -> None:
             f"{row['max_overhead']:g} %",
             f"{row['arena_bytes']:,} B",
             milliseconds_text(latency_of(row)),
-            f"{round(row['overhead_percent'], 2) + 0.0:+.2f} %",
+            f"{round(row['overhead_percent'], 2) + 0.0:+.2f} %",  # + 0.0: never -0.00
             str(len(row["fused"])),
         )
         table.add_row(*map(cell, texts))

@@ -81,7 +81,7 @@ def complete(
             limited = options.limited(board)
             _, made, plan = stored_plan(read, limited, options.plan_file, ())
             plan = Rectangles.of(plan, made, limited).placed(made, limited, offsets)
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:  # it is checked and reported as any plan of a user
             file = Path(folder, "plan.json")
             save_plan(plan, read.sha256, file)
             found = api.plan_model(model, board, replace(options, plan_file=file), progress)

@@ -80,11 +80,12 @@ def _write_rectangles(
     board = options.limited(board)
     _, model, plan = stored_plan(read_model(path, options, isa=board.isa), board, plan_file, ())
     rectangles = Rectangles.of(plan, model, board)
+    problem = problem_of(rectangles.named)
     write_rectangles(destination, rectangles.named)
     return {
         "rectangles": len(rectangles.named),
-        "stacks": len(problem_of(rectangles.named).stacks),
-        "lower_bound_bytes": lower_bound(problem_of(rectangles.named)),
+        "stacks": len(problem.stacks),
+        "lower_bound_bytes": lower_bound(problem),
         "arena_bytes": plan.layout.arena_bytes,
         "moves": len(plan.layout.transfers),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -56,7 +55,7 @@ class _CutsFile(BaseModel):
 def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progress: Progress) -> Plan:
     """Return the best plan with the cuts of a file: its order, kernels and offsets are found.
 
-    Fused chains of the file are fused. If no such plan keeps the latency limit, the limit does not count.
+    Fused chains of the file are fused. If no such plan keeps the latency limit, return one near it.
     Raises ConfigError for cuts that the model cannot have.
     """
     content = read_json(path, _CutsFile, "a file of cuts")
@@ -75,19 +74,17 @@ def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progr
     unsplit = unsplit_plan(base, board, unsplit_schedule(base, effort.part(0.2)))
     unsplit = timed(unsplit, base, board, times, move_price(times))
     plain = in_form(Rewrites(options.stream_input, accumulating=True))
-    made = in_form(replace(plain.form, fused=content.fused)) if content.fused else plain
-    order = planner.order_in(plain.graph, unsplit)
-    if content.fused:
-        order = planner.order_with(made.graph, plain.graph, order)
-    task = partial(
-        SearchTask.of, made, board, times, None, order=order, unsplit=unsplit, ram_limit=options.ram_limit
-    )
-    first = task(max_overhead=inf)
+    tasks = planner.FormTasks(plain, in_form, board, times, None, unsplit, options)
+
+    def task(most: float) -> SearchTask:
+        return replace(tasks, options=replace(options, max_overhead=most)).of(content.fused)
+
+    first = task(inf)
     state = _state(first.space, content, path)
-    cut = candidate_of(first, Segments(first.space.flow, order, first.lean.work), state)
+    cut = candidate_of(first, Segments(first.space.flow, first.space.order, first.lean.work), state)
     least = 100 * (cut.ticks / unsplit.estimate.ticks - 1)
     for most in (options.overhead_limit, max(least, 0.0) + _SPARE_PERCENT, inf):
-        current, limited = Round([cut], []), task(max_overhead=most)
+        current, limited = Round([cut], []), task(most)
         run_stages(limited, current, effort.part(0.5), progress)
         if current.plans:
             break
@@ -157,25 +154,19 @@ class Rectangles:
         Raises ConfigError for a file with other rectangles, and for offsets that the checker refuses.
         """
         given = {one.name: one for one in read_rectangles(path)}
-        names = [one.name for one in self.named]
-        other = next(
-            iter(
-                [*(name for name in given if name not in {*names}), *(it for it in names if it not in given)]
-            ),
-            None,
-        )
+        other = min(given.keys() ^ {one.name for one in self.named}, default=None)
         if other is not None:
             state = "is not a rectangle of the plan" if other in given else "is missing"
             raise _fault(path, f"{other!r} {state}")
+        offsets = []
         for one in self.named:
-            own, rectangle = one.rectangle, given[one.name].rectangle
-            if (own.size_bytes, own.life) != (rectangle.size_bytes, rectangle.life):
-                raise _fault(path, f"{one.name!r} is {_text(rectangle)}, in the plan {_text(own)}")
-        offsets = [given[name].offset for name in names]
-        missing = next((name for name, offset in zip(names, offsets, strict=True) if offset is None), None)
-        if missing is not None:
-            raise _fault(path, f"{missing!r} has no offset")
-        return self._at([offset for offset in offsets if offset is not None], model, board, path)
+            own, found = one.rectangle, given[one.name]
+            if (own.size_bytes, own.life) != (found.rectangle.size_bytes, found.rectangle.life):
+                raise _fault(path, f"{one.name!r} is {_text(found.rectangle)}, in the plan {_text(own)}")
+            if found.offset is None:
+                raise _fault(path, f"{one.name!r} has no offset")
+            offsets.append(found.offset)
+        return self._at(offsets, model, board, path)
 
     def _at(self, offsets: Sequence[int], model: Model, board: Board, path: Path) -> Plan:
         plan, tiled = self.plan, TiledGraph.of(self.plan)

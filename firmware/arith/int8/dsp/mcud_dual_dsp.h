@@ -4,7 +4,7 @@
  * loads in a row, which take a cycle less on Cortex-M4 than a pair does; no load needs the address that the one before
  * it writes. Four groups are one turn; the first turn begins in the middle if there are fewer.
  *
- * With MCUD_PAIRS_LOADS they stand apart, each after a multiplication. */
+ * With MCUD_PAIRS_LOADS the loads stand apart, each after a multiplication. */
 #ifndef MCUD_DUAL_DSP_H
 #define MCUD_DUAL_DSP_H
 
