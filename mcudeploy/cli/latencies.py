@@ -55,7 +55,7 @@ def _latency(report: Values) -> str:
     if not latency:
         return ""
     if not measured:
-        how = "estimated" if _is_least(latency) else "modelled"
+        how = "modelled" if latency.get("milliseconds_by") == "cycle model" else "estimated"
         return f"{milliseconds_text(latency)}, {how}{_waits(latency)}"
     if latency is not measured:
         least = f"{measured['milliseconds']:,.2f} ms at {LEAST}, the least"
@@ -64,7 +64,7 @@ def _latency(report: Values) -> str:
     by = latency.get("milliseconds_by")
     if by in (None, "timer"):
         return _ticks(latency)
-    how = ", modelled" if by == "cycle model" else ""
+    how = {"cycle model": ", modelled", "estimate": ", estimated in part"}.get(by, "")
     clock = f"{latency['clock_hz'] / 1e6:g} MHz{_HOW.get(by, '')}"
     return f"{milliseconds_text(latency)}{how} ({_ticks(latency)} at {clock})"
 

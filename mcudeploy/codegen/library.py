@@ -19,7 +19,7 @@ _INTERFACES = {
     RUN_CORES: ("mcud_cores.h", *_TAPE),
     START: ("mcud_dma.h",),
     PARAMETERS: ("mcud_parameters.h",),
-    "conv2d_s8_npu": ("mcud_npu.h",),
+    **dict.fromkeys(("add_s8_npu", "conv2d_s8_npu"), ("mcud_npu.h",)),
     "mcud_prototypes": ("mcud_head.h",),
     "mcud_ridge": ("mcud_head.h",),
 }

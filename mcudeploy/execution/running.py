@@ -25,7 +25,7 @@ from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.unit_cycles import with_unit_cycles
-from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT, UNIT_UNIT, manner_of
+from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT, UNIT_UNIT, manner_of, unit_of_cycles
 from mcudeploy.ir.plan import CoresTime, Measurement, OperatorTime, Plan
 from mcudeploy.planner.planner import Planned
 from mcudeploy.toolchain import Firmware
@@ -213,7 +213,7 @@ def _in_cycles(observed: Observation, deployment: Deployment, place: Place, samp
     measured = replace(
         observed.measurement,
         latency=round(sum(entries)),
-        unit=UNIT_UNIT if by_unit else MODEL_UNIT,
+        unit=unit_of_cycles(by_unit),
         operators=operators,
     )
     return replace(observed, measurement=measured, entries=tuple(map(round, entries)), counts=steps)

@@ -38,9 +38,9 @@ EXTENSIONS = (
     ),
     Extension(
         "ethos_u",
-        unit_calls="mcudeploy.extensions.ethos_u.unit_calls:unit_calls",
-        unit_reasons="mcudeploy.extensions.ethos_u.unit_calls:reason_against",
-        unit_settled="mcudeploy.extensions.ethos_u.unit_calls:settled",
+        unit_calls="mcudeploy.extensions.ethos_u.unit_offers:unit_calls",
+        unit_reasons="mcudeploy.extensions.ethos_u.unit_offers:reason_against",
+        unit_settled="mcudeploy.extensions.ethos_u.unit_offers:settled",
         plan_checks="mcudeploy.extensions.ethos_u.stream_judge:check_streams",
     ),
     Extension(

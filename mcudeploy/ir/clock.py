@@ -32,6 +32,11 @@ def source_of(unit: str) -> str:
     return _BY.get(unit, LEAST)
 
 
+def unit_of_cycles(has_unit: bool) -> str:
+    """Return the unit of cycles of a core, with a unit beside it or without."""
+    return UNIT_UNIT if has_unit else MODEL_UNIT
+
+
 def manner_of(unit: str) -> str:
     """Return how a run's latency is known: `measured` on hardware, `modelled`, `estimated` in parts, or
     `counted` instructions.

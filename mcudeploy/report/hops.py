@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.clock import MODEL_UNIT, latency_object
+from mcudeploy.ir.clock import latency_object, unit_of_cycles
 from mcudeploy.planner.hop_plans import hop_point
 from mcudeploy.planner.planner import HopPoint
 
@@ -48,7 +48,8 @@ def moving_window(deployment: Deployment) -> JsonObject | None:
 
 
 def _point(deployment: Deployment, point: HopPoint) -> JsonObject:
-    unit = MODEL_UNIT if deployment.planned.objective == "cycles" else "instructions"
+    of_cycles = unit_of_cycles(deployment.board.npu is not None)
+    unit = of_cycles if deployment.planned.objective == "cycles" else "instructions"
     return {
         "keeping": dict(point.keeping),
         "state_bytes": point.state_bytes,

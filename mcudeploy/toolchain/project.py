@@ -102,6 +102,7 @@ def assemble(
         *_INTERFACES,
         *([_DRIVER_INTERFACE] if drivers else []),
         *(_CORE_INTERFACES if others else ()),
+        *(["mcud_cache.h"] if board.npu is not None else []),
     ]
     collected |= {f"include/{name}": read_source(firmware / "include" / name) for name in interfaces}
     linked = bool(drivers) and engine is None

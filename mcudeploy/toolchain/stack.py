@@ -27,7 +27,7 @@ _NODE = re.compile(
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
 _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
-_CALLING = frozenset({"fused_rows", "conv2d_s8_npu"})
+_CALLING = frozenset({"fused_rows", "conv2d_s8_npu", "add_s8_npu"})
 """Kernels that call others, and are never called by one."""
 _LANE = "mcud_core_run"
 INTERRUPT_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")

@@ -162,6 +162,11 @@ def test_doctor_fails_where_the_board_cannot_run(
             "≥ 0.02 ms (4,000 instructions at 168 MHz and one clock an instruction, the least)",
         ),
         ("cycle model", "cycles (model)", "0.02 ms, modelled (4,000 cycles (model) at 168 MHz)"),
+        (
+            "estimate",
+            "cycles (model and estimate)",
+            "0.02 ms, estimated in part (4,000 cycles (model and estimate) at 168 MHz)",
+        ),
         ("cycles", "cycles", "0.02 ms (4,000 cycles at 168 MHz)"),
         ("timer", "us", "4,000 us\n"),
     ],

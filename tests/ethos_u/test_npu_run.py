@@ -18,6 +18,7 @@ from mcudeploy.ir.clock import UNIT_UNIT, manner_of
 from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.toolchain.project import assemble
 from tests import reports
 
 BOARD = load_board("mps3-an547-u55")
@@ -93,3 +94,14 @@ def test_a_unit_is_beside_one_core_with_vectors_of_arm() -> None:
     facts = BOARD.model_dump(by_alias=True, exclude_unset=True)
     with pytest.raises(ValueError, match="one core with vectors"):
         type(BOARD).model_validate({**facts, "vectors": False})
+
+
+@pytest.mark.parametrize("base", [None, 0x48102000])
+def test_a_unit_of_a_chip_has_the_driver_and_others_the_model(base: int | None) -> None:
+    assert BOARD.npu is not None
+    board = BOARD.model_copy(update={"npu": BOARD.npu.model_copy(update={"base": base})})
+    files = assemble(board, {}, [KERNEL], emulate=True).files
+    assert ("src/hal/ethos_u/ethos_u_driver.c" in files) == (base is not None)
+    assert ("src/hal/ethos_u/ethos_u_model.c" in files) == (base is None)
+    assert ("#define MCUD_NPU_BASE 0x48102000u" in files["include/mcud_board.h"]) == (base is not None)
+    assert "include/mcud_cache.h" in files and "include/mcud_npu.h" in files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from bench import machine
 
 from mcudeploy.device.tile import Tile, TileTensor, pack
-from mcudeploy.extensions.ethos_u import unit_calls as unit
+from mcudeploy.extensions.ethos_u import unit_offers as unit
 from mcudeploy.extensions.ethos_u.registers import decode
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow, find_block
 from mcudeploy.ir.block_rows import BlockRows
@@ -18,10 +19,12 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.pool.pool import MaxPool
 
 pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
 
 IMAGE_AT = 1 << 20
+Case = tuple[Operator, Tensor, Tensor]
 
 
 def tensor(name: str, shape: tuple[int, int, int], zero_point: int) -> Tensor:
@@ -133,14 +136,44 @@ def test_what_the_unit_does_not_compute_stays_on_the_core(changed: dict[str, obj
     assert len(core_and_unit(operator, x, y)) == 1
 
 
+def maximum(seed: int) -> tuple[Operator, Tensor, Tensor]:
+    """A random maximum over windows."""
+    rng = np.random.default_rng(seed)
+    kernel, stride = (tuple(int(it) for it in rng.integers(1, most, 2)) for most in (6, 4))
+    pads = tuple(int(rng.integers(0, kernel[at % 2])) for at in range(4))
+    rows, cols = (max(int(rng.integers(1, 14)), kernel[at] - pads[at]) for at in range(2))
+    sides = zip((rows, cols), kernel, stride, (pads[0] + pads[2], pads[1] + pads[3]), strict=True)
+    size = tuple(max(0, side + pad - tap) // step + 1 for side, tap, step, pad in sides)
+    pool = MaxPool(kernel, stride, (1, 1), pads, size)
+    x = tensor("x", (rows, cols, int(rng.integers(1, 40))), int(rng.integers(-128, 128)))
+    return Operator("pool", pool, ("x",), "y"), x, replace(x, name="y", shape=(*size, x.shape[2]))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_pools_have_the_bits_of_the_core_for_any_cut(seed: int) -> None:
+    operator, x, y = maximum(seed)
+    core, alone, own = core_and_unit(operator, x, y, (Isa.U55_128, Isa.U55_256)[seed % 2])
+    rng = np.random.default_rng(seed)
+    data = rng.integers(-128, 128, x.shape).astype(np.int8).tobytes()
+    whole = (x.shape[0], y.shape[0], 1)
+    assert results(alone, x, y, data, whole) == results(core, x, y, data, whole)
+    for cut in (tuple(int(it) for it in rng.integers(1, 5, 3)) for _ in range(3)):
+        assert results(own, x, y, data, cut) == results(core, x, y, data, cut), (operator.op, cut)
+
+
 def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -> dict[str, int]:
     """The registers that Vela sets for the same operation, with the block of the call."""
     from ethosu.vela import api  # noqa: PLC0415
 
     conv = operator.op
-    assert isinstance(conv, Conv2d)
-    depthwise = conv.groups > 1
-    operation = api.NpuConvDepthWiseOperation() if depthwise else api.NpuConv2DOperation()
+    pooling, depthwise = isinstance(conv, MaxPool), not isinstance(conv, MaxPool) and conv.groups > 1
+    operation = (
+        api.NpuPoolingOperation(api.NpuPoolingOp.MAX)
+        if pooling
+        else api.NpuConvDepthWiseOperation()
+        if depthwise
+        else api.NpuConv2DOperation()
+    )
 
     def feature_map(of: Tensor, region: int) -> api.NpuFeatureMap:
         made = api.NpuFeatureMap()
@@ -156,14 +189,16 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
     operation.kernel = api.NpuKernel(*conv.kernel_shape[::-1], *conv.stride[::-1], *conv.dilation[::-1])
     below = (y.shape[0] - 1) * conv.stride[0] + set_here["KERNEL_HEIGHT_M1"] + 1 - conv.pads[0] - x.shape[0]
     operation.padding = api.NpuPadding(conv.pads[0], conv.pads[1], max(0, below), set_here["IFM_PAD_RIGHT"])
-    operation.weights = [api.NpuAddressRange(0, set_here["WEIGHT_BASE"], set_here["WEIGHT_LENGTH"])]
-    operation.biases = [api.NpuAddressRange(0, 0, set_here["SCALE_LENGTH"])]
-    twice = conv.rounding == "tflite"
+    if not pooling:
+        weights = set_here["WEIGHT_BASE"], set_here["WEIGHT_LENGTH"]
+        operation.weights = [api.NpuAddressRange(0, *weights)]
+        operation.biases = [api.NpuAddressRange(0, 0, set_here["SCALE_LENGTH"])]
+    twice = pooling or conv.rounding == "tflite"
     operation.rounding_mode = api.NpuRoundingMode.TFL if twice else api.NpuRoundingMode.NATURAL
     operation.block_config = api.NpuShape3D(
         *(set_here[f"OFM_BLK_{it}_M1"] + 1 for it in ("HEIGHT", "WIDTH", "DEPTH"))
     )
-    if not depthwise:
+    if not (depthwise or pooling):
         parts = bool(set_here["KERNEL_STRIDE"] & 4)
         operation.block_traversal = (
             api.NpuBlockTraversal.PART_KERNEL_FIRST if parts else api.NpuBlockTraversal.DEPTH_FIRST
@@ -176,14 +211,15 @@ OF_ROWS = frozenset({"IFM_BASE0", "IFM_BASE2", "IFM_HEIGHT0_M1", "IFM_PAD_TOP", 
     *("OFM_BASE0", "OFM_BASE2", "OFM_HEIGHT_M1", "OFM_HEIGHT0_M1"),
     *("IFM_HEIGHT1_M1", "OFM_HEIGHT1_M1"),  # of columns beyond WIDTH0, which there are none of
     *("ACTIVATION_MIN", "ACTIVATION_MAX"),  # Vela's come from real values
-    *("CONV", "DEPTHWISE", "STOP"),
+    *("CONV", "DEPTHWISE", "POOL", "STOP"),
 }
 """The registers that the kernel sets, and those that may differ."""
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_vela_sets_the_same_registers(seed: int) -> None:
-    operator, x, y = convolution(seed)
+@pytest.mark.parametrize("of", [convolution, maximum])
+def test_vela_sets_the_same_registers(seed: int, of: Callable[[int], Case]) -> None:
+    operator, x, y = of(seed)
     _, call, _ = core_and_unit(operator, x, y)
     own = {it.name: it.value for it in decode([*call.params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
     vela = vela_registers(operator, x, y, call)

@@ -1,31 +1,8 @@
 #include "conv2d_s8_npu.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#include "mcud_npu.h"
-
-#define STOP 0xFFFF0000u
-
-enum { SOURCE = 1, OUTPUT = 2, ALIGNMENT = 16, OWN_COMMANDS = 13 };
-
-/* Commands that set registers; those of addresses have a second word. */
-enum {
-    SET_IFM_PAD_TOP = 0x100,
-    SET_IFM_PAD_BOTTOM = 0x103,
-    SET_IFM_HEIGHT0_M1 = 0x10B,
-    SET_OFM_HEIGHT_M1 = 0x112,
-    SET_OFM_HEIGHT0_M1 = 0x11B,
-    SET_IFM_BASE0 = 0x4000,
-    SET_IFM_BASE2 = 0x4002,
-    SET_OFM_BASE0 = 0x4010,
-};
-
-__attribute__((weak)) void mcud_npu_failed(int32_t code)
-{
-    (void)code;
-    __builtin_trap();
-}
+#include "mcud_npu_stream.h"
 
 /* Input rows [first, end) of a step, in two runs: the second one from row `middle` on, or none if that is `end`. */
 typedef struct {
@@ -45,46 +22,15 @@ static input_rows rows_read(const mcud_conv2d_s8_npu_params *params, int32_t fir
     return (input_rows){first + above, 0, end - below, above, below};
 }
 
-/* The row after the longest run of rows that lie one after another, also over several blocks. */
-static int32_t run_end(const mcud_tensor *tensor, int32_t row, int32_t end)
-{
-    int32_t after = mcud_run_end(tensor, row, end);
-    uint8_t *const begin = mcud_row(tensor, row);
-    while (after < end && mcud_row(tensor, after) == begin + (uint32_t)(after - row) * tensor->row_bytes) {
-        after = mcud_run_end(tensor, after, end);
-    }
-    return after;
-}
-
 /* Finds the runs; returns the row after the last one that two runs contain. */
 static int32_t find_runs(const mcud_tensor *tensor, input_rows *rows)
 {
-    rows->middle = run_end(tensor, rows->first, rows->end);
-    return rows->middle < rows->end ? run_end(tensor, rows->middle, rows->end) : rows->end;
-}
-
-/* Makes rows of a tensor a region: [begin, end), whose base is aligned. */
-static void set_region(mcud_npu_regions *regions, int32_t number, const uint8_t *begin, const uint8_t *end)
-{
-    regions->base[number] = begin - (uintptr_t)begin % ALIGNMENT;
-    regions->size_bytes[number] = (uint32_t)(end - regions->base[number]);
-}
-
-static uint32_t *set(uint32_t *words, uint32_t command, int32_t value)
-{
-    *words = command | (uint32_t)value << 16;
-    return words + 1;
-}
-
-static uint32_t *set_address(uint32_t *words, uint32_t command, const uint8_t *at, const uint8_t *base)
-{
-    words[0] = command;
-    words[1] = (uint32_t)(at - base);
-    return words + 2;
+    rows->middle = mcud_npu_run_end(tensor, rows->first, rows->end);
+    return rows->middle < rows->end ? mcud_npu_run_end(tensor, rows->middle, rows->end) : rows->end;
 }
 
 /* Runs the unit for output rows [first_row, end_row), which read `rows`. */
-static int32_t run_unit(const mcud_op *op, int32_t first_row, int32_t end_row, const input_rows *rows)
+static void run_unit(const mcud_op *op, int32_t first_row, int32_t end_row, const input_rows *rows)
 {
     const mcud_conv2d_s8_npu_params *params = op->params;
     const mcud_tensor *const source = op->in[0];
@@ -96,35 +42,24 @@ static int32_t run_unit(const mcud_op *op, int32_t first_row, int32_t end_row, c
     const uint8_t *const out = mcud_row(op->out, first_row);
 
     mcud_npu_regions regions = {0};
-    regions.base[0] = (const uint8_t *)params->constants;
-    regions.size_bytes[0] = (uint32_t)params->constant_bytes;
-    set_region(&regions, SOURCE, one < other ? one : other, one_end > other_end ? one_end : other_end);
-    set_region(&regions, OUTPUT, out, out + (end_row - first_row) * params->output_row_bytes);
-    regions.writable = 1u << OUTPUT;
+    regions.base[MCUD_NPU_CONSTANTS] = (const uint8_t *)params->constants;
+    regions.size_bytes[MCUD_NPU_CONSTANTS] = (uint32_t)params->constant_bytes;
+    mcud_npu_set_region(&regions, MCUD_NPU_SOURCE, one < other ? one : other,
+                        one_end > other_end ? one_end : other_end);
+    mcud_npu_set_region(&regions, MCUD_NPU_OUTPUT, out, out + (end_row - first_row) * params->output_row_bytes);
+    regions.writable = 1u << MCUD_NPU_OUTPUT;
 
-    uint32_t stream[MCUD_NPU_MOST_COMMANDS + OWN_COMMANDS] MCUD_ALIGNED(ALIGNMENT);
-    memcpy(stream, params->commands, (uint32_t)params->command_words * sizeof *stream);
-    uint32_t *words = stream + params->command_words;
-    words = set_address(words, SET_IFM_BASE0, one, regions.base[SOURCE]);
-    words = set_address(words, SET_IFM_BASE2, other, regions.base[SOURCE]);
-    words = set(words, SET_IFM_HEIGHT0_M1, rows->middle - rows->first - 1);
-    words = set(words, SET_IFM_PAD_TOP, rows->above);
-    words = set(words, SET_IFM_PAD_BOTTOM, rows->below);
-    words = set_address(words, SET_OFM_BASE0, out, regions.base[OUTPUT]);
-    words = set(words, SET_OFM_HEIGHT_M1, end_row - first_row - 1);
-    words = set(words, SET_OFM_HEIGHT0_M1, end_row - first_row - 1);
-    words = set(words, (uint32_t)params->operation, 0);
-    *words++ = STOP;
-    return mcud_npu_run(stream, (uint32_t)(words - stream), &regions);
-}
-
-/* Computes one output row by the core. */
-static void run_core(const mcud_op *op, const mcud_stage_call *call, int32_t row)
-{
-    mcud_op core = *op;
-    core.kernel = call->kernel;
-    core.params = call->params;
-    core.kernel(&core, row, row + 1);
+    mcud_npu_stream stream;
+    mcud_npu_begin(&stream, params->commands, params->command_words);
+    mcud_npu_set_address(&stream, MCUD_NPU_IFM_BASE0, one, regions.base[MCUD_NPU_SOURCE]);
+    mcud_npu_set_address(&stream, MCUD_NPU_IFM_BASE2, other, regions.base[MCUD_NPU_SOURCE]);
+    mcud_npu_set(&stream, MCUD_NPU_IFM_HEIGHT0_M1, rows->middle - rows->first - 1);
+    mcud_npu_set(&stream, MCUD_NPU_IFM_PAD_TOP, rows->above);
+    mcud_npu_set(&stream, MCUD_NPU_IFM_PAD_BOTTOM, rows->below);
+    mcud_npu_set_address(&stream, MCUD_NPU_OFM_BASE0, out, regions.base[MCUD_NPU_OUTPUT]);
+    mcud_npu_set(&stream, MCUD_NPU_OFM_HEIGHT_M1, end_row - first_row - 1);
+    mcud_npu_set(&stream, MCUD_NPU_OFM_HEIGHT0_M1, end_row - first_row - 1);
+    mcud_npu_finish(&stream, params->operation, &regions);
 }
 
 void mcud_conv2d_s8_npu(const mcud_op *op, int32_t first_row, int32_t end_row)
@@ -138,21 +73,17 @@ void mcud_conv2d_s8_npu(const mcud_op *op, int32_t first_row, int32_t end_row)
             const int32_t left = held + params->pad_top - params->window_rows - row * params->stride_rows;
             end = left < 0 ? row : row + left / params->stride_rows + 1;
         }
-        if (end == row) {
-            if (params->core == NULL) {
-                mcud_npu_failed(MCUD_NPU_UNSUPPORTED);
-                return;
-            }
-            run_core(op, params->core, row);
+        if (end > row) {
+            rows = rows_read(params, row, end);
+            (void)find_runs(op->in[0], &rows);
+            run_unit(op, row, end, &rows);
+            row = end;
+        } else if (params->core != NULL) {
+            mcud_npu_by_core(op, params->core, row, row + 1);
             row++;
-            continue;
+        } else {
+            mcud_npu_failed(MCUD_NPU_UNSUPPORTED);
+            return;
         }
-        rows = rows_read(params, row, end);
-        (void)find_runs(op->in[0], &rows);
-        const int32_t fault = run_unit(op, row, end, &rows);
-        if (fault != MCUD_NPU_DONE) {
-            mcud_npu_failed(fault);
-        }
-        row = end;
     }
 }

@@ -12,13 +12,11 @@
 
 #include "mcud.h"
 
-enum { MCUD_NPU_MOST_COMMANDS = 112 };
-
 typedef struct {
     const uint32_t *commands;    /* [command_words]: the registers that are the same for all rows */
     const uint32_t *constants;   /* region 0, aligned to 16 bytes: records of the channels, then weights */
     const mcud_stage_call *core; /* [1]; NULL where no window needs it */
-    int32_t command_words;       /* up to MCUD_NPU_MOST_COMMANDS */
+    int32_t command_words;       /* up to MCUD_NPU_MOST_COMMANDS of mcud_npu_stream.h */
     int32_t constant_bytes;
     int32_t operation; /* NPU_OP_CONV or NPU_OP_DEPTHWISE */
     int32_t input_rows;

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import RegisterCommand, decode
-from mcudeploy.extensions.ethos_u.unit_calls import FLASH, OUTPUT, SOURCE
+from mcudeploy.extensions.ethos_u.unit_calls import FLASH, OUTPUT, SECOND, SOURCE
 from mcudeploy.extensions.ethos_u.unit_steps import UnitStep, unit_steps, words_of
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.interval import Interval
@@ -45,31 +44,35 @@ def check_streams(plan: Plan, model: Model) -> None:
     for a row of the core without a kernel of the core.
     """
     for step in unit_steps(plan, model):
-        loops = plan.graph.loops(step.operator)
-        source = plan.graph.tensors[step.operator.inputs[0]]
-        output = plan.graph.tensors[step.operator.output]
         for part in step.parts:
             if isinstance(part, int):
-                if step.call.params["core"] is None:
-                    raise _fault(
-                        step, f"row {part} reads more than two runs of rows, and the core has no kernel"
-                    )
-                continue
-            reads = loops.rows_read(0, part.rows, source.shape[0])
-            touched = Touched(
-                tuple(_row(step.source(row), source.row_bytes) for row in range(reads.lo, reads.hi)),
-                columns_read(loops, source.shape),
-                tuple(_row(step.output(row), output.row_bytes) for row in range(part.rows.lo, part.rows.hi)),
-                int(step.call.params["constant_bytes"]),  # type: ignore[arg-type]
-            )
-            words = words_of(step.call, part, step.source, step.output)
-            reason = fault_of(words, touched, source.shape, output.shape)
+                reason = None if step.call.params["core"] else "the core has no kernel for it"
+                rows = Interval(part, part + 1)
+            else:
+                words = words_of(step.call, part, step.sources, step.output)
+                reason, rows = _fault_of_rows(plan, step, part.rows, words), part.rows
             if reason is not None:
-                raise _fault(step, f"rows {part.rows.lo} to {part.rows.hi - 1}: {reason}")
+                where = f"the stream of {step.operator.name}, rows {rows.lo} to {rows.hi - 1}"
+                raise PlanFaultError(f"{where}: {reason}")
 
 
-def _fault(step: UnitStep, reason: str) -> PlanFaultError:
-    return PlanFaultError(f"the stream of {step.operator.name}, {reason}")
+def _fault_of_rows(plan: Plan, step: UnitStep, rows: Interval, words: Sequence[int]) -> str | None:
+    """Return what is wrong with the words of some output rows of a step."""
+    loops, output = plan.graph.loops(step.operator), plan.graph.tensors[step.operator.output]
+    inputs = plan.graph.input_tensors(step.operator)
+    reads = [
+        tuple(_row(source(row), tensor.row_bytes) for row in range(needed.lo, needed.hi))
+        for source, tensor, needed in (
+            (source, tensor, loops.rows_read(number, rows, tensor.shape[0]))
+            for number, (source, tensor) in enumerate(zip(step.sources, inputs, strict=True))
+        )
+    ]
+    writes = tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
+    if len(inputs) > 1:
+        return sum_fault(words, (*reads, writes), output.shape)
+    constant_bytes = int(step.call.params["constant_bytes"])  # type: ignore[arg-type]
+    columns = columns_read(loops, inputs[0].shape)
+    return fault_of(words, Touched(reads[0], columns, writes, constant_bytes), inputs[0].shape, output.shape)
 
 
 def _row(begin: int, size: int) -> Interval:
@@ -77,19 +80,36 @@ def _row(begin: int, size: int) -> Interval:
 
 
 def fault_of(words: Sequence[int], touched: Touched, source: Shape, output: Shape) -> str | None:
-    """Return what is wrong with a stream of one operation, None if it touches exactly these bytes."""
+    """Return what is wrong with a stream of one convolution or pool, None if it touches these bytes."""
+    maps = _maps_of(words, ("CONV", "DEPTHWISE", "POOL"))
+    return maps if isinstance(maps, str) else _reason(lambda: _map_fault(maps, touched, source, output))
+
+
+def sum_fault(words: Sequence[int], rows: Sequence[Sequence[Interval]], shape: Shape) -> str | None:
+    """Return what is wrong with a stream of one sum, whose inputs and output are these rows, of one shape."""
+    maps = _maps_of(words, ("ELEMENTWISE",))
+    return maps if isinstance(maps, str) else _reason(lambda: _sum_fault(maps, rows, shape))
+
+
+def _maps_of(words: Sequence[int], allowed: Sequence[str]) -> _Maps | str:
+    """Return the registers of a stream of one operation, or what is wrong with it."""
     try:
         commands = list(decode(words))
     except ValueError as error:
         return str(error)
     operations = [it for it in commands if it.operates]
-    if [it.name for it in operations][1:] != ["STOP"] or operations[0].name not in ("CONV", "DEPTHWISE"):
-        return "it is not one convolution"
+    if [it.name for it in operations][1:] != ["STOP"] or operations[0].name not in allowed:
+        return f"it is not one operation of {', '.join(allowed)}"
     registers = {it.name: it.value for it in commands if not it.operates}
     if len(registers) + len(operations) != len(commands):
         return "it sets a register twice"
+    return _Maps(registers, operations[0])
+
+
+def _reason(judge: Callable[[], str | None]) -> str | None:
+    """Return what a judge finds; a register that it looks for must be set."""
     try:
-        return _map_fault(_Maps(registers, operations[0]), touched, source, output)
+        return judge()
     except KeyError as error:
         return f"it does not set {error.args[0]}"
 
@@ -112,6 +132,18 @@ class _Maps:
         )
         return begin + row * self[f"{name}_STRIDE_Y"]
 
+    def differing(self, wanted: Mapping[str, int]) -> str | None:
+        """Return the first register that has another value than is wanted, as a text."""
+        wrong = next((name for name, value in wanted.items() if self[name] != value), None)
+        return None if wrong is None else f"{wrong} is {self[wrong]}, the plan needs {wanted[wrong]}"
+
+    def misplaced(self, name: str, rows: Sequence[Interval]) -> str | None:
+        """Return the first row of a map that is not where the plan has it, as a text."""
+        for number, row in enumerate(rows):
+            if self.row(name, number) != row.lo:
+                return f"row {number} of {name} is at {self.row(name, number)}, the plan has it at {row.lo}"
+        return None
+
     def side(self, axis: int) -> int:
         """Return the rows (axis 0) or columns that windows cover, without padding."""
         stride = self["KERNEL_STRIDE"]
@@ -125,11 +157,9 @@ class _Maps:
 
 def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> str | None:
     """Return the first rule that an operation breaks."""
-    shapes: dict[str, Any] = {
+    shapes = {
         "IFM_REGION": SOURCE,
         "OFM_REGION": OUTPUT,
-        "WEIGHT_REGION": FLASH,
-        "SCALE_REGION": FLASH,
         "IFM_WIDTH0_M1": source[1] - 1,
         "IFM_DEPTH_M1": source[2] - 1,
         "IFM_STRIDE_X": source[2],
@@ -144,9 +174,9 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
         "OFM_HEIGHT0_M1": len(touched.writes) - 1,
         "ACTIVATION": 0,
     }
-    wrong = next((name for name, value in shapes.items() if maps[name] != value), None)
+    wrong = maps.differing(shapes)
     if wrong is not None:
-        return f"{wrong} is {maps[wrong]}, the tensor has {shapes[wrong]}"
+        return wrong
     if maps["IFM_PRECISION"] != _INT8 or maps["OFM_PRECISION"] & ~_ROUNDING != _INT8:
         return "it reads or writes another type than int8, another layout, or has one scale for all channels"
     if (maps.side(0), maps.side(1)) != (len(touched.reads), touched.columns):
@@ -154,10 +184,17 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
         return f"it reads {read}, its step {len(touched.reads)} of {touched.columns}"
     if maps["IFM_HEIGHT0_M1"] >= len(touched.reads):
         return f"its first run has {maps['IFM_HEIGHT0_M1'] + 1} of {len(touched.reads)} rows"
-    for name, rows in (("IFM", touched.reads), ("OFM", touched.writes)):
-        for number, row in enumerate(rows):
-            if maps.row(name, number) != row.lo:
-                return f"row {number} of {name} is at {maps.row(name, number)}, the plan has it at {row.lo}"
+    misplaced = maps.misplaced("IFM", touched.reads) or maps.misplaced("OFM", touched.writes)
+    if misplaced is not None:
+        return misplaced
+    return None if maps.operation.name == "POOL" else _constants_fault(maps, touched, output)
+
+
+def _constants_fault(maps: _Maps, touched: Touched, output: Shape) -> str | None:
+    """Return the first rule that the constants of a convolution break."""
+    wrong = maps.differing({"WEIGHT_REGION": FLASH, "SCALE_REGION": FLASH})
+    if wrong is not None:
+        return wrong
     records = Interval(maps["SCALE_BASE"], maps["SCALE_BASE"] + maps["SCALE_LENGTH"])
     weights = Interval(maps["WEIGHT_BASE"], maps["WEIGHT_BASE"] + maps["WEIGHT_LENGTH"])
     if records.lo or records.hi != weights.lo or weights.hi != touched.constant_bytes:
@@ -165,3 +202,24 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
     if len(records) < _RECORD_BYTES * output[2] or records.hi % 16 or weights.hi % 16:
         return "its records are too few, or not aligned"
     return None
+
+
+def _sum_fault(maps: _Maps, rows: Sequence[Sequence[Interval]], shape: Shape) -> str | None:
+    """Return the first rule that a sum breaks."""
+    height, (_, cols, channels) = len(rows[-1]), shape
+    wanted = {"IFM_DEPTH_M1": channels - 1, "OFM_DEPTH_M1": channels - 1, "OFM_WIDTH_M1": cols - 1}
+    wanted |= {"OFM_HEIGHT_M1": height - 1, "IFM_UPSCALE": 0, "IFM2_BROADCAST": 0, "ACTIVATION": 0}
+    wanted |= {"IFM_REGION": SOURCE, "IFM2_REGION": SECOND, "OFM_REGION": OUTPUT, "IFM2_PRECISION": _INT8}
+    for name in ("IFM", "IFM2", "OFM"):
+        wanted |= {f"{name}_HEIGHT0_M1": height - 1, f"{name}_WIDTH0_M1": cols - 1}
+        wanted |= {f"{name}_STRIDE_X": channels, f"{name}_STRIDE_Y": cols * channels}
+    wrong = maps.differing(wanted)
+    if wrong is not None:
+        return wrong
+    if (
+        maps["IFM_PRECISION"] not in (_INT8 | 1 << 8, _INT8 | 2 << 8)
+        or maps["OFM_PRECISION"] != _INT8 | 1 << 8
+    ):
+        return "it reads or writes another type than int8, another layout, or has a scale for each channel"
+    places = zip(("IFM", "IFM2", "OFM"), rows, strict=True)
+    return next(filter(None, (maps.misplaced(name, each) for name, each in places)), None)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from itertools import product
+from math import inf, prod
 
 from mcudeploy.ir.graph import Shape
 
@@ -109,19 +110,18 @@ def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> B
 
 def _blocks(unit: U55, window: UnitWindow, depth: int, output: Shape) -> Iterator[Block]:
     """Yield every block that fits."""
+    made = (_block(unit, window, depth, shape) for shape in _shapes(unit, output))
+    return (block for block in made if block is not None)
+
+
+def _shapes(unit: U55, output: Shape) -> Iterator[Shape]:
+    """Yield the rows, columns and channels that a block may have."""
     rows, cols, channels = (
         range(step, min(_up(size, step), most) + 1, step)
         for size, step, most in zip(output, unit.granule, _MOST, strict=True)
     )
-    for deep in channels:
-        if deep < output[2] and deep % _DEPTH_STEP:
-            continue
-        for high in rows:
-            for wide in cols:
-                block = _block(unit, window, depth, (high, wide, deep))
-                if block is None:
-                    break  # a wider one does not fit either
-                yield block
+    deep = [it for it in channels if it >= output[2] or it % _DEPTH_STEP == 0]
+    return ((high, wide, depth) for depth, high, wide in product(deep, rows, cols))
 
 
 def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | None:
@@ -137,6 +137,29 @@ def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | N
     sums = _up(2 * -(-shape[0] * shape[1] * _up(shape[2], 8) * 4 // BANK_BYTES), unit.sum_banks)
     end, begin = _OUTPUT_BANKS + inputs, unit.banks - unit.kept_banks - sums
     return Block(shape, end, begin) if end <= begin else None
+
+
+@dataclass(frozen=True, slots=True)
+class PairBlock:
+    """A block of an operation of two inputs; the banks where inputs end, and where the second one begins."""
+
+    shape: Shape
+    input_end: int
+    second_begin: int
+
+
+def find_pair_block(unit: U55, output: Shape) -> PairBlock:
+    """Return the largest block of an operation of two inputs of the output's shape."""
+    end, best = unit.banks - unit.kept_banks, None
+    for shape in _shapes(unit, output):
+        size = shape[0] * shape[1] * _up(shape[2], 8)
+        second = _OUTPUT_BANKS + _up(2 * -(-size // BANK_BYTES), unit.input_banks)
+        fits = 2 * second - _OUTPUT_BANKS <= end
+        if fits and (best is None or size > prod(best.shape)):
+            best = PairBlock(shape, end, second)
+    if best is None:
+        raise ValueError(f"no block of {output} fits the {unit.banks} KB of the unit")
+    return best
 
 
 def _fetched(window: UnitWindow, source: Shape, output: Shape, shape: Shape) -> float:

@@ -11,24 +11,22 @@ from numpy.typing import NDArray
 from mcudeploy.extensions.ethos_u.encoded_weights import EncodedConstants, Scaling, encoded
 from mcudeploy.extensions.ethos_u.registers import OPERATIONS, Stream
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, Block, UnitWindow, find_block
-from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, operation_cycles
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, ParamValue
-from mcudeploy.ir.plan import Plan
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_constants, numbers_of
-from mcudeploy.planner.model.model import Model
+from mcudeploy.ops.pool.pool import MaxPool
 
 KERNEL = "conv2d_s8_npu"
 WITH_CORE = "core"
 """The form with a kernel of the core, for rows that read more than two runs of rows."""
-FLASH, SOURCE, OUTPUT = 0, 1, 2
-"""The regions of a stream: constants in flash, the input and the output in an arena."""
-_CODES = {name: code for code, name in OPERATIONS.items()}
+FLASH, SOURCE, OUTPUT, SECOND = 0, 1, 2, 4
+"""The regions of a stream: constants in flash; the input, the output and a second input in an arena."""
+OPERATION_CODES = {name: code for code, name in OPERATIONS.items()}
 _MOST_STRIDE, _MOST_DILATION = 3, 2
 _MOST_SIDE, _MOST_TAPS = 64, 4096
 _MOST_SIZE = 65536
@@ -37,6 +35,10 @@ _MOST_PADS = (127, 127, 255, 255)
 _ONCE, _TWICE = 2, 0
 """Rounding of results: halves up; or as TFLite, twice."""
 _SUM_BITS = 32
+
+
+Pads = tuple[int, int, int, int]
+"""Rows and columns of padding: top, left, bottom, right."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,12 +69,10 @@ class _Convolution:
         return numbers_of(results, self.operator, self.source, self.output)
 
 
-def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
-    """Return why the unit does not compute an operator with the bits of the core, None if it does."""
+def conv_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
+    """Return why the unit does not compute a convolution with the bits of the core, None if it does."""
     conv = operator.op
-    if not isinstance(conv, Conv2d):
-        return f"the unit does not compute {operator.op.kind} yet"
-    (source,) = inputs
+    assert isinstance(conv, Conv2d)
     if source.dtype is not DType.INT8 or output.dtype is not DType.INT8:
         return f"the unit takes int8, this is {source.dtype}"
     found = _Convolution(conv, operator, source, output)
@@ -81,18 +81,38 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
         return (
             f"{conv.groups} groups with {conv.out_channels} channels: the unit takes one group, or depthwise"
         )
-    if max(conv.stride) > _MOST_STRIDE or max(conv.dilation) > _MOST_DILATION:
-        return f"stride {conv.stride}, dilation {conv.dilation}: the unit takes up to 3, and up to 2"
-    area = found.window.area
-    if max(area) > _MOST_SIDE or conv.kernel_shape[0] * conv.kernel_shape[1] > _MOST_TAPS:
-        return f"a window of {area[0]}x{area[1]}: the unit takes up to 64x64"
-    if any(pad > most for pad, most in zip(conv.pads, _MOST_PADS, strict=True)) or any(
-        pad >= area[at % 2] for at, pad in enumerate(conv.pads)
-    ):
-        return f"padding {conv.pads}: the unit takes less than a window"
     if max(*source.shape, *output.shape) > _MOST_SIZE:
         return "a side is longer than 65,536"
-    return _sums_reason(found)
+    return _window_reason(found.window, conv.pads) or _sums_reason(found)
+
+
+def _window_reason(window: UnitWindow, pads: Pads) -> str | None:
+    """Return why the unit does not take a window with these pads, None if it does."""
+    if max(window.stride) > _MOST_STRIDE or max(window.dilation) > _MOST_DILATION:
+        return f"stride {window.stride}, dilation {window.dilation}: the unit takes up to 3, and up to 2"
+    area = window.area
+    if max(area) > _MOST_SIDE or window.kernel[0] * window.kernel[1] > _MOST_TAPS:
+        return f"a window of {area[0]}x{area[1]}: the unit takes up to 64x64"
+    if any(pad > most for pad, most in zip(pads, _MOST_PADS, strict=True)) or any(
+        pad >= area[at % 2] for at, pad in enumerate(pads)
+    ):
+        return f"padding {pads}: the unit takes less than a window"
+    return None
+
+
+def pool_reason(pool: MaxPool, source: Tensor, output: Tensor) -> str | None:
+    """Return why the unit does not compute a maximum over windows, None if it does."""
+    if source.dtype is not DType.INT8:
+        return f"the unit takes int8, this is {source.dtype}"
+    if pool.dilation != (1, 1):
+        return f"dilation {pool.dilation}: the unit pools without"
+    if max(*source.shape, *output.shape) > _MOST_SIZE:
+        return "a side is longer than 65,536"
+    return _window_reason(_pool_window(pool), pool.pads)
+
+
+def _pool_window(pool: MaxPool) -> UnitWindow:
+    return UnitWindow(pool.kernel_shape, pool.stride, pool.dilation, True)
 
 
 def _sums_reason(found: _Convolution) -> str | None:
@@ -106,53 +126,81 @@ def _sums_reason(found: _Convolution) -> str | None:
     return None
 
 
-def unit_calls(
-    operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
+def conv_calls(
+    operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the calls of an operator by the unit beside the core, or nothing; `calls` are the core's.
+    """Return the calls of a convolution by the unit beside the core; `calls` are the core's.
 
     The second one contains the core's call with the least scratch: see conv2d_s8_npu.h. Both have that
     scratch, so that `settled` changes no place. Raises ConfigError without Vela.
     """
-    if reason_against(operator, inputs, output) is not None:
-        return ()
     assert isinstance(operator.op, Conv2d)
-    found = _Convolution(operator.op, operator, inputs[0], output)
+    found = _Convolution(operator.op, operator, source, output)
     unit, window = UNITS[isa.unit], found.window
-    block = find_block(unit, window, inputs[0].shape, output.shape)
+    block = find_block(unit, window, source.shape, output.shape)
     own, numbers = found.numbers()
     constants = encoded(unit, window, block, own.weights, _scaling(own, numbers, found))
-    spare = min(calls, key=lambda call: (call.scratch_bytes, call.constant_bytes))
-    conv = found.conv
-    commands = _commands(found, block, constants, numbers)
-    params: dict[str, ParamValue] = {
-        "commands": commands,
-        "constants": constants.words,
-        "core": CallTable((replace(spare, others=()),)),
-        "command_words": len(commands),
-        "constant_bytes": constants.words.nbytes,
-        "operation": _CODES["DEPTHWISE" if found.by_channel else "CONV"],
-        "input_rows": inputs[0].shape[0],
-        "window_rows": window.area[0],
-        "stride_rows": conv.stride[0],
-        "pad_top": conv.pads[0],
-        "output_row_bytes": output.shape[1] * output.shape[2],
-    }
-
-    work = UnitWork(unit, window, block, inputs[0].shape, constants.weight_bytes)
-
-    def counts(rows: Interval) -> Counts:
-        cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
-        return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
-
-    alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
-    return alone, replace(alone, params=params, form=WITH_CORE)
+    of_rows = _OfRows(
+        _commands(found, block, constants, numbers),
+        UnitWork(unit, window, block, source.shape, constants.weight_bytes),
+        "DEPTHWISE" if found.by_channel else "CONV",
+        found.conv.pads[0],
+        constants.words,
+    )
+    return of_rows.calls(output, calls, isa)
 
 
-def settled(plan: Plan, model: Model) -> dict[str, str]:
-    """Return the variants of a plan's operators: with a kernel of the core where a step needs it."""
-    needing = {step.operator.name for step in unit_steps(plan, model) if step.needs_core}
-    return {**plan.kernels, **dict.fromkeys(needing, f"{KERNEL}:{WITH_CORE}")}
+def pool_calls(
+    pool: MaxPool, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
+) -> tuple[KernelCall, ...]:
+    """Return the calls of a maximum over windows by the unit, as `conv_calls` does."""
+    unit, window = UNITS[isa.unit], _pool_window(pool)
+    block = find_block(unit, window, source.shape, output.shape)
+    zero_point = requantize.quantization_of(source).zero_point
+    stream = Stream()
+    _set_maps(stream, source, output, (pool.pads[1], _pad_right(pool.pads, window, source, output)))
+    stream.set(OFM_ZERO_POINT=zero_point, OFM_PRECISION=1)
+    _set_window(stream, window, parts=False)
+    stream.set(ACTIVATION=0, ACTIVATION_MIN=-128, ACTIVATION_MAX=127)
+    _set_block(stream, block)
+    work = UnitWork(unit, window, block, source.shape, 0)
+    return _OfRows(stream.array, work, "POOL", pool.pads[0], None).calls(output, calls, isa)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OfRows:
+    """The facts that the kernel of windows needs for any rows: commands, work, operation, constants."""
+
+    commands: NDArray[np.uint32]
+    work: UnitWork
+    operation: str
+    pad_top: int
+    constants: NDArray[np.uint32] | None
+
+    def calls(self, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa) -> tuple[KernelCall, ...]:
+        """Return the call of the unit alone, and that with the core's call of the least scratch."""
+        spare = min(calls, key=lambda call: (call.scratch_bytes, call.constant_bytes))
+        window, commands = self.work.window, self.commands
+        params: dict[str, ParamValue] = {
+            "commands": commands,
+            "constants": self.constants,
+            "core": CallTable((replace(spare, others=()),)),
+            "command_words": len(commands),
+            "constant_bytes": 0 if self.constants is None else self.constants.nbytes,
+            "operation": OPERATION_CODES[self.operation],
+            "input_rows": self.work.source[0],
+            "window_rows": window.area[0],
+            "stride_rows": window.stride[0],
+            "pad_top": self.pad_top,
+            "output_row_bytes": output.row_bytes,
+        }
+
+        def counts(rows: Interval) -> Counts:
+            cycles = operation_cycles(self.work, (len(rows), *output.shape[1:]))
+            return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
+
+        alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
+        return alone, replace(alone, params=params, form=WITH_CORE)
 
 
 def _scaling(own: ConvConstants, numbers: dict[str, Any], found: _Convolution) -> Scaling:
@@ -173,30 +221,12 @@ def _commands(
 ) -> NDArray[np.uint32]:
     """Return the commands that set the registers which are the same for all rows of the output."""
     conv, stream = found.conv, Stream()
-    _set_map(stream, "IFM", SOURCE, found.source.shape)
-    stream.set(
-        IFM_DEPTH_M1=found.source.shape[2] - 1,
-        IFM_ZERO_POINT=requantize.quantization_of(found.source).zero_point,
-        IFM_PRECISION=1,
-        IFM_UPSCALE=0,
-        IFM_PAD_LEFT=conv.pads[1],
-        IFM_PAD_RIGHT=_pad_right(found),
-    )
-    _set_map(stream, "OFM", OUTPUT, found.output.shape)
+    right = _pad_right(conv.pads, found.window, found.source, found.output)
+    _set_maps(stream, found.source, found.output, (conv.pads[1], right))
     rounding = _TWICE if conv.rounding == "tflite" else _ONCE
+    stream.set(OFM_ZERO_POINT=numbers["quant.zero_point"], OFM_PRECISION=1 | rounding << 14)
+    _set_window(stream, found.window, parts=found.window.parts_first(found.source.shape[2]))
     stream.set(
-        OFM_WIDTH_M1=found.output.shape[1] - 1,
-        OFM_DEPTH_M1=found.output.shape[2] - 1,
-        OFM_ZERO_POINT=numbers["quant.zero_point"],
-        OFM_PRECISION=1 | rounding << 14,
-    )
-    (sy, sx), (dy, dx), area = conv.stride, conv.dilation, found.window.area
-    parts = found.window.parts_first(found.source.shape[2])
-    low = (sx - 1 & 1) | (sy - 1 & 1) << 1 | parts << 2 | (dx - 1) << 3 | (dy - 1) << 4
-    stream.set(
-        KERNEL_HEIGHT_M1=area[0] - 1,
-        KERNEL_WIDTH_M1=area[1] - 1,
-        KERNEL_STRIDE=low | (sx - 1 >> 1) << 6 | (sy - 1 >> 1) << 9,
         WEIGHT_REGION=FLASH,
         WEIGHT_BASE=constants.record_bytes,
         WEIGHT_LENGTH=constants.weight_bytes,
@@ -206,6 +236,40 @@ def _commands(
         ACTIVATION=0,
         ACTIVATION_MIN=numbers["act.min"],
         ACTIVATION_MAX=numbers["act.max"],
+    )
+    _set_block(stream, block)
+    return stream.array
+
+
+def _set_maps(stream: Stream, source: Tensor, output: Tensor, pads: tuple[int, int]) -> None:
+    """Set the registers of an input with these pads, left and right, and of an output."""
+    set_map(stream, "IFM", SOURCE, source.shape)
+    stream.set(
+        IFM_DEPTH_M1=source.shape[2] - 1,
+        IFM_ZERO_POINT=requantize.quantization_of(source).zero_point,
+        IFM_PRECISION=1,
+        IFM_UPSCALE=0,
+        IFM_PAD_LEFT=pads[0],
+        IFM_PAD_RIGHT=pads[1],
+    )
+    set_map(stream, "OFM", OUTPUT, output.shape)
+    stream.set(OFM_WIDTH_M1=output.shape[1] - 1, OFM_DEPTH_M1=output.shape[2] - 1)
+
+
+def _set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
+    """Set the registers of a window. `parts`: its taps are taken first."""
+    (sy, sx), (dy, dx), area = window.stride, window.dilation, window.area
+    low = (sx - 1 & 1) | (sy - 1 & 1) << 1 | parts << 2 | (dx - 1) << 3 | (dy - 1) << 4
+    stream.set(
+        KERNEL_HEIGHT_M1=area[0] - 1,
+        KERNEL_WIDTH_M1=area[1] - 1,
+        KERNEL_STRIDE=low | (sx - 1 >> 1) << 6 | (sy - 1 >> 1) << 9,
+    )
+
+
+def _set_block(stream: Stream, block: Block) -> None:
+    """Set the registers of a block and its place in the shared RAM."""
+    stream.set(
         OFM_BLK_HEIGHT_M1=block.shape[0] - 1,
         OFM_BLK_WIDTH_M1=block.shape[1] - 1,
         OFM_BLK_DEPTH_M1=block.shape[2] - 1,
@@ -214,10 +278,9 @@ def _commands(
         ACC_FORMAT=0,
         BLOCKDEP=0,
     )
-    return stream.array
 
 
-def _set_map(stream: Stream, name: str, region: int, shape: Shape) -> None:
+def set_map(stream: Stream, name: str, region: int, shape: Shape) -> None:
     """Set the registers of a feature map, channels last, whose rows are one or two runs."""
     registers = {
         "REGION": region,
@@ -232,8 +295,7 @@ def _set_map(stream: Stream, name: str, region: int, shape: Shape) -> None:
     stream.set(**{f"{name}_{register}": value for register, value in registers.items()})
 
 
-def _pad_right(found: _Convolution) -> int:
+def _pad_right(pads: Pads, window: UnitWindow, source: Tensor, output: Tensor) -> int:
     """Return the columns of padding that windows read at the right."""
-    conv = found.conv
-    end = (found.output.shape[1] - 1) * conv.stride[1] + found.window.area[1]
-    return max(0, end - conv.pads[1] - found.source.shape[1])
+    end = (output.shape[1] - 1) * window.stride[1] + window.area[1]
+    return max(0, end - pads[1] - source.shape[1])

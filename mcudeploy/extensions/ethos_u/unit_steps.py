@@ -1,4 +1,4 @@
-"""Steps of the unit in a plan, as the kernel conv2d_s8_npu divides them: rows, runs of rows, and words."""
+"""Steps of the unit in a plan, as its kernels divide them: rows, runs of rows, and words."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mcudeploy.ir.opdef import KernelCall, Operator
 from mcudeploy.ir.plan import Plan, Run
 from mcudeploy.planner.model.model import Model
 from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.dataflow import RowAccess
 from mcudeploy.tiling.locations import BlockTable, Locations
 
 Address = Callable[[int], int]
@@ -35,16 +36,15 @@ class UnitRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitStep:
-    """A step of an operator that the unit computes, at a time of the schedule; its parts in sequence.
+    """A step of an operator that the unit computes; its parts in sequence.
 
-    A part is the rows of a stream, or an output row of the core. Rows of the input lie in `memory`.
+    A part is the rows of a stream, or an output row of the core. `sources`: the places of the inputs' rows.
     """
 
     operator: Operator
     call: KernelCall
     rows: Interval
-    memory: str
-    source: Address
+    sources: tuple[Address, ...]
     output: Address
     parts: tuple[UnitRows | int, ...]
 
@@ -88,10 +88,43 @@ def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) 
         row = part.rows.hi
 
 
-def words_of(call: KernelCall, part: UnitRows, source: Address, output: Address) -> list[int]:
+def sum_parts(
+    rows: Interval, sources: tuple[Address, ...], output: Address, row_bytes: int
+) -> Iterator[UnitRows | int]:
+    """Yield the parts of a step that adds two inputs: rows that lie one after another in both.
+
+    Those whose result crosses an input, without being in its place, are the core's.
+    """
+    row = rows.lo
+    while row < rows.hi:
+        end = row + 1
+        while end < rows.hi and all(it(end) == it(row) + (end - row) * row_bytes for it in sources):
+            end += 1
+        distances = (abs(it(row) - output(row)) for it in sources)
+        if any(0 < it < (end - row) * row_bytes for it in distances):
+            yield from range(row, end)
+        else:
+            yield UnitRows(Interval(row, end), Interval(row, end), None, 0, 0)
+        row = end
+
+
+def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], output: Address) -> list[int]:
     """Return the words of a stream; addresses are those of the arenas."""
     params: dict[str, Any] = dict(call.params)
-    stream = Stream([int(word) for word in params["commands"]])
+    stream, rows = Stream([int(word) for word in params["commands"]]), part.rows
+    source, height = sources[0], len(rows) - 1
+    if len(sources) > 1:
+        stream.set(
+            IFM_BASE0=source(rows.lo),
+            IFM2_BASE0=sources[1](rows.lo),
+            OFM_BASE0=output(rows.lo),
+            IFM_HEIGHT0_M1=height,
+            IFM2_HEIGHT0_M1=height,
+        )
+        stream.set(OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
+        stream.words.append(params["operation"])
+        stream.stop()
+        return stream.words
     first = part.reads.hi if part.second is None else part.second
     stream.set(
         IFM_BASE0=source(part.reads.lo),
@@ -99,9 +132,9 @@ def words_of(call: KernelCall, part: UnitRows, source: Address, output: Address)
         IFM_HEIGHT0_M1=first - part.reads.lo - 1,
         IFM_PAD_TOP=part.above,
         IFM_PAD_BOTTOM=part.below,
-        OFM_BASE0=output(part.rows.lo),
-        OFM_HEIGHT_M1=len(part.rows) - 1,
-        OFM_HEIGHT0_M1=len(part.rows) - 1,
+        OFM_BASE0=output(rows.lo),
+        OFM_HEIGHT_M1=height,
+        OFM_HEIGHT0_M1=height,
     )
     stream.words.append(params["operation"])
     stream.stop()
@@ -110,6 +143,8 @@ def words_of(call: KernelCall, part: UnitRows, source: Address, output: Address)
 
 def unit_steps(plan: Plan, model: Model) -> Iterator[UnitStep]:
     """Yield the steps of a plan that the unit computes, in the order of the tape."""
+    if not any(call.isa.unit for call in model.calls.values()):
+        return
     tiled, places = TiledGraph.of(plan), Locations.of(plan.layout)
     time = 0
     for entry in plan.tape:
@@ -127,23 +162,37 @@ def _step(
 ) -> UnitStep:
     """Return the step of an operator that writes block at[0], at time at[1]."""
     (block, time), graph = at, tiled.graph
-    tensor, output = graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
-    rows = tiled.step_rows[graph.operators.index(operator)].interval(block, output.shape[0])
-    (needed,) = tiled.flow.readings[graph.operators.index(operator)]
-    blocks = BlockRows(tensor.shape[0]) if needed.whole else tiled.tensor_block_rows(needed.root)
-    lo, hi = (0, tensor.shape[0]) if needed.whole else needed.reach(rows.lo, rows.hi)
-    memory = places.read(needed.root, blocks.blocks(Interval(lo, hi)), time)
-
-    def source(row: int) -> int:
-        number = blocks.block_of(row)
-        begin = places.offset(BlockTable(needed.root, memory), number, time)
-        return begin + (row - blocks.start(number)) * tensor.row_bytes
-
+    position, output = graph.operators.index(operator), graph.tensors[operator.output]
+    rows = tiled.step_rows[position].interval(block, output.shape[0])
+    sources = tuple(
+        _source(tiled, places, needed, (rows, graph.tensors[name].row_bytes, time))
+        for needed, name in zip(tiled.flow.readings[position], operator.inputs, strict=True)
+    )
     written = places.destination((operator.output, block), time).offset
     start = tiled.tensor_block_rows(operator.output).start(block)
 
     def result(row: int) -> int:
         return written + (row - start) * output.row_bytes
 
-    parts = tuple(parts_of(call, rows, source, tensor.row_bytes))
-    return UnitStep(operator, call, rows, memory, source, result, parts)
+    if len(sources) > 1:
+        parts = sum_parts(rows, sources, result, output.row_bytes)
+    else:
+        parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
+    return UnitStep(operator, call, rows, sources, result, tuple(parts))
+
+
+def _source(
+    tiled: TiledGraph, places: Locations, needed: RowAccess, of: tuple[Interval, int, int]
+) -> Address:
+    """Return the places of an input's rows that a step reads: its output rows, bytes of a row, its time."""
+    rows, row_bytes, time = of
+    blocks = BlockRows(needed.rows) if needed.whole else tiled.tensor_block_rows(needed.root)
+    lo, hi = (0, needed.rows) if needed.whole else needed.reach(rows.lo, rows.hi)
+    memory = places.read(needed.root, blocks.blocks(Interval(lo, hi)), time)
+
+    def source(row: int) -> int:
+        number = blocks.block_of(row)
+        begin = places.offset(BlockTable(needed.root, memory), number, time)
+        return begin + (row - blocks.start(number)) * row_bytes
+
+    return source

@@ -13,6 +13,8 @@ FLASH_RATE = 8.0
 """Bytes a cycle of weights, by its other port: waits of a slow flash are not in the estimate. Assumed."""
 START_CYCLES = 400
 """From the start of a stream to its first block, and from its last one to the interrupt. Assumed."""
+_SUM_TO_RESULT = 3.0
+"""How much longer a result takes if its operands are scaled, too."""
 _LEAST_CYCLES = 32
 """Cycles that the decoder of weights takes for the channels of a granule of 8."""
 
@@ -32,7 +34,8 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     """Return the cycles of an operation: of its sums, its results, its weights or its feature maps,
     whichever take longest.
 
-    Weights are fetched again for each block of rows and columns, unless channels are filtered one by one.
+    Weights are fetched again for each block of rows and columns, unless channels are filtered one by one. A
+    pool has none.
     """
     unit, window, block, source = work.unit, work.window, work.block, work.source
     used = tuple(min(size, most) for size, most in zip(output, block.shape, strict=True))
@@ -40,6 +43,8 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     blocks = [-(-size // most) for size, most in zip(output, used, strict=True)]
     at_once = max(_LEAST_CYCLES * unit.granule[2] // 8, 4 * granules[0] * granules[1])
     steps = sum(_steps(window, source[2], taps) for taps in _parts(window.kernel))
+    if not work.weight_bytes:
+        at_once, steps = granules[0] * granules[1], max(4, window.kernel[0] * window.kernel[1])
     sums = at_once * steps * granules[2] * blocks[0] * blocks[1] * blocks[2]
     values = output[0] * output[1] * output[2]
     fetched = work.weight_bytes * (1 if window.by_channel else blocks[0] * blocks[1])
@@ -49,6 +54,11 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     return START_CYCLES + max(
         sums, values * unit.output_cycles, fetched / FLASH_RATE, (read + values) / SRAM_RATE
     )
+
+
+def sum_cycles(unit: U55, values: int) -> float:
+    """Return the cycles of a sum of two tensors: of its results, or of its feature maps."""
+    return START_CYCLES + max(values * _SUM_TO_RESULT * unit.output_cycles, 3 * values / SRAM_RATE)
 
 
 def _parts(kernel: tuple[int, int]) -> list[int]:

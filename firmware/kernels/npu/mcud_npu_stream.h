@@ -1,0 +1,101 @@
+/* Parts of kernels that give a unit beside the core its command streams. */
+#ifndef MCUD_NPU_STREAM_H
+#define MCUD_NPU_STREAM_H
+
+#include <string.h>
+
+#include "mcud.h"
+#include "mcud_npu.h"
+
+enum { MCUD_NPU_MOST_COMMANDS = 112, MCUD_NPU_OWN_COMMANDS = 13 };
+
+#define MCUD_NPU_STOP 0xFFFF0000u
+
+/* The regions of a stream: constants in flash, the first input, the output, the second input. */
+enum { MCUD_NPU_CONSTANTS = 0, MCUD_NPU_SOURCE = 1, MCUD_NPU_OUTPUT = 2, MCUD_NPU_SECOND = 4 };
+
+/* Commands that set registers; those of addresses have a second word. */
+enum {
+    MCUD_NPU_IFM_PAD_TOP = 0x100,
+    MCUD_NPU_IFM_PAD_BOTTOM = 0x103,
+    MCUD_NPU_IFM_HEIGHT0_M1 = 0x10B,
+    MCUD_NPU_OFM_HEIGHT_M1 = 0x112,
+    MCUD_NPU_OFM_HEIGHT0_M1 = 0x11B,
+    MCUD_NPU_IFM2_HEIGHT0_M1 = 0x18B,
+    MCUD_NPU_IFM_BASE0 = 0x4000,
+    MCUD_NPU_IFM_BASE2 = 0x4002,
+    MCUD_NPU_OFM_BASE0 = 0x4010,
+    MCUD_NPU_IFM2_BASE0 = 0x4080,
+};
+
+/* Each kernel has this version, which an application may replace. */
+__attribute__((weak)) void mcud_npu_failed(int32_t code)
+{
+    (void)code;
+    __builtin_trap();
+}
+
+typedef struct {
+    uint32_t words[MCUD_NPU_MOST_COMMANDS + MCUD_NPU_OWN_COMMANDS] MCUD_ALIGNED(16);
+    uint32_t count;
+} mcud_npu_stream;
+
+/* Begins a stream with the commands that are the same for all rows. */
+static inline void mcud_npu_begin(mcud_npu_stream *stream, const uint32_t *commands, int32_t count)
+{
+    memcpy(stream->words, commands, (uint32_t)count * sizeof *commands);
+    stream->count = (uint32_t)count;
+}
+
+static inline void mcud_npu_set(mcud_npu_stream *stream, uint32_t command, int32_t value)
+{
+    stream->words[stream->count++] = command | (uint32_t)value << 16;
+}
+
+static inline void mcud_npu_set_address(mcud_npu_stream *stream, uint32_t command, const uint8_t *at,
+                                        const uint8_t *base)
+{
+    stream->words[stream->count++] = command;
+    stream->words[stream->count++] = (uint32_t)(at - base);
+}
+
+/* Makes rows of a tensor a region: [begin, end), whose base is aligned. */
+static inline void mcud_npu_set_region(mcud_npu_regions *regions, int32_t number, const uint8_t *begin,
+                                       const uint8_t *end)
+{
+    regions->base[number] = begin - (uintptr_t)begin % MCUD_NPU_ALIGNMENT;
+    regions->size_bytes[number] = (uint32_t)(end - regions->base[number]);
+}
+
+/* Ends a stream with its operation, and runs it. */
+static inline void mcud_npu_finish(mcud_npu_stream *stream, int32_t operation, const mcud_npu_regions *regions)
+{
+    stream->words[stream->count++] = (uint32_t)operation;
+    stream->words[stream->count++] = MCUD_NPU_STOP;
+    const int32_t fault = mcud_npu_run(stream->words, stream->count, regions);
+    if (fault != MCUD_NPU_DONE) {
+        mcud_npu_failed(fault);
+    }
+}
+
+/* The row after the longest run of rows that lie one after another, also over several blocks. */
+static inline int32_t mcud_npu_run_end(const mcud_tensor *tensor, int32_t row, int32_t end)
+{
+    int32_t after = mcud_run_end(tensor, row, end);
+    uint8_t *const begin = mcud_row(tensor, row);
+    while (after < end && mcud_row(tensor, after) == begin + (uint32_t)(after - row) * tensor->row_bytes) {
+        after = mcud_run_end(tensor, after, end);
+    }
+    return after;
+}
+
+/* Computes rows by the core. */
+static inline void mcud_npu_by_core(const mcud_op *op, const mcud_stage_call *call, int32_t first_row, int32_t end_row)
+{
+    mcud_op core = *op;
+    core.kernel = call->kernel;
+    core.params = call->params;
+    core.kernel(&core, first_row, end_row);
+}
+
+#endif

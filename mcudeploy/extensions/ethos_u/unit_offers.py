@@ -1,0 +1,60 @@
+"""The operators that the unit beside the core computes, why it leaves others to the core, and their forms."""
+
+from __future__ import annotations
+
+from mcudeploy.extensions.ethos_u.unit_calls import (
+    KERNEL,
+    WITH_CORE,
+    conv_calls,
+    conv_reason,
+    pool_calls,
+    pool_reason,
+)
+from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
+from mcudeploy.extensions.ethos_u.unit_sums import sum_calls, sum_reason
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Plan
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.pool.pool import MaxPool
+from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.planner.model.model import Model
+
+
+def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
+    """Return why the unit does not compute an operator with the bits of the core, None if it does."""
+    if isinstance(operator.op, Conv2d):
+        return conv_reason(operator, inputs[0], output)
+    if isinstance(operator.op, MaxPool):
+        return pool_reason(operator.op, inputs[0], output)
+    if isinstance(operator.op, Binary):
+        return sum_reason(operator.op, inputs, output)
+    return f"the unit does not compute {operator.op.kind} yet"
+
+
+def unit_calls(
+    operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
+) -> tuple[KernelCall, ...]:
+    """Return the calls of an operator by the unit beside the core, or nothing; `calls` are the core's.
+
+    Raises ConfigError without Vela.
+    """
+    if reason_against(operator, inputs, output) is not None:
+        return ()
+    if isinstance(operator.op, Conv2d):
+        return conv_calls(operator, inputs[0], output, calls, isa)
+    if isinstance(operator.op, MaxPool):
+        return pool_calls(operator.op, inputs[0], output, calls, isa)
+    assert isinstance(operator.op, Binary)
+    return sum_calls(operator.op, inputs, output, calls[0], isa)
+
+
+def settled(plan: Plan, model: Model) -> dict[str, str]:
+    """Return the variants of a plan's operators: with a kernel of the core where a step needs it."""
+    needing = {
+        step.operator.name
+        for step in unit_steps(plan, model)
+        if step.needs_core and step.call.kernel == KERNEL
+    }
+    return {**plan.kernels, **dict.fromkeys(needing, f"{KERNEL}:{WITH_CORE}")}
