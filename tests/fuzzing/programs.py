@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from mcudeploy.codegen.kernelfiles import MOVE, START
+from mcudeploy.codegen.kernelfiles import MOVE, START, UNIT_SUFFIX
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, Types, render, render_model
 from mcudeploy.common.resources import resource_dir
@@ -105,7 +105,8 @@ def link(
     """
     firmware = resource_dir("firmware")
     others = [firmware / "hal" / name for name in ("one_unit.c", "host/threads.c")]
-    sources = [*_compiler(None, threads).kernels, *others, _RUNNER, _YIELDS]
+    kernels = (path for path in _compiler(None, threads).kernels if not path.stem.endswith(UNIT_SUFFIX))
+    sources = [*kernels, *others, _RUNNER, _YIELDS]
     moving = [path for path in sources if engine is not None and path.stem in (MOVE, START)]
     moving += [firmware / "hal" / "dma_soft.c"] if engine is not None else []
     fixed = _all_compiled([path for path in sources if path not in moving], _compiler(None, threads))
