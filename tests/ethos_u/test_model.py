@@ -84,7 +84,7 @@ def test_streams_of_vela_have_the_bytes_of_tflite_micro(
     """Each accelerator runs the whole network, and its part of the single operators."""
     share = range(1 + ACCELERATORS.index(accelerator), len(networks), len(ACCELERATORS))
     chosen = [0, *share]
-    model = model_library(tmp_path, macs_of(accelerator))
+    model = model_library(tmp_path, macs_of(accelerator), "-DMCUD_NPU_ACCUMULATORS=128")  # in several passes
     streams = compiled([networks[it][0] for it in chosen], accelerator, tmp_path)
     for number, stream in zip(chosen, streams, strict=True):
         code, outputs = stream.run(model, networks[number][1])
