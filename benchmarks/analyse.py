@@ -26,6 +26,7 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES, kernel_paths, source_folders
+from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.dossier.static_analysis import accepted
 from mcudeploy.toolchain.firmware_build import write_project
 from mcudeploy.toolchain.project import SoftEngine, assemble
@@ -88,11 +89,12 @@ def generated_units(folder: Path) -> list[Unit]:
 
 
 def kernel_units(folder: Path) -> list[Unit]:
-    """Return the kernels as for the host, with the types of one generated program."""
+    """Return the kernels, and the model of an Ethos-U, as for the host, with the types of one program."""
     write = folder / "mcud_config.h"
     write.write_text((GOLDEN / "residual_8_rows/mcud_config.h").read_text("utf-8"), "utf-8")
     compiler = ("gcc", "-std=c99", f"-I{folder}", *(f"-I{it}" for it in source_folders()))
-    return [Unit(file, compiler) for file in kernel_paths(folder)]
+    model = sorted((resource_dir("firmware") / "hal" / "ethos_u").glob("ethos_u_[!d]*.c"))  # not its drivers
+    return [Unit(file, compiler) for file in (*kernel_paths(folder), *model)]
 
 
 def commands(tool: str, unit: Unit) -> list[str]:
