@@ -15,7 +15,7 @@ enum { MCUD_NPU_REGIONS = 8, MCUD_NPU_ALIGNMENT = 16 };
 
 enum {
     MCUD_NPU_DONE = 0,
-    MCUD_NPU_BAD_COMMAND = 1, /* an unknown command, a value that no register takes, or no NPU_OP_STOP */
+    MCUD_NPU_BAD_COMMAND = 1, /* an unknown command, a value that no register takes, or no NPU_STOP */
     MCUD_NPU_UNSUPPORTED = 2, /* the model does not know what a unit computes there */
     MCUD_NPU_OUTSIDE = 3,     /* an address outside its region, or a write to a region that is not writable */
     MCUD_NPU_BAD_WEIGHTS = 4, /* a weight stream that ends early, or that no encoder writes */
@@ -43,7 +43,7 @@ static inline bool mcud_npu_aligned(const uint32_t *words, const mcud_npu_region
     return addresses % MCUD_NPU_ALIGNMENT == 0u;
 }
 
-/* Runs `count` words up to NPU_OP_STOP, and waits for the end; 0, or a code above. */
+/* Runs `count` words up to NPU_STOP, and waits for the end; 0, or a code above. */
 int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions);
 
 /* A kernel calls this with the code of a run that failed; what it should have computed is undefined. The kernels have

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import lcm
 from typing import Literal, get_args
 
@@ -15,7 +15,8 @@ from mcudeploy.planner.place.placement_problem import align_up
 
 ArenaKind = Literal["own", "shared", "extern", "init"]
 """own: each model has its arenas. shared: all models share one arena in each memory, with the states of each
-in front. extern: arrays that the application defines. init: buffers that the application passes at run time.
+at its start. extern: arrays that the application defines. init: buffers that the application passes at run
+time.
 """
 ARENA_KINDS: tuple[ArenaKind, ...] = get_args(ArenaKind)
 
@@ -29,8 +30,8 @@ class Share:
     name: str
     arenas: Mapping[str, int]
     flash_bytes: int
-    kept: Mapping[str, int] = field(default_factory=dict)
-    alignments: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, int]
+    alignments: Mapping[str, int]
 
 
 def share_of(program: Program, tables_bytes: int) -> Share:
@@ -38,7 +39,7 @@ def share_of(program: Program, tables_bytes: int) -> Share:
     arenas = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
     alignments = {it.memory: it.alignment for it in program.arenas}
     flash = program.weights_bytes + tables_bytes
-    return Share(program.prefix, arenas, flash, program.kept_bytes, alignments)
+    return Share(program.prefix, arenas, flash, program.states_ends, alignments)
 
 
 def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> list[Program]:
@@ -51,13 +52,13 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
     if len(programs) == 1:
         raise UsageError("--arena shared is for several models: build them with one command")
     shares = [share_of(program, 0) for program in programs]
-    *begins, ends = _states(shares)
+    *places, ends = _states(shares)
     sharing: list[Program] = []
     if library in {program.prefix for program in programs}:
         library = f"{library}_models"  # the model's macros have the other name
-    for program, share, begin in zip(programs, shares, begins, strict=True):
-        others = {memory: ends[memory] - share.kept[memory] for memory in share.arenas}
-        sharing.append(program.sharing(library, others, begin))
+    for program, share, place in zip(programs, shares, places, strict=True):
+        begins = {memory: ends[memory] - share.states[memory] for memory in share.arenas}
+        sharing.append(program.sharing(library, begins, place))
     return sharing
 
 
@@ -68,7 +69,7 @@ def _states(shares: Sequence[Share]) -> list[dict[str, int]]:
         alignments[memory] = lcm(alignments.get(memory, 1), alignment)
     places = [dict.fromkeys(alignments, 0)]
     for share in shares:
-        sizes = {memory: align_up(share.kept.get(memory, 0), it) for memory, it in alignments.items()}
+        sizes = {memory: align_up(share.states.get(memory, 0), it) for memory, it in alignments.items()}
         places.append({memory: place + sizes[memory] for memory, place in places[-1].items()})
     return places
 
@@ -76,9 +77,9 @@ def _states(shares: Sequence[Share]) -> list[dict[str, int]]:
 def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
     """Return, for each memory, the arena with room for each of the programs that share it."""
     widest_arenas: dict[str, ArenaText] = {}
-    for program in (it for it in programs if it.arena == "shared"):
+    for program in programs:
         for arena in program.arenas:
-            size = program.arena_begins.get(arena.memory, 0) + arena.size_bytes
+            size = program.arena_begins[arena.memory] + arena.size_bytes
             other = widest_arenas.setdefault(arena.memory, arena)
             widest = max(arena, other, key=lambda it: it.alignment)
             widest_arenas[arena.memory] = replace(widest, size_bytes=max(size, other.size_bytes))
@@ -92,7 +93,8 @@ def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
         return {memory: sum(it.arenas.get(memory, 0) for it in shares) for memory in memories}
     states = _states(shares)[-1]
     return {
-        memory: states[memory] + max(it.arenas.get(memory, 0) - it.kept.get(memory, 0) for it in shares)
+        memory: states[memory]
+        + max(it.arenas[memory] - it.states[memory] for it in shares if memory in it.arenas)
         for memory in memories
     }
 

@@ -58,7 +58,7 @@ from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
-from mcudeploy.planner.place.states_first import kept_tensors
+from mcudeploy.planner.place.states_first import state_tensors
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, Waits, handed_over, integer_bits
 from mcudeploy.tiling.live import work_bytes
@@ -132,7 +132,7 @@ class Program:
     arena_owner: str = ""
     """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
     arena_begins: Mapping[str, int] = field(default_factory=dict)
-    """By memory, the bytes of an arena outside of the program from its begin to offset 0; 0 by default."""
+    """By memory, the bytes of an arena outside of the program from its start to offset 0; 0 by default."""
     parameters: TableText | None = None
     """The constants that the application may replace; None if no operator is replaceable."""
     head: HeadText | None = None
@@ -184,7 +184,7 @@ class Program:
         }
 
     @property
-    def kept_bytes(self) -> dict[str, int]:
+    def states_ends(self) -> dict[str, int]:
         """Of a plan with states first: by memory, the bytes of states, up to the first byte of all else."""
         ends = {arena.memory: 0 for arena in self.arenas}
         for io in (state.io for state in self.states):
@@ -193,14 +193,14 @@ class Program:
 
     def sharing(self, owner: str, begins: Mapping[str, int], shifts: Mapping[str, int]) -> Program:
         """Return the program in the shared arenas of `owner`. By memory, its states begin `shifts` bytes from
-        the begin of the arena, and offset 0 of all else is at `begins`.
+        the start of the arena, and offset 0 of all else is at `begins`.
         """
 
         def moved(io: IoText) -> IoText:
             return replace(io, offset=io.offset + shifts[io.memory])
 
         def placed(tensors: list[TensorText]) -> list[TensorText]:
-            return [replace(it, shift=it.shift + shifts[it.memory]) if it.kept else it for it in tensors]
+            return [replace(it, shift=it.shift + shifts[it.memory]) if it.state else it for it in tensors]
 
         return replace(
             self,
@@ -391,18 +391,18 @@ class _OffsetTable:
 
     def tensors_of(self, tape: Tape) -> list[TensorText]:
         """Add the offsets of all tensors and scratch of a tape."""
-        kept = kept_tensors(tape.plan.graph)
+        states = state_tensors(tape.plan.graph)
         return [
             self.add(
                 _stored_text(tape, *key),
                 _stored_symbol(tape, *key),
                 tape.stored(*key),
-                kept=key[0].name in kept and not key[0].is_scratch,
+                state=key[0].name if key[0].name in states and not key[0].is_scratch else "",
             )
             for key in tape.stored_as
         ]
 
-    def add(self, name: str, symbol: str, stored: Stored, *, kept: bool = False) -> TensorText:
+    def add(self, name: str, symbol: str, stored: Stored, *, state: str = "") -> TensorText:
         """Add the offsets of a record."""
         if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is not a multiple of {self._alignment}")
@@ -410,7 +410,7 @@ class _OffsetTable:
         self.lines.append((name, c_elements(units)))
         self.largest = max(self.largest, int(units.max()))
         text = TensorText(
-            symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows, stored.lead, kept=kept
+            symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows, stored.lead, state=state
         )
         self._count += len(stored.offsets)
         return text

@@ -139,8 +139,8 @@ class TensorText:
     lead: int
     shift: int = 0
     """Bytes from its offsets to its begin: for the scratch of a further core, or some columns of each row."""
-    kept: bool = False
-    """Whether its memory holds a state."""
+    state: str = ""
+    """The tensor with a state that its memory holds; "" for none."""
 
     @property
     def is_whole(self) -> bool:

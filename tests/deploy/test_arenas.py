@@ -22,7 +22,7 @@ from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.execution.results import BuiltModel
-from mcudeploy.planner.place.states_first import kept_tensors
+from mcudeploy.planner.place.states_first import state_tensors
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.deploy.test_stateful import network, saved
@@ -202,10 +202,10 @@ def test_states_stay_while_other_models_run(models: list[Path], tmp_path: Path) 
     nets = [saved(network(op), tmp_path).rename(tmp_path / f"{op.lower()}.onnx") for op in ("LSTM", "GRU")]
     found = [_built(path, replace(QUICK, stateful=path in nets)) for path in (nets[0], *models, nets[1])]
     for each in found:
-        layout, kept = each.deployment.plan.layout, kept_tensors(each.deployment.plan.graph)
+        layout, kept = each.deployment.plan.layout, state_tensors(each.deployment.plan.graph)
         others = [of for name, of in (*layout.blocks.items(), *layout.scratch.items()) if name not in kept]
         offsets = [it.offset for of in others for block in of for it in block]
-        (states_end,) = each.program.kept_bytes.values()
+        (states_end,) = each.program.states_ends.values()
         assert min(offsets) >= states_end and bool(states_end) == bool(kept)
     shares = [share_of(each.program, 0) for each in found]
     programs = with_arenas([each.program for each in found], "shared", "lib")
@@ -215,8 +215,8 @@ def test_states_stay_while_other_models_run(models: list[Path], tmp_path: Path) 
     ]
     write_folder(tmp_path / "lib", library_files(members, "lib"))
     (arena,) = together(shares, "shared").values()
-    assert arena == sum(each.kept["sram"] for each in shares) + max(
-        each.arenas["sram"] - each.kept["sram"] for each in shares
+    assert arena == sum(each.states["sram"] for each in shares) + max(
+        each.arenas["sram"] - each.states["sram"] for each in shares
     )
     run(tmp_path / "lib", KEPT % {"bytes": arena})
 

@@ -32,7 +32,7 @@ _ADDITIONAL_BYTES = 16
 
 
 class Regions(ctypes.Structure):
-    """`mcud_npu_regions` of ethos_u.h."""
+    """`mcud_npu_regions` of mcud_npu.h."""
 
     _fields_ = [
         ("base", ctypes.c_void_p * 8),

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ethos_u.h"
+#include "mcud_npu.h"
 #include "hal_parts.h"
 #include "mcud_board.h"
 #include "mcud_cache.h"

@@ -61,8 +61,11 @@ static int32_t copy(mcud_npu_unit *unit)
         memmove(target, source, (size_t)size);
         return MCUD_NPU_DONE;
     }
-    if (to < tables || to > UNIT_BYTES || size > UNIT_BYTES - to) {
-        return to > UNIT_BYTES || size > UNIT_BYTES - to ? MCUD_NPU_OUTSIDE : MCUD_NPU_UNSUPPORTED;
+    if (to > UNIT_BYTES || size > UNIT_BYTES - to) {
+        return MCUD_NPU_OUTSIDE;
+    }
+    if (to < tables) {
+        return MCUD_NPU_UNSUPPORTED;
     }
     memcpy(unit->tables + (size_t)(to - tables), source, (size_t)size);
     return MCUD_NPU_DONE;

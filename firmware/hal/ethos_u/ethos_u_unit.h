@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "ethos_u.h"
+#include "mcud_npu.h"
 #include "ethos_u_registers.h"
 #include "ethos_u_weights.h"
 

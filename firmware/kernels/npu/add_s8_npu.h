@@ -16,7 +16,7 @@ typedef struct {
     const uint32_t *commands;    /* [command_words]: the registers that are the same for all rows */
     const mcud_stage_call *core; /* [1] */
     int32_t command_words;       /* up to MCUD_NPU_MOST_COMMANDS of mcud_npu_stream.h */
-    int32_t operation;           /* NPU_OP_ELEMENTWISE with its mode */
+    int32_t operation;           /* NPU_ELEMENTWISE with its mode */
     int32_t row_bytes;
 } mcud_add_s8_npu_params;
 

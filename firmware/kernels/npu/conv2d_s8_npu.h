@@ -18,7 +18,7 @@ typedef struct {
     const mcud_stage_call *core; /* [1]; NULL where no window needs it */
     int32_t command_words;       /* up to MCUD_NPU_MOST_COMMANDS of mcud_npu_stream.h */
     int32_t constant_bytes;
-    int32_t operation; /* NPU_OP_CONV or NPU_OP_DEPTHWISE */
+    int32_t operation; /* NPU_CONV or NPU_DEPTHWISE */
     int32_t input_rows;
     int32_t window_rows; /* that a window spans */
     int32_t stride_rows;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mcudeploy.codegen.program import Program
-from mcudeploy.codegen.texts import ArenaText, InstancesText, symbol
+from mcudeploy.codegen.texts import ArenaText, InstancesText
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import Progress
 from mcudeploy.execution.deployment import Deployment
@@ -74,7 +74,7 @@ def _require_room(deployment: Deployment) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """The place of a state: of its first instance, and after the begin of the states of another one."""
+    """The place of a state: of its first instance, and after the start of the states of another one."""
 
     memory: str
     offset: int
@@ -104,13 +104,11 @@ def with_instances(program: Program, deployment: Deployment, count: int) -> Prog
         for name, root in Dataflow.of(deployment.plan.graph).roots.items()
         if (home := homes.get(root)) is not None
     }
-    symbols = {symbol("t", 0, name): text for name, text in moved.items()}
-    places = {it.first_offset: symbols[it.symbol] for it in program.tensors if it.symbol in symbols}
     ios = [*program.inputs, *program.outputs, *(state.io for state in program.states)]
     instances = InstancesText(
         count,
         sizes,
-        {it.symbol: places[it.first_offset] for it in program.all_tensors if it.first_offset in places},
+        {it.symbol: moved[it.state] for it in program.all_tensors if it.state in moved},
         {io.name: moved[io.tensor] for io in ios if io.tensor in moved},
     )
     arenas = [

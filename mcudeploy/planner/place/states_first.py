@@ -1,4 +1,4 @@
-"""Plans with their states at the begin of each arena: programs that run in turn share all above them."""
+"""Plans with their states at the start of each arena: programs that run in turn share all above them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
 
-def kept_tensors(graph: Graph) -> frozenset[str]:
+def state_tensors(graph: Graph) -> frozenset[str]:
     """Return the tensors that contain a state during a run, and views of them."""
     roots = Dataflow.of(graph).roots
     owners = {roots[name] for state in graph.states for name in state.chain}
@@ -29,14 +29,14 @@ def with_states_first(plan: Plan, work: WorkBytes, board: Board) -> Plan:
 
     `work`: the bytes of scratch and state of each operator.
     """
-    tiled, layout, kept = TiledGraph.of(plan), plan.layout, kept_tensors(plan.graph)
-    if not kept:
+    tiled, layout, states = TiledGraph.of(plan), plan.layout, state_tensors(plan.graph)
+    if not states:
         return plan
     spans: dict[str, set[tuple[int, int]]] = {memory: set() for memory in layout.arenas}
     others: dict[str, set[int]] = {memory: set() for memory in layout.arenas}
     for name, residences in (*layout.blocks.items(), *layout.scratch.items()):
         for it in (it for block in residences for it in block):
-            if name in kept:
+            if name in states:
                 spans[it.memory].add((it.offset, it.offset + tiled.block_bytes(name, 0)))
             else:
                 others[it.memory].add(it.offset)
@@ -48,7 +48,7 @@ def with_states_first(plan: Plan, work: WorkBytes, board: Board) -> Plan:
 
     moved = replace(
         layout,
-        blocks={name: placed(of, states=name in kept) for name, of in layout.blocks.items()},
+        blocks={name: placed(of, states=name in states) for name, of in layout.blocks.items()},
         scratch={name: placed(of) for name, of in layout.scratch.items()},
         arenas={memory: maps[memory].size(size) for memory, size in layout.arenas.items()},
     )

@@ -1,2 +1,0 @@
-/* The interface is among the headers that kernels and applications include. */
-#include "mcud_npu.h"
