@@ -109,7 +109,7 @@ def _search(
     `choose_rows`: if the model's window moves, choose the rows to keep as well.
     """
     board, emulated = fleet.first.board, fleet.first.emulated
-    require_no_unit(board, "tune")
+    require_no_unit(board, "tune", "use `mcudeploy run`")
     begun: Planned | None = None
     start = None
     if options.split and not options.states_plan:

@@ -28,10 +28,10 @@ def _tell(board_name: str, kind: str) -> None:
     )
 
 
-def require_no_unit(board: Board, what: str) -> None:
+def require_no_unit(board: Board, what: str, way_out: str = "leave it out") -> None:
     """Raise ConfigError if instructions of a model of the unit would be counted as those of the core."""
     if board.npu is not None:
         raise ConfigError(
             f"{what} counts what the core executes, and on {board.name} that includes the functional model "
-            f"of the {board.npu.kind}, whose time is estimated: leave it out"
+            f"of the {board.npu.kind}, whose time is estimated: {way_out}"
         )
