@@ -76,7 +76,7 @@ _OPTIONS = {
 _COMMON = (
     "--input --expected --classes --pixels --data --float --steps --output --chart "
     "--report --name --for --library-only --arena --verify --plan --explain --save-model "
-    "--board --boards --all --top --max-latency --max-ram --max-flash --emulate --port --elf --dry-run "
+    "--board --cuts --offsets --boards --all --top --max-latency --max-ram --max-flash --emulate --port --elf --dry-run "
     "--period --shape --head --features --examples --loss --update --rate --batch "
     "--optimize --max-overhead --ram-limit --time-limit --stream-input --json --quiet --help --help-all"
 )

@@ -95,6 +95,8 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
         emulator = _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
         yield replace(emulator, use="emulator")
     if len(boards) == 1:
+        if boards[0].npu is not None:
+            yield _package("Vela", "ethos-u-vela", "ethos-u-vela>=5.2,<6")
         yield from _facts_only(boards[0])
         yield from _links(boards[0])
         yield from _framework(boards[0])

@@ -11,6 +11,7 @@ import rich_click as click
 
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.devices import board_option
+from mcudeploy.cli.help import LongCommand
 from mcudeploy.cli.options import (
     destination_option,
     files_option,
@@ -31,7 +32,7 @@ _CHOICES = (
 )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=LongCommand)
 @model_argument
 @board_option(required=True)
 @click.option(
