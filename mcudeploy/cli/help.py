@@ -76,8 +76,8 @@ _OPTIONS = {
 _COMMON = (
     "--input --expected --classes --pixels --data --float --steps --output --chart "
     "--report --name --for --library-only --arena --verify --plan --explain --save-model "
-    "--board --cuts --offsets --boards --all --top --max-latency --max-ram --max-flash --emulate --port --elf --dry-run "
-    "--period --shape --head --features --examples --loss --update --rate --batch "
+    "--board --boards --all --top --max-latency --max-ram --max-flash --emulate --port --elf --dry-run "
+    "--cuts --offsets --period --shape --head --features --examples --loss --update --rate --batch "
     "--optimize --max-overhead --ram-limit --time-limit --stream-input --json --quiet --help --help-all"
 )
 """The options that `--help` of a `LongCommand` shows."""
