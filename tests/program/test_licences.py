@@ -30,13 +30,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(model: Path, out: Path, kind: Kind | None = None, *, sbom: bool = False) -> dict[str, str]:
     options = Options(time_limit=0.5)
     parts, models = [], [model]
+    asked: dict[str, Any] = {"library_only": True, "kind": kind, "sbom": sbom}
     if kind == "esphome":
-        parts, models = (
-            [WakeWords((WakeWord("a word", 0.5, 2, hop=8),))],
-            [model.with_stem("front"), model],
-        )
+        parts = [WakeWords("word", (WakeWord("a word", 0.5, 2, hop=8),))]
+        models, asked["arena"] = [model.with_stem("front"), model], "shared"
         models[0].write_bytes(model.read_bytes())
-    reports.build_models(models, BOARD, options, out, library_only=True, kind=kind, sbom=sbom, parts=parts)
+    reports.build_models(models, BOARD, options, out, parts=parts, **asked)
     return {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
 
 

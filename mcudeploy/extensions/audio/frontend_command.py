@@ -110,8 +110,8 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
     only = models[0].stem if len(models) == 1 else rest["directory"].resolve().name
     name = model_name(rest["name"], only)
     folder = Path(get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-")))
-    front = front_end(words, folder / f"{name}_front_end.tflite")
-    parts = (*rest.get("parts", ()), WakeWords(tuple(words.values())))
+    front = front_end(words, folder / "front_end.tflite")
+    parts = (*rest.get("parts", ()), WakeWords(name, tuple(words.values())))
     return {"models": (front, *models), "parts": parts, "name": name, "arena": "shared"}
 
 

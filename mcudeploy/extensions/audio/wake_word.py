@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mcudeploy.codegen.arenas import shared_arenas
@@ -17,6 +17,7 @@ from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import LibraryModel, render, render_readme
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 
 CHANNELS = 40
@@ -33,8 +34,6 @@ _CPP_KEYWORDS = """
 """
 _COMPONENTS = "esp32 esphome external_components i2s_audio logger microphone"
 """Components of ESPHome that the example uses."""
-_SOURCES = "automation micro_wake_word mcud_detector"
-"""Names of the component's own sources, which no model can have."""
 _LAYOUT = LibraryLayout(
     "esphome",
     "components/NAME",
@@ -81,20 +80,22 @@ class WakeWord:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """A model as the templates see it. `rows`: of features, which it takes in each run."""
+    """A model as the templates see it. `name`: in YAML. `rows`: of features, which it takes in each run."""
 
     p: Program
+    name: str
     word: WakeWord
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class WakeWords(LibraryPart):
-    """Wake words after one front end: the library of their models is a component of ESPHome.
+    """Wake words after one front end: the library of their models is the component `name` of ESPHome.
 
     Its models are the front end, then those of `words`. A voice activity detector is the last of them.
     """
 
+    name: str
     words: tuple[WakeWord, ...]
 
     def require(self, request: BuildRequest) -> None:
@@ -103,10 +104,16 @@ class WakeWords(LibraryPart):
         """
         if request.kind != _LAYOUT.kind:
             raise UsageError("wake words are a library for esphome")
-        require_free_name(model_name(request.options.name, request.directory.resolve().name))
+        require_free_name(self.name)
         for path in request.paths:
-            if model_name(None, path.stem) in _SOURCES.split():
+            if model_name(None, path.stem) == "arena":  # the header of the shared arena is NAME_arena.h
                 raise UsageError(f"a source of the component has the name of {path.name}: rename the model")
+
+    def deployed(self, deployment: Deployment) -> Deployment:
+        """Return the deployment with the component's name before the model's: other components of a firmware
+        may have the same model.
+        """
+        return replace(deployment, prefix=f"{self.name}_{deployment.prefix}")
 
     def exported(self, library: Library, kind: Kind) -> Mapping[str, Content] | None:
         """Return the component; None for other build systems. Raises UsageError for programs that the
@@ -133,7 +140,10 @@ class WakeWords(LibraryPart):
     def _values(self, members: Sequence[LibraryModel]) -> dict[str, Any]:
         """Return the variables for the templates of the component, in addition to those of examples."""
         front, *models = (member.program for member in members)
-        heard = [_Heard(it, word, _rows_of(it)) for it, word in zip(models, self.words, strict=True)]
+        heard = [
+            _Heard(it, it.prefix.removeprefix(f"{self.name}_"), word, _rows_of(it))
+            for it, word in zip(models, self.words, strict=True)
+        ]
         arenas = shared_arenas([member.program for member in members])
         return {
             "front": front,

@@ -378,9 +378,11 @@ def test_words_are_listed_and_choices_are_kept(program_of_several: Path) -> None
 
 
 def test_two_components_in_one_program(component: Path, tmp_path: Path) -> None:
-    """Their kernels have other names, and both headers fit into one file; `program` has the warnings."""
+    """Kernels and models of one file name have other names in C, and both headers fit into one file;
+    `program` has the warnings.
+    """
     other = tmp_path / "other"
-    word, said = wake_word(tmp_path, seed=2, name="you"), component.parents[2] / "hey.json"
+    word, said = wake_word(tmp_path, seed=2), component.parents[2] / "hey.json"
     built = build(word, "--name", "ho", "--manifest", said, "-o", other, "--no-verify")
     assert built.exit_code == 0, built.output
     folder = tmp_path / "build"
@@ -610,6 +612,18 @@ def test_one_manifest_for_several_models(tmp_path: Path) -> None:
     models = [wake_word(tmp_path, name=name) for name in ("hey", "ho")]
     built = build(*models, "--manifest", manifest(tmp_path), "-o", tmp_path / "words")
     assert built.exit_code == UsageError.exit_code and "manifests beside them" in built.output
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("arena", "a source of the component has the name"), ("front_end", "two models would")]
+)
+def test_names_that_a_model_cannot_have(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcudeploy.commands.build.plan_model", None)
+    manifest(tmp_path, name)
+    built = build(wake_word(tmp_path, name=name), "-o", tmp_path / "esphome", "--name", "hey")
+    assert built.exit_code == UsageError.exit_code and said in " ".join(built.output.split())
 
 
 @pytest.mark.parametrize("name", ["class", "microphone", "mic"])
