@@ -10,6 +10,7 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
+from mcudeploy.cli.devices import is_typed
 from mcudeploy.cli.options import Command, destination_option, files_option, output_options, packed_as
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputFile, InputModel
@@ -98,7 +99,7 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
     from mcudeploy.extensions.audio.wake_word_manifest import front_end, read_manifest
 
     models = [path for paths in roles.values() for path in paths]
-    if rest["arena"] not in ("own", "shared"):
+    if rest["arena"] != "shared" and (is_typed("arena") or rest["arena"] != "own"):
         raise UsageError("the models of a component share an arena, which it owns: leave out --arena")
     if manifest is not None and len(models) > 1:
         raise UsageError("--manifest describes one model: several have their manifests beside them")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from mcudeploy.boards.board import Board
 from mcudeploy.codegen.arenas import shared_arenas
 from mcudeploy.codegen.exporters import Kind, LibraryLayout, example_values
 from mcudeploy.codegen.folder import Content
@@ -32,8 +33,13 @@ _CPP_KEYWORDS = """
     protected public reinterpret_cast requires static_assert static_cast template this thread_local throw
     true try typeid typename using virtual wchar_t xor xor_eq
 """
-_COMPONENTS = "esp32 esphome external_components i2s_audio logger microphone"
-"""Components of ESPHome that the example uses."""
+_COMPONENTS = """
+    api audio esp32 esphome external_components i2s_audio json logger md5 mdns microphone network ota
+    preferences ring_buffer safe_mode socket switch template voice_assistant watchdog wifi
+"""
+"""Components of ESPHome that the example and voice assistants use, and those that these load. The name
+micro_wake_word replaces ESPHome's component on purpose.
+"""
 _LAYOUT = LibraryLayout(
     "esphome",
     "components/NAME",
@@ -126,6 +132,7 @@ class WakeWords(LibraryPart):
             raise UsageError("--for esphome: leave out --stream-input")
         name, members = library.name, library.members
         values = example_values(members, name, library.board) | self._values(members)
+        values["chip"] = _chip(library.board)
         public = [f"{it.program.prefix}{end}.h" for it in members for end in ("", "_selftest")]
         public.append(f"{members[0].program.arena_owner}_arena.h")
         files = {
@@ -156,6 +163,14 @@ class WakeWords(LibraryPart):
             "arenas": ", ".join(f"{it.size_bytes:,} bytes in {it.memory}" for it in arenas),
             "pause": PAUSE_ROWS,
         }
+
+
+def _chip(board: Board) -> str | None:
+    """Return the option of ESPHome's `esp32` that states the board; None for other chips."""
+    if board.family.startswith("esp32"):
+        return f"variant: {board.family}"
+    known = board.framework
+    return f"board: {known.board}" if known is not None and "espressif32" in known.platform else None
 
 
 def _rows_of(program: Program) -> int:

@@ -21,6 +21,9 @@ _RATE = 16_000
 _FIRST_STEP_MS = 20
 """Milliseconds from row to row of all models whose manifest has version 1, which does not state it."""
 
+_FIRST_LANGUAGES = ["en"]
+"""Languages of these models, as ESPHome converts their manifests."""
+
 
 def _printable(text: str) -> str:
     if not text.isprintable():
@@ -68,8 +71,10 @@ def read_manifest(path: Path) -> WakeWord:
     version = content.get("version")
     if version not in (1, 2) or isinstance(version, bool):
         raise ConfigError(f'{path}: its "version" is {version!r}; 1 and 2 are supported')
-    if version == 1 and isinstance(content.get("micro"), dict):
-        content["micro"].setdefault("feature_step_size", _FIRST_STEP_MS)
+    if version == 1:
+        content.setdefault("trained_languages", _FIRST_LANGUAGES)
+        if isinstance(content.get("micro"), dict):
+            content["micro"].setdefault("feature_step_size", _FIRST_STEP_MS)
     try:
         read = _WakeWordManifest.model_validate(content)
     except ValidationError as error:

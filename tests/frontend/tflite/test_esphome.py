@@ -196,7 +196,7 @@ def manifest(folder: Path, stem: str = "hey", **changes: Any) -> Path:
 
 
 def build(*words: object) -> Result:
-    return CliRunner().invoke(cli, ["build", *map(str, words), "--board", "host", "--for", "esphome"])
+    return CliRunner().invoke(cli, ["build", "--board", "host", *map(str, words), "--for", "esphome"])
 
 
 @pytest.fixture(scope="module")
@@ -459,6 +459,23 @@ def test_the_yaml_and_the_readme_of_several_words(several: Path) -> None:
     assert "together take" in readme and "`micro_wake_word_front_end` | the front end | | 1120 B" in readme
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "said"),
+    [
+        ("esp32c3", {"variant": "esp32c3"}, "on esp32c3 with"),
+        ("pio:esp32-s3-devkitc-1", {"board": "esp32-s3-devkitc-1"}, "on pio:esp32-s3-devkitc-1 with"),
+        ("rp2040", {"variant": "esp32s3"}, "planned for rp2040, for which"),
+    ],
+)
+def test_the_example_is_for_the_board(name: str, option: dict[str, str], said: str, tmp_path: Path) -> None:
+    manifest(tmp_path)
+    fast = "--no-verify", "--time-limit", 0.2
+    built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", *fast, "--board", name)
+    assert built.exit_code == 0, built.output
+    text = (tmp_path / "esphome" / "example.yaml").read_text("utf-8")
+    assert yaml.safe_load(text)["esp32"] == {**option, "framework": {"type": "esp-idf"}} and said in text
+
+
 class InvalidError(Exception):
     """The error of esphome.config_validation."""
 
@@ -550,10 +567,10 @@ def test_files_that_are_no_manifest(content: bytes, tmp_path: Path) -> None:
 
 
 def test_a_manifest_of_version_1(tmp_path: Path) -> None:
-    """It calls the window's size otherwise, and has 20 ms from row to row."""
+    """It calls the window's size otherwise, has 20 ms from row to row, and is for English."""
     old = {"probability_cutoff": 0.5, "sliding_window_average_size": 10}
     word = read_manifest(manifest(tmp_path, version=1, micro=old))
-    assert (word.window, word.hop, word.cutoff) == (10, 320, 0.5)
+    assert (word.window, word.hop, word.cutoff, word.languages) == (10, 320, 0.5, ("en",))
 
 
 def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
@@ -585,7 +602,7 @@ def test_models_that_are_no_wake_words(shape: tuple[int, ...], kinds: dict[str, 
         front_end({wake_word(tmp_path, shape=shape, **kinds): word}, tmp_path / "front.tflite")
 
 
-@pytest.mark.parametrize("words", [["--stream-input"], ["--arena", "init"]])
+@pytest.mark.parametrize("words", [["--stream-input"], ["--arena", "init"], ["--arena", "own"]])
 def test_options_that_the_component_cannot_have(words: list[str], tmp_path: Path) -> None:
     manifest(tmp_path)
     built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", "--no-verify", *words)
@@ -626,7 +643,7 @@ def test_names_that_a_model_cannot_have(
     assert built.exit_code == UsageError.exit_code and said in " ".join(built.output.split())
 
 
-@pytest.mark.parametrize("name", ["class", "microphone", "mic"])
+@pytest.mark.parametrize("name", ["class", "microphone", "mic", "wifi"])
 def test_names_that_the_component_cannot_have(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
