@@ -306,7 +306,7 @@ class Npu(Facts):
 
     kind: Literal["ethos-u55"]
     macs: Literal[64, 128, 256]
-    base: Address | None = None
+    base: Annotated[Address, Field(gt=0, multiple_of=4096)] | None = None
 
 
 class SerialLine(Facts):

@@ -25,7 +25,7 @@ from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.unit_cycles import with_unit_cycles
-from mcudeploy.ir.clock import MODEL_UNIT, PATH_UNIT, UNIT_UNIT, manner_of, unit_of_cycles
+from mcudeploy.ir.clock import ESTIMATE_UNIT, MODEL_UNIT, PATH_UNIT, manner_of, unit_of_cycles
 from mcudeploy.ir.plan import CoresTime, Measurement, OperatorTime, Plan
 from mcudeploy.planner.planner import Planned
 from mcudeploy.toolchain import Firmware
@@ -240,7 +240,7 @@ def keep(deployment: Deployment, firmware: Firmware, observed: Observation) -> N
     """Store a measurement; a database that cannot be written causes a warning only."""
     try:
         with Database() as database:
-            modelled = observed.measurement.unit in (MODEL_UNIT, UNIT_UNIT)
+            modelled = observed.measurement.unit in (MODEL_UNIT, ESTIMATE_UNIT)
             database.add_run(deployment.run_key(firmware.hash, modelled=modelled), observed.measurement)
     except ConfigError as error:
         warn_of_database("the measurement is not stored", str(error))

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 
 from mcudeploy.boards.board import Board
 from mcudeploy.costs.estimate import board_costs, estimated
-from mcudeploy.ir.plan import Plan, Run
+from mcudeploy.ir.plan import Entry, Plan, Run
 from mcudeploy.planner.model.model import Model
 
 
 def with_unit_cycles(cycles: Sequence[float], model: Model, plan: Plan, board: Board) -> list[float]:
     """Return the cycles of tape entries, in which steps of the unit have their estimate."""
     time = estimated(board_costs(board, "cycles"))(plan.graph, ())
-    result = []
-    for entry, counted in zip(plan.tape, cycles, strict=True):
-        call = model.calls.get(plan.graph.operators[entry.operator].name) if isinstance(entry, Run) else None
-        if not isinstance(entry, Run) or call is None or not call.isa.unit:
-            result.append(counted)
-            continue
+
+    def cycles_of(entry: Entry, counted: float) -> float:
+        if not isinstance(entry, Run):
+            return counted
         operator = plan.graph.operators[entry.operator]
+        call = model.calls.get(operator.name)
+        if call is None or not call.isa.unit:
+            return counted
         total = plan.graph.tensors[operator.output].shape[0]
-        result.append(time(operator, call, plan.rows_of(operator.name).interval(entry.block, total)))
-    return result
+        return time(operator, call, plan.rows_of(operator.name).interval(entry.block, total))
+
+    return [cycles_of(*each) for each in zip(plan.tape, cycles, strict=True)]

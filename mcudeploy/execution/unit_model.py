@@ -1,4 +1,4 @@
-"""Units beside the core of which programs contain a functional model, in software."""
+"""Units beside the core: the note of a functional model in programs, and what their boards refuse."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _tell(board_name: str, kind: str) -> None:
 
 
 def require_no_unit(board: Board, what: str, way_out: str = "leave it out") -> None:
-    """Raise ConfigError if instructions of a model of the unit would be counted as those of the core."""
+    """Raise ConfigError if a board has a unit: counts or times of the core do not contain its time."""
     if board.npu is not None:
         raise ConfigError(
-            f"{what} counts what the core executes, and on {board.name} that includes the functional model "
-            f"of the {board.npu.kind}, whose time is estimated: {way_out}"
+            f"{what} counts or times what the core executes; the time of the {board.npu.kind} of "
+            f"{board.name} is estimated: {way_out}"
         )

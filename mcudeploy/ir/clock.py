@@ -10,7 +10,7 @@ PATH_UNIT = "critical-path instructions"
 MODEL_UNIT = "cycles (model)"
 """The unit of a latency that a cycle model computed from counted instructions."""
 
-UNIT_UNIT = "cycles (model and estimate)"
+ESTIMATE_UNIT = "cycles (model and estimate)"
 """The unit of a latency whose parts on a unit beside the core are estimated, and the others modelled."""
 
 LEAST = "one clock an instruction"
@@ -19,7 +19,7 @@ LEAST = "one clock an instruction"
 HARDWARE_UNITS = frozenset({"us", "cycles"})
 """The units of times that hardware measures: they contain the waits for slow memories."""
 
-_BY = {"us": "timer", "cycles": "cycles", MODEL_UNIT: "cycle model", UNIT_UNIT: "estimate"}
+_BY = {"us": "timer", "cycles": "cycles", MODEL_UNIT: "cycle model", ESTIMATE_UNIT: "estimate"}
 
 
 def milliseconds(value: float, unit: str, clock_hz: int) -> float:
@@ -34,14 +34,14 @@ def source_of(unit: str) -> str:
 
 def unit_of_cycles(has_unit: bool) -> str:
     """Return the unit of cycles of a core, with a unit beside it or without."""
-    return UNIT_UNIT if has_unit else MODEL_UNIT
+    return ESTIMATE_UNIT if has_unit else MODEL_UNIT
 
 
 def manner_of(unit: str) -> str:
     """Return how a run's latency is known: `measured` on hardware, `modelled`, `estimated` in parts, or
     `counted` instructions.
     """
-    known = {MODEL_UNIT: "modelled", UNIT_UNIT: "estimated"}
+    known = {MODEL_UNIT: "modelled", ESTIMATE_UNIT: "estimated"}
     return "measured" if unit in HARDWARE_UNITS else known.get(unit, "counted")
 
 

@@ -9,29 +9,12 @@ import numpy as np
 import pytest
 from vela_streams import Array, Regions, model_library
 
+from mcudeploy.extensions.ethos_u.registers import LONG, SHORT
 from tests.weekly import examples
 
 BAD_COMMAND, UNSUPPORTED, OUTSIDE, TIMEOUT, UNALIGNED = 1, 2, 3, 6, 9
-SMALL = {
-    "IFM_DEPTH": 0x104,
-    "IFM_PRECISION": 0x105,
-    "IFM_WIDTH0": 0x10A,
-    "IFM_HEIGHT0": 0x10B,
-    "IFM_HEIGHT1": 0x10C,
-    "IFM_REGION": 0x10F,
-    "OFM_WIDTH": 0x111,
-    "OFM_HEIGHT": 0x112,
-    "OFM_DEPTH": 0x113,
-    "OFM_PRECISION": 0x114,
-    "OFM_WIDTH0": 0x11A,
-    "OFM_HEIGHT0": 0x11B,
-    "OFM_HEIGHT1": 0x11C,
-    "OFM_REGION": 0x11F,
-    "ACTIVATION": 0x125,
-    "ACTIVATION_MIN": 0x126,
-    "ACTIVATION_MAX": 0x127,
-}
-LARGE = {"IFM_BASE": 0x00, "IFM_STRIDE": 0x04, "OFM_BASE": 0x10, "OFM_STRIDE": 0x14}
+SMALL = {name.removesuffix("_M1"): code for code, name in SHORT.items()}
+LARGE = {name: code for code, name in LONG.items()}
 POOL, STOP, SIGNED, BRICKS = 0x005, 0xFFFF_0000, 1, 0x40
 SIZE = 1 << 14
 
@@ -71,8 +54,8 @@ class Tiles:
             "PRECISION": SIGNED | BRICKS * self.bricks,
             "DEPTH": self.shape[2] - 1,
         }
-        large = [(LARGE[f"{name}_BASE"] + at, base) for at, base in enumerate(self.bases)]
-        large += [(LARGE[f"{name}_STRIDE"] + at, value) for at, value in enumerate((pixel, line, brick))]
+        large = [(LARGE[f"{name}_BASE0"] + at, base) for at, base in enumerate(self.bases)]
+        large += [(LARGE[f"{name}_STRIDE_X"] + at, value) for at, value in enumerate((pixel, line, brick))]
         return [
             *(SMALL[f"{name}_{it}"] | value << 16 for it, value in small.items()),
             *(word for number, value in large for word in (0x4000 | number, value)),
@@ -134,9 +117,9 @@ def test_a_negative_stride_reverses_rows(model: ctypes.CDLL) -> None:
     plain = Tiles((4, 1, 8), 1, (4, 4), (0, 0, 0, 0), bricks=False)
     memory, made = np.arange(64, dtype=np.uint8), np.zeros(64, np.uint8)
     words = copying(plain, plain)
-    at = words.index(0x4000 | LARGE["OFM_STRIDE"] + 1)
-    words[at : at + 2] = [0x4000 | LARGE["OFM_STRIDE"] + 1 | 0xFF << 16, 0xFFFF_FFF8]  # 40 bits of -8
-    words[words.index(0x4000 | LARGE["OFM_BASE"]) + 1] = 24
+    at = words.index(0x4000 | LARGE["OFM_STRIDE_Y"])
+    words[at : at + 2] = [0x4000 | LARGE["OFM_STRIDE_Y"] | 0xFF << 16, 0xFFFF_FFF8]  # 40 bits of -8
+    words[words.index(0x4000 | LARGE["OFM_BASE0"]) + 1] = 24
     assert run(model, words, memory, made) == 0
     assert (made[:32].reshape(4, 8) == memory[:32].reshape(4, 8)[::-1]).all()
 

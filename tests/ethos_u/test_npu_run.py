@@ -14,7 +14,7 @@ from mcudeploy.boards.emulated import executing
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
-from mcudeploy.ir.clock import UNIT_UNIT, manner_of
+from mcudeploy.ir.clock import ESTIMATE_UNIT, manner_of
 from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
@@ -45,7 +45,7 @@ def test_a_run_is_verified_and_its_time_is_estimated(model: Path, options: Optio
     report = reports.run_model(model, Target(BOARD, emulate=True), options, inputs=[], expected=[])
     assert report["verified"]
     assert KERNEL in {it["kernel"] for it in report["operators"]}
-    assert report["latency"]["unit"] == UNIT_UNIT and manner_of(UNIT_UNIT) == "estimated"
+    assert report["latency"]["unit"] == ESTIMATE_UNIT and manner_of(ESTIMATE_UNIT) == "estimated"
     assert report["latency"]["milliseconds_by"] == "estimate"
     parts = sum(it["ticks"] for it in report["operators"])
     assert report["latency"]["value"] == pytest.approx(parts, abs=len(report["operators"]))
@@ -62,13 +62,17 @@ def test_the_unit_computes_what_it_can_and_check_says_what_it_cannot(model: Path
 
 @pytest.mark.usefixtures("vela")
 @pytest.mark.parametrize("timing", ["traffic", "cycles-model"])
-def test_counts_that_would_contain_the_functional_model_are_refused(model: Path, timing: str) -> None:
+def test_timings_without_the_unit_are_refused(model: Path, timing: str) -> None:
+    with pytest.raises(ConfigError, match=f"--timing {timing} .* the ethos-u55 of {BOARD.name} is estimated"):
+        api.measure_model(model, Target(BOARD, emulate=True), Options(split=False), timing=timing)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("vela")
+def test_searches_by_what_the_core_executes_are_refused(model: Path) -> None:
     target = Target(BOARD, emulate=True)
-    with pytest.raises(ConfigError, match=f"--timing {timing} .* functional model of the ethos-u55"):
-        api.measure_model(model, target, Options(split=False), timing=timing)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"--objective instructions .* functional model"):
+    with pytest.raises(ConfigError, match=r"--objective instructions .* is estimated: leave it out"):
         api.measure_model(model, target, Options(objective="instructions"))
-    with pytest.raises(ConfigError, match=r"tune .* functional model"):
+    with pytest.raises(ConfigError, match=r"tune .* is estimated: use `mcudeploy run`"):
         reports.tune_model(model, [target], Options(time_limit=0.5, split=False))
 
 
@@ -94,6 +98,13 @@ def test_a_unit_is_beside_one_core_with_vectors_of_arm() -> None:
     facts = BOARD.model_dump(by_alias=True, exclude_unset=True)
     with pytest.raises(ValueError, match="one core with vectors"):
         type(BOARD).model_validate({**facts, "vectors": False})
+
+
+@pytest.mark.parametrize("base", [0, 0x48102001, 0x48102800])
+def test_registers_of_a_unit_begin_at_a_page(base: int) -> None:
+    facts = BOARD.model_dump(by_alias=True, exclude_unset=True)
+    with pytest.raises(ValueError, match=r"npu\.base\n"):
+        type(BOARD).model_validate({**facts, "npu": {**facts["npu"], "base": base}})
 
 
 @pytest.mark.parametrize("base", [None, 0x48102000])

@@ -36,7 +36,7 @@ __attribute__((weak)) void mcud_npu_failed(int32_t code)
 }
 
 typedef struct {
-    uint32_t words[MCUD_NPU_MOST_COMMANDS + MCUD_NPU_OWN_COMMANDS] MCUD_ALIGNED(16);
+    uint32_t words[MCUD_NPU_MOST_COMMANDS + MCUD_NPU_OWN_COMMANDS] MCUD_ALIGNED(MCUD_NPU_ALIGNMENT);
     uint32_t count;
 } mcud_npu_stream;
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow
+from mcudeploy.extensions.ethos_u.unit_blocks import INPUT_DEPTH, SUBKERNEL, U55, Block, UnitWindow
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT
 
-ALIGNMENT = 16
-"""Bytes that the addresses and lengths of records and weights are a multiple of."""
 _RECORD_BYTES = 10
 _MOST_BIAS = 2**39
 _MOST_SHIFT = 63
@@ -27,7 +26,7 @@ class Scaling:
     shift: NDArray[np.int64]
 
     def records(self) -> bytes:
-        """Return 40 bits of bias, 32 of scale and 6 of shift for each channel, filled up to `ALIGNMENT`.
+        """Return 40 bits of bias, 32 of scale and 6 of shift for each channel, filled up to `UNIT_ALIGNMENT`.
 
         Raises ValueError for a value that its field cannot hold.
         """
@@ -74,7 +73,7 @@ def encoded(
             "pip install ethos-u-vela"
         ) from error
     compressed, _ = mlw_codec.reorder_encode(
-        unit.input_depth,
+        INPUT_DEPTH,
         unit.granule[2],
         np.ascontiguousarray(weights, np.int16),
         block.shape[2],
@@ -89,4 +88,4 @@ def encoded(
 
 
 def _filled(data: bytes) -> bytes:
-    return data + bytes(-len(data) % ALIGNMENT)
+    return data + bytes(-len(data) % UNIT_ALIGNMENT)

@@ -11,7 +11,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import FLASH, OUTPUT, SECOND, SOURC
 from mcudeploy.extensions.ethos_u.unit_steps import UnitStep, unit_steps, words_of
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import LoopNest
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT, LoopNest
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model
 
@@ -199,7 +199,7 @@ def _constants_fault(maps: _Maps, touched: Touched, output: Shape) -> str | None
     weights = Interval(maps["WEIGHT_BASE"], maps["WEIGHT_BASE"] + maps["WEIGHT_LENGTH"])
     if records.lo or records.hi != weights.lo or weights.hi != touched.constant_bytes:
         return "its records and weights are not its constants"
-    if len(records) < _RECORD_BYTES * output[2] or records.hi % 16 or weights.hi % 16:
+    if len(records) < _RECORD_BYTES * output[2] or records.hi % UNIT_ALIGNMENT or weights.hi % UNIT_ALIGNMENT:
         return "its records are too few, or not aligned"
     return None
 

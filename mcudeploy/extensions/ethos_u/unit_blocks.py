@@ -12,7 +12,7 @@ from math import inf, prod
 
 from mcudeploy.ir.graph import Shape
 
-BANK_BYTES = 1024
+_BANK_BYTES = 1024
 _OUTPUT_BANKS = 2
 """Banks of the shared RAM that the output has for itself."""
 _MOST = (32, 64, 128)
@@ -21,32 +21,31 @@ _DEPTH_STEP = 16
 """Channels that a block which does not hold all channels is a multiple of."""
 SUBKERNEL = 8
 """Rows and columns of a window that are taken at a time."""
+INPUT_DEPTH = 8
+"""Channels of an input that are taken at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class U55:
-    """A configuration: multiply-accumulates a cycle.
+    """A configuration of the unit.
 
-    `granule`: the output's rows, columns and channels that are computed at a time. `input_depth`: the depth
-    of the input that is taken at a time. `banks`, `kept_banks`: those of the shared RAM, and those that
-    tables have at its end. `input_banks`, `sum_banks`: what the parts of 8-bit inputs and of 32-bit sums are
-    multiples of. `output_cycles`: for each value of an output.
+    `granule`: the output's rows, columns and channels that are computed at a time. `banks`, `table_banks`:
+    those of the shared RAM, and those that tables have at its end. `input_banks`, `sum_banks`: what the parts
+    of 8-bit inputs and of 32-bit sums are multiples of. `output_cycles`: for each value of an output.
     """
 
-    macs: int
     granule: Shape
     banks: int
-    kept_banks: int
+    table_banks: int
     input_banks: int
     sum_banks: int
     output_cycles: float
-    input_depth: int = 8
 
 
 UNITS = {
-    "ethos-u55-64": U55(64, (1, 1, 8), 16, 0, 2, 4, 1.0),
-    "ethos-u55-128": U55(128, (1, 2, 8), 24, 2, 4, 8, 0.5),
-    "ethos-u55-256": U55(256, (2, 2, 8), 48, 2, 8, 16, 0.25),
+    "ethos-u55-64": U55((1, 1, 8), 16, 0, 2, 4, 1.0),
+    "ethos-u55-128": U55((1, 2, 8), 24, 2, 4, 8, 0.5),
+    "ethos-u55-256": U55((2, 2, 8), 48, 2, 8, 16, 0.25),
 }
 """The configurations, by the names that boards and Vela have for them."""
 
@@ -130,12 +129,10 @@ def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | N
         _up((size - 1) * stride + min(area, SUBKERNEL), step)
         for size, stride, area, step in zip(shape, window.stride, window.area, unit.granule, strict=False)
     )
-    taken = shape[2] if window.by_channel else _up(
-        min(depth, 16 if window.parts_first(depth) else 32), unit.input_depth
-    )  # fmt: skip
-    inputs = _up(2 * -(-high * wide * _up(taken, 8) // BANK_BYTES), unit.input_banks)
-    sums = _up(2 * -(-shape[0] * shape[1] * _up(shape[2], 8) * 4 // BANK_BYTES), unit.sum_banks)
-    end, begin = _OUTPUT_BANKS + inputs, unit.banks - unit.kept_banks - sums
+    taken = shape[2] if window.by_channel else min(depth, 16 if window.parts_first(depth) else 32)
+    inputs = _up(2 * -(-high * wide * _up(taken, INPUT_DEPTH) // _BANK_BYTES), unit.input_banks)
+    sums = _up(2 * -(-shape[0] * shape[1] * _up(shape[2], 8) * 4 // _BANK_BYTES), unit.sum_banks)
+    end, begin = _OUTPUT_BANKS + inputs, unit.banks - unit.table_banks - sums
     return Block(shape, end, begin) if end <= begin else None
 
 
@@ -150,10 +147,10 @@ class PairBlock:
 
 def find_pair_block(unit: U55, output: Shape) -> PairBlock:
     """Return the largest block of an operation of two inputs of the output's shape."""
-    end, best = unit.banks - unit.kept_banks, None
+    end, best = unit.banks - unit.table_banks, None
     for shape in _shapes(unit, output):
         size = shape[0] * shape[1] * _up(shape[2], 8)
-        second = _OUTPUT_BANKS + _up(2 * -(-size // BANK_BYTES), unit.input_banks)
+        second = _OUTPUT_BANKS + _up(2 * -(-size // _BANK_BYTES), unit.input_banks)
         fits = 2 * second - _OUTPUT_BANKS <= end
         if fits and (best is None or size > prod(best.shape)):
             best = PairBlock(shape, end, second)

@@ -22,14 +22,14 @@ Address = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Output rows that one stream computes, its input rows, and the first one of their second run, if any.
+    """Output rows that one stream computes, and its input rows, in one run or two.
 
-    `above`, `below`: rows of padding.
+    `middle`: the row after the first run. `above`, `below`: rows of padding.
     """
 
     rows: Interval
     reads: Interval
-    second: int | None
+    middle: int
     above: int
     below: int
 
@@ -43,7 +43,6 @@ class UnitStep:
 
     operator: Operator
     call: KernelCall
-    rows: Interval
     sources: tuple[Address, ...]
     output: Address
     parts: tuple[UnitRows | int, ...]
@@ -68,11 +67,9 @@ def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) 
         lo, hi = first * stride - top, (end - 1) * stride - top + span
         above, below = max(0, -lo), max(0, hi - params["input_rows"])
         reads = Interval(lo + above, hi - below)
-        second = run_end(reads.lo, reads.hi)
-        held = run_end(second, reads.hi) if second < reads.hi else reads.hi
-        return UnitRows(
-            Interval(first, end), reads, second if second < reads.hi else None, above, below
-        ), held
+        middle = run_end(reads.lo, reads.hi)
+        held = run_end(middle, reads.hi) if middle < reads.hi else reads.hi
+        return UnitRows(Interval(first, end), reads, middle, above, below), held
 
     row = rows.lo
     while row < rows.hi:
@@ -104,7 +101,7 @@ def sum_parts(
         if any(0 < it < (end - row) * row_bytes for it in distances):
             yield from range(row, end)
         else:
-            yield UnitRows(Interval(row, end), Interval(row, end), None, 0, 0)
+            yield UnitRows(Interval(row, end), Interval(row, end), end, 0, 0)
         row = end
 
 
@@ -125,11 +122,10 @@ def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], out
         stream.words.append(params["operation"])
         stream.stop()
         return stream.words
-    first = part.reads.hi if part.second is None else part.second
     stream.set(
         IFM_BASE0=source(part.reads.lo),
-        IFM_BASE2=source(part.reads.lo if part.second is None else part.second),
-        IFM_HEIGHT0_M1=first - part.reads.lo - 1,
+        IFM_BASE2=source(part.middle if part.middle < part.reads.hi else part.reads.lo),
+        IFM_HEIGHT0_M1=part.middle - part.reads.lo - 1,
         IFM_PAD_TOP=part.above,
         IFM_PAD_BOTTOM=part.below,
         OFM_BASE0=output(rows.lo),
@@ -150,23 +146,21 @@ def unit_steps(plan: Plan, model: Model) -> Iterator[UnitStep]:
     for entry in plan.tape:
         if not isinstance(entry, Run):
             continue
-        operator = plan.graph.operators[entry.operator]
-        call = model.calls.get(operator.name)
+        call = model.calls.get(plan.graph.operators[entry.operator].name)
         if call is not None and call.isa.unit:
-            yield _step(tiled, places, operator, call, (entry.block, time))
+            yield _step(tiled, places, call, entry, time)
         time += 1
 
 
-def _step(
-    tiled: TiledGraph, places: Locations, operator: Operator, call: KernelCall, at: tuple[int, int]
-) -> UnitStep:
-    """Return the step of an operator that writes block at[0], at time at[1]."""
-    (block, time), graph = at, tiled.graph
-    position, output = graph.operators.index(operator), graph.tensors[operator.output]
-    rows = tiled.step_rows[position].interval(block, output.shape[0])
+def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, time: int) -> UnitStep:
+    """Return the step of an entry of the tape, with the call of its operator."""
+    graph, block = tiled.graph, entry.block
+    operator = graph.operators[entry.operator]
+    output = graph.tensors[operator.output]
+    rows = tiled.step_rows[entry.operator].interval(block, output.shape[0])
     sources = tuple(
         _source(tiled, places, needed, (rows, graph.tensors[name].row_bytes, time))
-        for needed, name in zip(tiled.flow.readings[position], operator.inputs, strict=True)
+        for needed, name in zip(tiled.flow.readings[entry.operator], operator.inputs, strict=True)
     )
     written = places.destination((operator.output, block), time).offset
     start = tiled.tensor_block_rows(operator.output).start(block)
@@ -178,7 +172,7 @@ def _step(
         parts = sum_parts(rows, sources, result, output.row_bytes)
     else:
         parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
-    return UnitStep(operator, call, rows, sources, result, tuple(parts))
+    return UnitStep(operator, call, sources, result, tuple(parts))
 
 
 def _source(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow
 from mcudeploy.ir.graph import Shape
 
-SRAM_RATE = 8.0
+_SRAM_RATE = 8.0
 """Bytes a cycle of feature maps: the width of the unit's port. Assumed."""
-FLASH_RATE = 8.0
+_FLASH_RATE = 8.0
 """Bytes a cycle of weights, by its other port: waits of a slow flash are not in the estimate. Assumed."""
-START_CYCLES = 400
+_START_CYCLES = 400
 """From the start of a stream to its first block, and from its last one to the interrupt. Assumed."""
 _SUM_TO_RESULT = 3.0
 """How much longer a result takes if its operands are scaled, too."""
@@ -41,7 +41,7 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     used = tuple(min(size, most) for size, most in zip(output, block.shape, strict=True))
     granules = [-(-size // step) for size, step in zip(used, unit.granule, strict=True)]
     blocks = [-(-size // most) for size, most in zip(output, used, strict=True)]
-    at_once = max(_LEAST_CYCLES * unit.granule[2] // 8, 4 * granules[0] * granules[1])
+    at_once = max(_LEAST_CYCLES, 4 * granules[0] * granules[1])
     steps = sum(_steps(window, source[2], taps) for taps in _parts(window.kernel))
     if not work.weight_bytes:
         at_once, steps = granules[0] * granules[1], max(4, window.kernel[0] * window.kernel[1])
@@ -51,14 +51,14 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     read = blocks[0] * blocks[1] * (1 if window.by_channel else blocks[2]) * source[2]
     for size, stride, area in zip(used, window.stride, window.area, strict=False):
         read *= (size - 1) * stride + area
-    return START_CYCLES + max(
-        sums, values * unit.output_cycles, fetched / FLASH_RATE, (read + values) / SRAM_RATE
+    return _START_CYCLES + max(
+        sums, values * unit.output_cycles, fetched / _FLASH_RATE, (read + values) / _SRAM_RATE
     )
 
 
 def sum_cycles(unit: U55, values: int) -> float:
     """Return the cycles of a sum of two tensors: of its results, or of its feature maps."""
-    return START_CYCLES + max(values * _SUM_TO_RESULT * unit.output_cycles, 3 * values / SRAM_RATE)
+    return _START_CYCLES + max(values * _SUM_TO_RESULT * unit.output_cycles, 3 * values / _SRAM_RATE)
 
 
 def _parts(kernel: tuple[int, int]) -> list[int]:
