@@ -212,6 +212,20 @@ def test_the_figures_of_a_library_count_all_instances(tmp_path: Path) -> None:
     assert report["weights_bytes"] == one["weights_bytes"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "example"),
+    [(None, "examples/main.c"), ("arduino", "examples/out_selftest/out_selftest.ino"), ("rust", None)],
+)
+def test_the_readme_and_the_example_name_the_choice(
+    kind: str | None, example: str | None, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    built(model("window", tmp_path), out, replace(HOP, name="out"), kind=kind)
+    readme = (out / "README.md").read_text()
+    assert f"select(i)` {'of the model ' if kind == 'rust' else ''}chooses one of {COUNT} instances" in readme
+    assert example is None or "out_select(i)" in (out / example).read_text()
+
+
 def test_every_model_of_a_library_has_the_instances(tmp_path: Path) -> None:
     paths = [time_network(tmp_path / f"{name}.onnx", 20, 6, PADDED, "mean") for name in ("one", "two")]
     board, out = load_board("stm32f405"), tmp_path / "out"
