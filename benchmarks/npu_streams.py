@@ -74,7 +74,7 @@ def cells(
     found: list[tuple[int, int] | None] = []
     for accelerator, model in models.items():
         try:
-            (stream,) = compiled([path], accelerator, folder / accelerator)
+            (stream,) = compiled([(accelerator, path)], folder)
         except AssertionError:
             found.append(None)
         else:

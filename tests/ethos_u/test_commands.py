@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from vela_streams import Array, Regions, model_library
+from vela_streams import Array, Regions
 
 from mcudeploy.extensions.ethos_u.registers import LONG, SHORT
 from tests.weekly import examples
@@ -93,11 +93,6 @@ def drawn(random: np.random.Generator, shape: tuple[int, int, int]) -> Tiles:
     return Tiles(
         shape, int(random.integers(1, width + 1)), (heights[0], heights[1]), bases, bool(random.integers(2))
     )
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return model_library(tmp_path_factory.mktemp("model"), 128, "-DMCUD_NPU_STEPS=100000")
 
 
 def test_elements_are_where_tiles_and_bricks_say(model: ctypes.CDLL) -> None:

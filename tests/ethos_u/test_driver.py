@@ -7,12 +7,11 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from vela_streams import SOURCES, Array, Regions, model_library
+from vela_streams import SOURCES, Array, Regions
 
 pytest.importorskip("unicorn")
 
@@ -139,13 +138,10 @@ class Machine:
         return int(self.core.reg_read(UC_ARM_REG_R0))
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return model_library(tmp_path_factory.mktemp("model"), 128)
-
-
-@pytest.fixture(params=["polling", "asleep", "cached"])
-def machine(request: pytest.FixtureRequest, model: ctypes.CDLL, tmp_path: Path) -> Machine:
+@pytest.fixture(scope="module", params=["polling", "asleep", "cached"])
+def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, int]:
+    """The code of the driver, and where it begins."""
+    folder = tmp_path_factory.mktemp("driver")
     macros = [
         f"#define MCUD_NPU_BASE {UNIT:#x}u",
         "#define MCUD_NPU_MACS 128",
@@ -155,9 +151,9 @@ def machine(request: pytest.FixtureRequest, model: ctypes.CDLL, tmp_path: Path) 
         macros.append("#define MCUD_NPU_IRQ 16u")
     if request.param == "cached":
         macros.append("#define MCUD_NPU_CACHED 1")
-    (tmp_path / "mcud_board.h").write_text("\n".join([*macros, ""]))
-    (tmp_path / "stubs.c").write_text(STUBS)
-    includes = [f"-I{it}" for it in (tmp_path, SOURCES.parent, SOURCES.parents[1] / "include")]
+    (folder / "mcud_board.h").write_text("\n".join([*macros, ""]))
+    (folder / "stubs.c").write_text(STUBS)
+    includes = [f"-I{it}" for it in (folder, SOURCES.parent, SOURCES.parents[1] / "include")]
     flags = [
         "-mcpu=cortex-m33",
         "-mthumb",
@@ -169,20 +165,22 @@ def machine(request: pytest.FixtureRequest, model: ctypes.CDLL, tmp_path: Path) 
         "-Wconversion",
     ]
     linked = ["-nostdlib", "-Wl,-e,mcud_npu_run", f"-Wl,-Ttext={CODE:#x}", f"-Wl,-Tbss={MEMORY + 0x100:#x}"]
-    sources, elf, image = (
-        (SOURCES / "ethos_u_driver.c", tmp_path / "stubs.c"),
-        tmp_path / "driver.elf",
-        tmp_path / "i",
-    )
+    sources = (SOURCES / "ethos_u_driver.c", folder / "stubs.c")
+    elf, binary = folder / "driver.elf", folder / "driver.bin"
     gcc = ["arm-none-eabi-gcc", *flags, "-Werror", *includes, *linked, *map(str, sources), "-o", str(elf)]
     subprocess.run(gcc, check=True)
-    subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", "-j", ".text", elf, image], check=True)
+    subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", "-j", ".text", elf, binary], check=True)
     header = subprocess.run(["arm-none-eabi-readelf", "-h", elf], check=True, capture_output=True, text=True)
     (entry,) = (line.split()[-1] for line in header.stdout.splitlines() if "Entry point" in line)
+    return binary.read_bytes(), int(entry, 16)
+
+
+@pytest.fixture
+def machine(image: tuple[bytes, int], model: ctypes.CDLL) -> Machine:
     memory = np.zeros(2 * SIZE, np.uint8)
     aligned = memory[-memory.ctypes.data % 4096 :][:SIZE]
     aligned[FROM - MEMORY :][:BYTES] = np.arange(BYTES)
-    return Machine(image.read_bytes(), int(entry, 16), Unit(model, aligned))
+    return Machine(*image, Unit(model, aligned))
 
 
 def _copied(machine: Machine) -> bool:
@@ -209,7 +207,7 @@ def test_a_stream_without_its_end_is_a_fault(machine: Machine) -> None:
     assert machine.run(COPY[:-1]) == FAULT
 
 
-@pytest.mark.parametrize("machine", ["polling"], indirect=True)
+@pytest.mark.parametrize("image", ["polling"], indirect=True)
 def test_a_unit_that_never_finishes_is_stopped(machine: Machine) -> None:
     machine.unit.patience = 1 << 30
     assert machine.run() == TIMEOUT and machine.unit.left is None
@@ -231,7 +229,7 @@ def test_words_that_are_not_aligned(machine: Machine) -> None:
     assert not machine.unit.writes
 
 
-@pytest.mark.parametrize("machine", ["cached"], indirect=True)
+@pytest.mark.parametrize("image", ["cached"], indirect=True)
 def test_caches_are_cleaned_before_and_forget_afterwards(machine: Machine) -> None:
     assert machine.run() == DONE
     relevant = [it for it in machine.unit.writes if it[0] in (0x08, 0xF00, 0xF04) and it[1]]

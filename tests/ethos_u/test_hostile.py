@@ -45,7 +45,7 @@ def test_damaged_streams(name: str, program: Path, tmp_path: Path) -> None:
     """Flipped bits, missing ends, and random bytes as weights, of what Vela has written."""
     f = FlatFile()
     model = f.save(tmp_path, *(network if name == "network" else CASES[name].make)(f))
-    (stream,) = compiled([model], "ethos-u55-128", tmp_path)
+    (stream,) = compiled([("ethos-u55-128", model)], tmp_path)
     files = {"words": stream.words, "constants": stream.constants}
     for file, data in files.items():
         data.tofile(tmp_path / file)

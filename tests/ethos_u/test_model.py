@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vela_streams import ACCELERATORS, Array, compiled, macs_of, micro_outputs, model_library
+from vela_streams import ACCELERATORS, Array, VelaStream, compiled, macs_of, micro_outputs, model_library
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "frontend" / "tflite"))
 
@@ -77,15 +77,29 @@ def expected(networks: list[Made]) -> list[bytes]:
     return [it.tobytes() for it in micro_outputs(*zip(*networks, strict=True))]
 
 
+@pytest.fixture(scope="module")
+def streams(
+    networks: list[Made], tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, int], VelaStream]:
+    """By accelerator and number of a network: the whole network, and a part of the single operators."""
+    jobs = [
+        (accelerator, number)
+        for at, accelerator in enumerate(ACCELERATORS)
+        for number in (0, *range(1 + at, len(networks), len(ACCELERATORS)))
+    ]
+    pairs = [(accelerator, networks[number][0]) for accelerator, number in jobs]
+    return dict(zip(jobs, compiled(pairs, tmp_path_factory.mktemp("streams")), strict=True))
+
+
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
 def test_streams_of_vela_have_the_bytes_of_tflite_micro(
-    accelerator: str, networks: list[Made], expected: list[bytes], tmp_path: Path
+    accelerator: str,
+    networks: list[Made],
+    expected: list[bytes],
+    streams: dict[tuple[str, int], VelaStream],
+    tmp_path: Path,
 ) -> None:
-    """Each accelerator runs the whole network, and its part of the single operators."""
-    share = range(1 + ACCELERATORS.index(accelerator), len(networks), len(ACCELERATORS))
-    chosen = [0, *share]
     model = model_library(tmp_path, macs_of(accelerator), "-DMCUD_NPU_ACCUMULATORS=128")  # in several passes
-    streams = compiled([networks[it][0] for it in chosen], accelerator, tmp_path)
-    for number, stream in zip(chosen, streams, strict=True):
+    for number, stream in ((number, it) for (unit, number), it in streams.items() if unit == accelerator):
         code, outputs = stream.run(model, networks[number][1])
         assert (code, outputs[0]) == (0, expected[number]), list(NETWORKS)[number]

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from vela_streams import model_library
 
 from tests.weekly import examples
 
@@ -34,13 +33,6 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Weights]] = {
     ),
 }
 """They ask for slices without a palette, with runs of zeros, of indices of one length, and for several."""
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    library = model_library(tmp_path_factory.mktemp("model"), 128)
-    library.mcud_npu_next_weights.restype = ctypes.c_bool
-    return library
 
 
 class Place:

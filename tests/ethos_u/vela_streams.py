@@ -1,7 +1,8 @@
 """Command streams that Arm's Vela writes for small networks, and the functional model that runs them.
 
 As a program, which has Vela or TFLite Micro in a process without other libraries:
-`vela ACCELERATOR FOLDER MODEL...`, or `micro SEED MODEL...` with the inputs in inputs.npz beside the model.
+`vela FOLDER ACCELERATOR MODEL...`, with more pairs if need be, or `micro SEED MODEL...` with the inputs in
+inputs.npz beside the model.
 """
 
 from __future__ import annotations
@@ -125,12 +126,12 @@ def macs_of(accelerator: str) -> int:
     return int(accelerator.rsplit("-", 1)[1])
 
 
-def compiled(models: Sequence[Path], accelerator: str, folder: Path) -> list[VelaStream]:
-    """The streams that Vela writes for them; skips the test without Vela."""
+def compiled(jobs: Sequence[tuple[str, Path]], folder: Path) -> list[VelaStream]:
+    """The streams that Vela writes for accelerators and models; skips the test without Vela."""
     if find_spec("ethosu") is None:
         pytest.skip("ethos-u-vela is not installed")
-    _run("vela", accelerator, folder, *models)
-    return [VelaStream(folder / it.parent.name / f"{it.stem}_vela.npz") for it in models]
+    _run("vela", folder, *(argument for job in jobs for argument in job))
+    return [VelaStream(folder / unit / it.parent.name / f"{it.stem}_vela.npz") for unit, it in jobs]
 
 
 def micro_outputs(models: Sequence[Path], inputs: Sequence[Sequence[Array]]) -> list[Array]:
@@ -163,13 +164,14 @@ def _run(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def _vela(accelerator: str, folder: str, *models: str) -> None:
+def _vela(folder: str, *jobs: str) -> None:
     from ethosu.vela.vela import main  # noqa: PLC0415
 
-    fixed = ["--accelerator-config", accelerator, "--optimise", "Size", "--output-format", "raw"]
-    for model in models:
+    fixed = ["--optimise", "Size", "--output-format", "raw"]
+    for unit, model in zip(jobs[::2], jobs[1::2], strict=True):
+        made = Path(folder) / unit / Path(model).parent.name
         with contextlib.redirect_stdout(io.StringIO()):
-            main([model, *fixed, "--output-dir", str(Path(folder) / Path(model).parent.name)])
+            main([model, "--accelerator-config", unit, *fixed, "--output-dir", str(made)])
 
 
 def _micro(seed: str, *models: str) -> None:
