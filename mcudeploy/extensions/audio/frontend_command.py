@@ -108,6 +108,13 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
         for role, paths in roles.items()
         for path in paths
     }
+    for path, word in words.items():
+        if word.model and word.model.rpartition("/")[2] != path.name:
+            told = manifest or path.with_suffix(".json")
+            click.echo(
+                f"warning: {told} describes {word.model}, and {path} is built with its phrase and cut-off",
+                err=True,
+            )
     only = models[0].stem if len(models) == 1 else rest["directory"].resolve().name
     name = model_name(rest["name"], only)
     folder = Path(get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-")))

@@ -63,7 +63,7 @@ class WakeWord:
 
     The mean of `window` probabilities must be above `cutoff`, between 0 and 1. Each row of features takes
     `hop` new samples. `role`: a word; a stop word, which is heard only when it is asked for; or the voice
-    activity detector.
+    activity detector. `model`: the file that the manifest names, empty if none.
     """
 
     phrase: str
@@ -72,6 +72,7 @@ class WakeWord:
     hop: int
     languages: tuple[str, ...] = ()
     role: Role = "word"
+    model: str = ""
 
     @property
     def literal(self) -> str:

@@ -50,6 +50,7 @@ class _WakeWordManifest(BaseModel):
 
     wake_word: _Text = Field(min_length=1)
     trained_languages: list[_Text] = []
+    model: Annotated[str, Field(max_length=1000), AfterValidator(_printable)] = ""
     micro: _Micro
 
 
@@ -83,8 +84,14 @@ def read_manifest(path: Path) -> WakeWord:
         raise ConfigError(f"{path}: {place}: {fault['msg'].removeprefix('Value error, ')}") from error
     micro = read.micro
     hop = micro.feature_step_size * _RATE // 1000
-    languages = tuple(read.trained_languages)
-    return WakeWord(read.wake_word, micro.probability_cutoff, micro.sliding_window_size, hop, languages)
+    return WakeWord(
+        read.wake_word,
+        micro.probability_cutoff,
+        micro.sliding_window_size,
+        hop,
+        tuple(read.trained_languages),
+        model=read.model,
+    )
 
 
 def front_end(words: Mapping[Path, WakeWord], path: Path) -> Path:

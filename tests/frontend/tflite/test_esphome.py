@@ -547,6 +547,7 @@ def test_models_of_other_front_ends(tmp_path: Path) -> None:
         ({"feature_step_size": 31}, "less than or equal to 30"),
         ({"feature_step_size": None}, "Field required"),
         ({"wake_word": "a\nb"}, "control characters"),
+        ({"model": "a\x1b[2J"}, "control characters"),
         ({"wake_word": ""}, "at least 1 character"),
         ({"wake_word": ["a"]}, "valid string"),
         ({"micro": 4}, "micro: Input should be a valid dictionary"),
@@ -623,6 +624,18 @@ def test_wake_words_are_for_esphome(option: str, tmp_path: Path) -> None:
     ]
     built = CliRunner().invoke(cli, [str(word) for word in words])
     assert built.exit_code == UsageError.exit_code and "--for esphome" in built.output
+
+
+@pytest.mark.parametrize(
+    ("model", "warned"),
+    [("../../etc/passwd", True), ("hey.tflite", False), ("v2/hey.tflite", False), (None, False)],
+)
+def test_a_manifest_of_another_model(model: str | None, warned: bool, tmp_path: Path) -> None:
+    manifest(tmp_path, model=model)
+    path = wake_word(tmp_path)
+    said = build(path, "-o", tmp_path / "esphome", "--name", "class").stderr  # refused before planning
+    assert (f"hey.json describes {model}, and {path} is built" in said) == warned
+    assert ("warning" in said) == warned
 
 
 def test_one_manifest_for_several_models(tmp_path: Path) -> None:
