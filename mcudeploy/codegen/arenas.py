@@ -79,7 +79,7 @@ def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
     widest_arenas: dict[str, ArenaText] = {}
     for program in programs:
         for arena in program.arenas:
-            size = program.arena_begins[arena.memory] + arena.size_bytes
+            size = program.arena_begins.get(arena.memory, 0) + arena.size_bytes
             other = widest_arenas.setdefault(arena.memory, arena)
             widest = max(arena, other, key=lambda it: it.alignment)
             widest_arenas[arena.memory] = replace(widest, size_bytes=max(size, other.size_bytes))

@@ -144,4 +144,5 @@ def test_vectors_take_depths_of_eights(depth: int, offers: bool) -> None:
     (operator,) = graph.operators
     call = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
     names = {isa: {it.kernel for it in call.variants(isa)} for isa in Isa}
-    assert [isa for isa, kernels in names.items() if "conv2d_s8_w4x4_mve" in kernels] == [Isa.MVE] * offers
+    takers = {isa.core for isa, kernels in names.items() if "conv2d_s8_w4x4_mve" in kernels}
+    assert takers == ({Isa.MVE} if offers else set())
