@@ -396,12 +396,15 @@ class Run:
 
     def __init__(self, plan: Plan, tables: Tables) -> None:
         sizes = {memory: size for memory, (size, _) in tables.arenas.items()}
-        require(sizes == plan.arenas, "the arenas in C are not those of the plan")
-        for memory, (_, text) in tables.arenas.items():
+        other = "the arenas in C are not those of the plan"
+        require(sizes.keys() == plan.arenas.keys(), other)
+        for memory, (size, text) in tables.arenas.items():
             section = "" if memory == plan.board["memories"][0]["name"] else rf" MCUD_MEMORY\({memory}\)"
             aligned = re.fullmatch(section + r"(?: MCUD_ALIGNED\((\d+)\))?", text)
-            fits = aligned and int(aligned[1] or GRAIN) % plan.alignments[memory] == 0
+            grain = int(aligned[1] or GRAIN) if aligned else 0
+            fits = grain > 0 and grain % plan.alignments[memory] == 0
             require(fits, f"the arena in {memory} is declared as{text}")
+            require(0 <= size - plan.arenas[memory] < grain, other)  # whole lines of a data cache
         self.plan, self.tables, self.time, self.reads, self.writes = plan, tables, 0, 0, 0
         self.cells = {memory: array("i", [0]) * size for memory, size in sizes.items()}
         self.current: dict[tuple[str, int], int] = {}

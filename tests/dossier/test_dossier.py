@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -135,6 +136,16 @@ def test_a_program_of_several_cores_leaves_no_library(built: Path, tmp_path: Pat
     line = f"build {model} --board mps2-an521 --parallel 2 -o {tmp_path}/lib --dossier {tmp_path}/dossier"
     code, text = invoke(line)
     assert (code, "--parallel" in text, (tmp_path / "lib").exists()) == (2, True, False), text
+
+
+def test_an_arena_of_whole_cache_lines_is_that_of_the_plan(built: Path, tmp_path: Path) -> None:
+    model = next(built.glob("*.onnx"))
+    line = f"build {model} --board stm32h743 --library-only --time-limit 1 -o {tmp_path}/lib"
+    assert invoke(f"{line} --dossier {tmp_path}/dossier") == (0, "")
+    planned = json.loads((tmp_path / "dossier" / "plan.json").read_text("utf-8"))["arenas"]
+    text = (tmp_path / "lib" / "src" / "m.c").read_text("utf-8")
+    sizes = {name: int(size) for size, name in re.findall(r"bytes\[(\d+)\];[^}]*\} arena_(\w+)", text)}
+    assert sizes.keys() == planned.keys() and any(0 < sizes[it] - planned[it] < 32 for it in sizes)
 
 
 def test_all_readers_of_a_shared_constant_are_named(tmp_path: Path) -> None:
