@@ -434,6 +434,8 @@ def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = No
 _shipped = cache(read_board)
 
 
+_LEAST_OF_TITLE = 8
+"""The least letters and digits of a name that is a part of a title."""
 _LIBRARY_ONLY = ", library only"
 
 
@@ -477,8 +479,8 @@ def is_path(name: str) -> bool:
 def load_board(name: str) -> Board:
     """Return the board of that name, alias or file, the default board of a family, or one of PlatformIO.
 
-    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Case and signs in a name do not count. Raises
-    BoardNotFoundError for other names, and for an alias of several boards.
+    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Case and signs in a name do not count; it may be a
+    part of a title. Raises BoardNotFoundError for other names, and for those of several boards.
     """
     if is_pio(name):
         return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
@@ -502,14 +504,18 @@ def _select(name: str, boards: Iterable[Board]) -> Board:
     for board in known:
         if board.family == name and board.family_default:
             return board
-    alike = [it for it in known if without_signs(name) in map(without_signs, (it.name, *it.aliases))]
+    plain = without_signs(name)
+    alike = [it for it in known if plain in map(without_signs, (it.name, *it.aliases))]
+    if not alike:
+        if same := [key for key in pio_boards() if without_signs(key) == plain]:
+            return load_board(f"{PREFIX}{same[0]}")
+        if len(plain) >= _LEAST_OF_TITLE:
+            alike = [it for it in known if plain in without_signs(it.title)]
     if len(alike) == 1:
         return alike[0]
     if alike:
         listed = "".join(f"\n  {it.name}: {it.title}{_LIBRARY_ONLY * it.facts_only}" for it in alike)
         raise BoardNotFoundError(f"{name!r} may be one of {len(alike)} boards; name one:{listed}")
-    if same := [key for key in pio_boards() if without_signs(key) == without_signs(name)]:
-        return load_board(f"{PREFIX}{same[0]}")
     question = question_of(name, tuple(board.name for board in known))
     way_out = "`mcudeploy boards` lists all; a file is named by its path, a board of PlatformIO as pio:<id>."
     raise BoardNotFoundError(f"no board {name!r}. {question}".rstrip() + f"\n{way_out}")
