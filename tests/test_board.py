@@ -127,7 +127,7 @@ def test_an_alias_of_several_boards_lists_them(name: str) -> None:
     assert ("esp32s3: " in str(error.value)) == ("library only" in str(error.value))
 
 
-def test_a_part_of_a_title_names_its_board() -> None:
+def test_a_name_in_the_brackets_of_a_title_names_its_board() -> None:
     assert load_board("Arduino Nano 33 BLE").name == "nano33ble"
     with pytest.raises(BoardNotFoundError, match="may be one of 2 boards; name one:\n  rp2350-usb: "):
         load_board("Raspberry Pi Pico 2")

@@ -19,7 +19,7 @@ import mcudeploy
 
 ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
-    "boards": 1127,  # waits for flash, names people type, emulated twins, units that run command streams
+    "boards": 1128,  # waits for flash, names people type, emulated twins, units that run command streams
     "checker": 870,
     "cli": 2483,  # rows of chips, folders that one may not search, notes that are quiet, short and long help
     "codegen": 1761,  # states in shared arenas, instances, arrays aligned for a unit, calls of a kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -206,6 +207,11 @@ class Board(Facts):
             return Isa.RVV if self.core.startswith("rv") else Isa.MVE
         without = any("+nodsp" in flag for flag in self.cpu_flags)
         return Isa.DSP if self.core in _DSP_CORES and not without else Isa.ANY
+
+    @property
+    def titled(self) -> list[str]:
+        """The names in the brackets of its title."""
+        return [name for names in re.findall(r"\(([^)]*)\)", self.title) for name in names.split(", ")]
 
     @property
     def fuses_products(self) -> bool:
@@ -434,8 +440,6 @@ def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = No
 _shipped = cache(read_board)
 
 
-_LEAST_OF_TITLE = 8
-"""The least letters and digits of a name that is a part of a title."""
 _LIBRARY_ONLY = ", library only"
 
 
@@ -479,8 +483,8 @@ def is_path(name: str) -> bool:
 def load_board(name: str) -> Board:
     """Return the board of that name, alias or file, the default board of a family, or one of PlatformIO.
 
-    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Case and signs in a name do not count; it may be a
-    part of a title. Raises BoardNotFoundError for other names, and for those of several boards.
+    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Case and signs in a name do not count; titles
+    have names in brackets. Raises BoardNotFoundError for other names, and for those of several boards.
     """
     if is_pio(name):
         return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
@@ -509,8 +513,7 @@ def _select(name: str, boards: Iterable[Board]) -> Board:
     if not alike:
         if same := [key for key in pio_boards() if without_signs(key) == plain]:
             return load_board(f"{PREFIX}{same[0]}")
-        if len(plain) >= _LEAST_OF_TITLE:
-            alike = [it for it in known if plain in without_signs(it.title)]
+        alike = [it for it in known if plain in map(without_signs, it.titled)]
     if len(alike) == 1:
         return alike[0]
     if alike:
