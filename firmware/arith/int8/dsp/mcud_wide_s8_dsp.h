@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "mcud_config.h"
+#include "mcud_products_dsp.h"
 
 #define MCUD_WIDE(name)                                                                                      \
     MCUD_NAKED static void name(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record,             \
@@ -38,21 +38,6 @@
 
 /* A pair of values of each pixel, times the weights of each channel. */
 #ifdef MCUD_PAIRS_LOADS
-#define MCUD_WIDE_4X2_PAIR                                                                                   \
-    "ldr.w r3, [r1, #4]\n\t"                                                                                 \
-    "ldr.w r2, [r1], #8\n\t"                                                                                 \
-    "ldr.w lr, [r0, #4]\n\t"                                                                                 \
-    "ldr.w r12, [r0], #16\n\t"                                                                               \
-    "smlad r6, lr, r2, r6\n\t"                                                                               \
-    "smlad r7, lr, r3, r7\n\t"                                                                               \
-    "ldr lr, [r0, #-4]\n\t"                                                                                  \
-    "smlad r4, r12, r2, r4\n\t"                                                                              \
-    "smlad r5, r12, r3, r5\n\t"                                                                              \
-    "ldr r12, [r0, #-8]\n\t"                                                                                 \
-    "smlad r10, lr, r2, r10\n\t"                                                                             \
-    "smlad r11, lr, r3, r11\n\t"                                                                             \
-    "smlad r8, r12, r2, r8\n\t"                                                                              \
-    "smlad r9, r12, r3, r9\n\t"
 #define MCUD_WIDE_3X2_PAIR                                                                                   \
     "ldr.w r2, [r1], #8\n\t"                                                                                 \
     "ldr.w r11, [r0, lr]\n\t"                                                                                \
@@ -76,21 +61,6 @@
     "smlad r4, r10, r2, r4\n\t"                                                                              \
     "smlad r5, r10, r3, r5\n\t"
 #else
-#define MCUD_WIDE_4X2_PAIR                                                                                   \
-    "ldr.w r3, [r1, #4]\n\t"                                                                                 \
-    "ldr.w r2, [r1], #8\n\t"                                                                                 \
-    "ldr.w lr, [r0, #4]\n\t"                                                                                 \
-    "ldr.w r12, [r0], #16\n\t"                                                                               \
-    "smlad r6, lr, r2, r6\n\t"                                                                               \
-    "smlad r7, lr, r3, r7\n\t"                                                                               \
-    "smlad r4, r12, r2, r4\n\t"                                                                              \
-    "smlad r5, r12, r3, r5\n\t"                                                                              \
-    "ldr r12, [r0, #-8]\n\t"                                                                                 \
-    "ldr lr, [r0, #-4]\n\t"                                                                                  \
-    "smlad r8, r12, r2, r8\n\t"                                                                              \
-    "smlad r9, r12, r3, r9\n\t"                                                                              \
-    "smlad r10, lr, r2, r10\n\t"                                                                             \
-    "smlad r11, lr, r3, r11\n\t"
 #define MCUD_WIDE_3X2_PAIR                                                                                   \
     "ldr.w r11, [r0, lr]\n\t"                                                                                \
     "ldr.w r12, [r0, lr, lsl #1]\n\t"                                                                        \
@@ -133,7 +103,7 @@ MCUD_WIDE(mcud_wide_4x2)
         ".p2align 2\n\t"
         "1:\n\t"
         ".rept 8\n\t"
-        MCUD_WIDE_4X2_PAIR
+        MCUD_PRODUCTS_4X2(".w")
         ".endr\n\t"
         "2:\n\t"
         "ldr r12, [sp, #20]\n\t"

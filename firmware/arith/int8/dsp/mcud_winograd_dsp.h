@@ -2,8 +2,8 @@
 #ifndef MCUD_WINOGRAD_DSP_H
 #define MCUD_WINOGRAD_DSP_H
 
-#include "mcud_config.h"
 #include "mcud_dsp.h"
+#include "mcud_products_dsp.h"
 
 enum { MCUD_LANES = 2 };
 
@@ -297,7 +297,7 @@ MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *
         "pop {r4-r11, pc}\n\t");
 }
 
-/* 28 instructions for 32 products; single loads in a row take a cycle less on Cortex-M4 than pairs do. */
+/* MCUD_PRODUCTS_4X2 twice; with MCUD_PAIRS_LOADS the loads of the second time stand in the first. */
 #ifdef MCUD_PAIRS_LOADS
 #define MCUD_MULTIPLY_PAIRS                                                                                  \
     "ldr r3, [r1, #4]\n\t"                                                                                   \
@@ -329,22 +329,7 @@ MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *
     "smlad r8, r12, r2, r8\n\t"                                                                              \
     "smlad r9, r12, r3, r9\n\t"
 #else
-#define MCUD_MULTIPLY_PAIR                                                                                   \
-    "ldr r3, [r1, #4]\n\t"                                                                                   \
-    "ldr r2, [r1], #8\n\t"                                                                                   \
-    "ldr lr, [r0, #4]\n\t"                                                                                   \
-    "ldr r12, [r0], #16\n\t"                                                                                 \
-    "smlad r6, lr, r2, r6\n\t"                                                                               \
-    "smlad r7, lr, r3, r7\n\t"                                                                               \
-    "smlad r4, r12, r2, r4\n\t"                                                                              \
-    "smlad r5, r12, r3, r5\n\t"                                                                              \
-    "ldr r12, [r0, #-8]\n\t"                                                                                 \
-    "ldr lr, [r0, #-4]\n\t"                                                                                  \
-    "smlad r8, r12, r2, r8\n\t"                                                                              \
-    "smlad r9, r12, r3, r9\n\t"                                                                              \
-    "smlad r10, lr, r2, r10\n\t"                                                                             \
-    "smlad r11, lr, r3, r11\n\t"
-#define MCUD_MULTIPLY_PAIRS MCUD_MULTIPLY_PAIR MCUD_MULTIPLY_PAIR
+#define MCUD_MULTIPLY_PAIRS MCUD_PRODUCTS_4X2("") MCUD_PRODUCTS_4X2("")
 #endif
 
 /* Stack: sums, bytes of a position's weights, positions, the end of the position. */
