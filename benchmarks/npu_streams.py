@@ -45,13 +45,13 @@ def differing(
     """Return the number of bytes that differ, and of all."""
     wrong = total = 0
     for inputs, expected in samples:
-        code, (made, *_) = stream.run(model, inputs)
-        total += len(made)
+        code, (output, *_) = stream.run(model, inputs)
+        total += len(output)
         if code:
-            wrong += len(made)
-        elif made != expected.tobytes():
+            wrong += len(output)
+        elif output != expected.tobytes():
             judged = litert(path, inputs)[0].tobytes()
-            wrong += sum(a != b for a, b in zip(made, judged, strict=True))
+            wrong += sum(a != b for a, b in zip(output, judged, strict=True))
     return wrong, total
 
 
@@ -71,16 +71,16 @@ def cells(
         drawn = [drawn_by_micro(path, seed) for seed in range(samples)]
     except (AssertionError, ValueError):
         return [None] * len(models)
-    found: list[tuple[int, int] | None] = []
+    row: list[tuple[int, int] | None] = []
     for accelerator, model in models.items():
         try:
             (stream,) = compiled([(accelerator, path)], folder)
         except AssertionError:
-            found.append(None)
+            row.append(None)
         else:
             takes_all = len(stream.file["input_offset"]) == len(drawn[0][0])
-            found.append(differing(path, model, stream, drawn) if takes_all else None)
-    return found
+            row.append(differing(path, model, stream, drawn) if takes_all else None)
+    return row
 
 
 def main() -> None:
@@ -105,9 +105,9 @@ def main() -> None:
             models[name] = model_library(folder / name, macs_of(name))
         print(f"| network | {' | '.join(names)} |\n|---|{'---:|' * len(names)}")
         for path in arguments.models:
-            found = cells(placed(path, folder, path.stem), models, arguments.samples, folder)
-            wrong += sum(it[0] for it in found if it)
-            texts = (f"{it[0]} of {it[1]:,}" if it else "refused" for it in found)
+            row = cells(placed(path, folder, path.stem), models, arguments.samples, folder)
+            wrong += sum(it[0] for it in row if it)
+            texts = (f"{it[0]} of {it[1]:,}" if it else "refused" for it in row)
             print(f"| {path.stem} | {' | '.join(texts)} |", flush=True)
         for seed in range(arguments.random):
             drawn = draw_flat(seed)
@@ -116,10 +116,10 @@ def main() -> None:
             path = folder / f"random{seed}.tflite"
             path.write_bytes(drawn.content)
             one = {name: models[name] for name in names[seed % len(names) :][:1]}
-            (found_bytes,) = cells(placed(path, folder, path.stem), one, arguments.samples, folder)
-            graphs["refused" if found_bytes is None else "differs" if found_bytes[0] else "same bytes"] += 1
-            if found_bytes and found_bytes[0]:
-                print(f"random graph {seed} differs on {next(iter(one))}: {found_bytes}", file=sys.stderr)
+            (bytes_of_graph,) = cells(placed(path, folder, path.stem), one, arguments.samples, folder)
+            graphs["refused" if bytes_of_graph is None else "differs" if bytes_of_graph[0] else "same bytes"] += 1
+            if bytes_of_graph and bytes_of_graph[0]:
+                print(f"random graph {seed} differs on {next(iter(one))}: {bytes_of_graph}", file=sys.stderr)
     if arguments.random:
         print("\nRandom graphs: " + ", ".join(f"{count} {kind}" for kind, count in sorted(graphs.items())))
     sys.exit(wrong > 0 or graphs["differs"] > 0)

@@ -49,11 +49,7 @@ class Extension:
     `domains`: those of these five tables, which are imported for models with one of them; of all without any.
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
-    `unit_calls`: a function of an operator, its inputs and output, the core's kernel calls and an `Isa` that
-    returns calls by the unit beside the core, with the same bits. `unit_reasons`: one of an operator, its
-    inputs and output, that returns why there are none, or None. `unit_settled`: one of a plan and its model
-    that returns the variants of operators, without more scratch, now that all places are known.
-    `plan_checks`: a function of a plan and its model that raises PlanFaultError.
+    `unit`: the `UnitSupport` of a unit beside the core.
     `proposals`: functions of a model, a board and options that return proposals to make the model fit.
     `parts`: by name, the `LibraryPart`s that need nothing else.
     `commands`: texts of click commands and groups, which the command line has by their names.
@@ -77,10 +73,7 @@ class Extension:
     domains: tuple[str, ...] = ()
     integer_forms: str = ""
     ways_out: str = ""
-    unit_calls: str = ""
-    unit_reasons: str = ""
-    unit_settled: str = ""
-    plan_checks: str = ""
+    unit: str = ""
     proposals: str = ""
     parts: str = ""
     commands: tuple[str, ...] = ()

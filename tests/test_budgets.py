@@ -22,8 +22,8 @@ BUDGETS = {
     "boards": 1128,  # waits for flash, names people type, emulated twins, units that run command streams
     "checker": 870,
     "cli": 2483,  # rows of chips, folders that one may not search, notes that are quiet, short and long help
-    "codegen": 1761,  # states in shared arenas, instances, arrays aligned for a unit, calls of a kernel
-    "commands": 1_065,  # counts that contain a model of a unit, results name their deployment
+    "codegen": 1764,  # states in shared arenas, instances, arrays aligned for a unit, calls of a kernel
+    "commands": 1_066,  # counts that contain a model of a unit, results name their deployment
     "common": 1282,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain
     "costs": 665,  # bytes that kernels read from flash, and the waits for them
     "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late

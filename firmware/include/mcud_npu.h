@@ -1,9 +1,9 @@
 /* An Ethos-U beside the core: it runs a register command stream over regions of memory.
  *
  * firmware/hal/ethos_u/ethos_u_driver.c runs it on a unit of the chip, ethos_u_driver_core.c by Arm's driver, where an
- * SDK or Zephyr has it. The other files there are a functional model
- * of the Ethos-U55, and of what the Ethos-U65 shares with it, for builds without one: it computes the same bytes, one
- * operation after another, so it cannot see a missing wait.
+ * SDK or Zephyr has it. The other files there are a functional model of the Ethos-U55, and of what the Ethos-U65 shares
+ * with it, for builds without one: it computes the same bytes, one operation after another, so it cannot see a missing
+ * wait.
  */
 #ifndef MCUD_NPU_H
 #define MCUD_NPU_H
@@ -30,7 +30,7 @@ enum {
 /* Region 0 has constants, which may be in flash; the others are in RAM. */
 typedef struct {
     const uint8_t *base[MCUD_NPU_REGIONS];
-    uint32_t size_bytes[MCUD_NPU_REGIONS]; /* the model refuses addresses after it; 0: there is no such region */
+    uint32_t size_bytes[MCUD_NPU_REGIONS]; /* the model refuses addresses beyond it; 0: there is no such region */
     uint8_t writable;                      /* bit k: commands may write to region k */
 } mcud_npu_regions;
 

@@ -19,7 +19,6 @@ _INTERFACES = {
     RUN_CORES: ("mcud_cores.h", *_TAPE),
     START: ("mcud_dma.h",),
     PARAMETERS: ("mcud_parameters.h",),
-    **dict.fromkeys(("add_s8_npu", "conv2d_s8_npu"), ("mcud_npu.h",)),
     "mcud_prototypes": ("mcud_head.h",),
     "mcud_ridge": ("mcud_head.h",),
 }
@@ -81,6 +80,7 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
             if texts.setdefault(path, text) != text:
                 raise UsageError(f"two files of the library would be called {path}: rename a model")
     interfaces = (file for kernel, files in _INTERFACES.items() if kernel in kernels for file in files)
-    shown = dict.fromkeys(("mcud_owner.h", *interfaces))
+    streams = ["mcud_npu.h"] if any(program.has_streams for program in programs) else []
+    shown = dict.fromkeys(("mcud_owner.h", *interfaces, *streams))
     texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in shown}
     return texts

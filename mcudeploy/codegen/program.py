@@ -24,7 +24,7 @@ from mcudeploy.codegen.header import (
     io_texts,
     states_text,
 )
-from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, RUN_CORES, START
+from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, RUN_CORES, START, UNIT_SUFFIX
 from mcudeploy.codegen.operators import (
     ConstantPool,
     each_once,
@@ -146,6 +146,11 @@ class Program:
         """Return the C text that moves an input, output or state to the selected instance; "" for one."""
         text = self.instances and self.instances.ios.get(io.name)
         return f" + {text}" if text else ""
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether a unit beside the core runs command streams of its kernels."""
+        return any(kernel.endswith(UNIT_SUFFIX) for kernel in self.kernels)
 
     @property
     def states_bytes(self) -> int:

@@ -200,7 +200,8 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
         or options.replaceable
     ):
         raise UsageError(
-            "--plan, --shape, --bind, --state and --replaceable are for one model: build several without them"
+            "--plan, --order, --shape, --bind, --state and --replaceable are for one model: build several "
+            "without them"
         )
     names = [model_name(None, path.stem) for path in paths]
     twice = first_repeated(names)

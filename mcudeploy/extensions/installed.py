@@ -36,13 +36,7 @@ EXTENSIONS = (
         parts="mcudeploy.extensions.dossier.dossier_part:PARTS",
         options="mcudeploy.extensions.dossier.dossier_options:OPTIONS",
     ),
-    Extension(
-        "ethos_u",
-        unit_calls="mcudeploy.extensions.ethos_u.unit_offers:unit_calls",
-        unit_reasons="mcudeploy.extensions.ethos_u.unit_offers:reason_against",
-        unit_settled="mcudeploy.extensions.ethos_u.unit_offers:settled",
-        plan_checks="mcudeploy.extensions.ethos_u.stream_judge:check_streams",
-    ),
+    Extension("ethos_u", unit="mcudeploy.extensions.ethos_u.unit_offers:UNIT"),
     Extension(
         "evaluation",
         commands=(

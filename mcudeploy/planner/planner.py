@@ -259,8 +259,9 @@ def _settled(planned: Planned) -> Planned:
     """Return the plans with the variants that the places of their rows need."""
 
     def settled(plan: Plan) -> Plan:
-        for settle in added("unit_settled"):
-            plan = replace(plan, kernels=settle(plan, planned.model_of(plan)))
+        model = planned.model_of(plan)
+        for unit in added("unit"):
+            plan = replace(plan, kernels=unit.settled(plan, model))
         return plan
 
     candidates = tuple(map(settled, planned.candidates))
@@ -465,9 +466,10 @@ def _without_faults(planned: Planned, board: Board) -> Planned:
 
     def fault(plan: Plan) -> PlanFaultError | None:
         try:
-            check_plan(plan, planned.model_of(plan).work, board)
-            for check in added("plan_checks"):
-                check(plan, planned.model_of(plan))
+            model = planned.model_of(plan)
+            check_plan(plan, model.work, board)
+            for unit in added("unit") if model.isa.unit else ():
+                unit.check(plan, model)
         except PlanFaultError as error:
             arena = f"{plan.layout.arena_bytes:,} B"
             return PlanFaultError(f"defect: the checker refuses a plan with an arena of {arena}: {error}")

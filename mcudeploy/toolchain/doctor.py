@@ -18,7 +18,7 @@ from mcudeploy.common import fast
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import cache_dir, resource_dir
 from mcudeploy.common.system import JOIN_PORTS, in_group_of_ports, install
-from mcudeploy.extension import built_in_extensions, disagreement, foreign_candidates
+from mcudeploy.extension import added, built_in_extensions, disagreement, foreign_candidates
 from mcudeploy.toolchain.emulator import QEMU_PACKAGES
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, compiler_names, find_compiler
 from mcudeploy.toolchain.flash_tools import TOOLS
@@ -95,8 +95,9 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
         emulator = _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
         yield replace(emulator, use="emulator")
     if len(boards) == 1:
-        if boards[0].npu is not None:
-            yield _package("Vela", "ethos-u-vela", "ethos-u-vela>=5.2,<6")
+        for unit in added("unit") if boards[0].npu is not None else ():
+            for package, requirement in unit.packages.items():
+                yield _package(package, package, requirement)
         yield from _facts_only(boards[0])
         yield from _links(boards[0])
         yield from _framework(boards[0])

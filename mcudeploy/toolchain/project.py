@@ -26,6 +26,7 @@ from mcudeploy.codegen.kernelfiles import (
 )
 from mcudeploy.common.errors import BuildError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.extension import added
 from mcudeploy.toolchain import framework
 from mcudeploy.toolchain.emulator import emulated_board
 
@@ -116,7 +117,8 @@ def assemble(
             collected[f"src/measurer/{path.name}"] = read_source(path)
     if framework.has_entry(board):
         collected.pop("src/measurer/main.c", None)
-    hal = [*board.hal, *([timer.source] if timer else []), *others, *drivers, *_npu_sources(board, kernels)]
+    hal = [*board.hal, *([timer.source] if timer else []), *others, *drivers]
+    hal += _stream_sources(board, kernels)
     for driver in (*hal, *(board.port_hal if chained else ())):
         collected |= _hal_files(driver, firmware / "hal")
     _check_pins(board, collected)
@@ -206,14 +208,10 @@ def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) ->
     return sorted({link.source for link in board.links if link.source and used})
 
 
-def _npu_sources(board: Board, kernels: Sequence[str]) -> list[str]:
-    """Return the HAL sources that run command streams, if a kernel has some: the model without a unit."""
-    if not any(kernel.endswith(UNIT_SUFFIX) for kernel in kernels):
-        return []
-    folder = resource_dir("firmware") / "hal" / "ethos_u"
-    is_real = board.npu is not None and board.npu.base is not None
-    model = (path.name for path in sorted(folder.glob("*.c")) if "driver" not in path.stem)
-    return [f"ethos_u/{name}" for name in (["ethos_u_driver.c"] if is_real else model)]
+def _stream_sources(board: Board, kernels: Sequence[str]) -> list[str]:
+    """Return the HAL sources that run command streams, if a kernel has some."""
+    units = added("unit") if any(kernel.endswith(UNIT_SUFFIX) for kernel in kernels) else ()
+    return [source for unit in units for source in unit.hal_sources(board)]
 
 
 def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache as memoize
 from pathlib import Path
 
-from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS
+from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, UNIT_SUFFIX
 from mcudeploy.common.errors import BuildError
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware
 from mcudeploy.toolchain.stack_frames import LibraryFunctions
@@ -27,8 +27,8 @@ _NODE = re.compile(
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
 _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
-_CALLING = frozenset({"fused_rows", "conv2d_s8_npu", "add_s8_npu"})
-"""Kernels that call others, and are never called by one."""
+_CALLING = ("fused_rows", UNIT_SUFFIX)
+"""Ends of the names of kernels that call other kernels."""
 _LANE = "mcud_core_run"
 INTERRUPT_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
 """Functions of the firmware that only an interrupt calls."""
@@ -196,8 +196,8 @@ class Depths:
             return {title for title in self._compiled if _CORES.fullmatch(title)}
         if caller == "mcud_unit_run":  # it passes on kernels, and is never passed on itself
             return kernels - {f"mcud_{ON_UNIT}"}
-        if self._compiled[caller].source.stem in _CALLING:
-            return kernels - {f"mcud_{it}" for it in (ON_UNIT, *_CALLING)}
+        if self._compiled[caller].source.stem.endswith(_CALLING):  # and no kernel calls these
+            return {it for it in kernels if not it.endswith((ON_UNIT, *_CALLING))}
         if caller == "mcud_feed":
             return {title for title in self._compiled if title.endswith(":feed_rows")}
         if caller == "rp2_start_boot_loader":  # the boot ROM restarts the chip

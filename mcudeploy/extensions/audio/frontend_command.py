@@ -110,9 +110,9 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
     }
     for path, word in words.items():
         if word.model and word.model.rpartition("/")[2] != path.name:
-            told = manifest or path.with_suffix(".json")
             click.echo(
-                f"warning: {told} describes {word.model}, and {path} is built with its phrase and cut-off",
+                f"warning: {manifest or path.with_suffix('.json')} describes {word.model}, and {path} is "
+                "built with its phrase and cut-off",
                 err=True,
             )
     only = models[0].stem if len(models) == 1 else rest["directory"].resolve().name

@@ -109,8 +109,7 @@ def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> B
 
 def _blocks(unit: U55, window: UnitWindow, depth: int, output: Shape) -> Iterator[Block]:
     """Yield every block that fits."""
-    made = (_block(unit, window, depth, shape) for shape in _shapes(unit, output))
-    return (block for block in made if block is not None)
+    return filter(None, (_block(unit, window, depth, shape) for shape in _shapes(unit, output)))
 
 
 def _shapes(unit: U55, output: Shape) -> Iterator[Shape]:

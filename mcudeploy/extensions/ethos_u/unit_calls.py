@@ -75,15 +75,15 @@ def conv_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
     assert isinstance(conv, Conv2d)
     if source.dtype is not DType.INT8 or output.dtype is not DType.INT8:
         return f"the unit takes int8, this is {source.dtype}"
-    found = _Convolution(conv, operator, source, output)
-    multiplied = found.by_channel and conv.out_channels != source.shape[2]
-    if multiplied or (conv.groups > 1 and not found.by_channel):
+    layer = _Convolution(conv, operator, source, output)
+    multiplied = layer.by_channel and conv.out_channels != source.shape[2]
+    if multiplied or (conv.groups > 1 and not layer.by_channel):
         return (
             f"{conv.groups} groups with {conv.out_channels} channels: the unit takes one group, or depthwise"
         )
     if max(*source.shape, *output.shape) > _MOST_SIZE:
         return "a side is longer than 65,536"
-    return _window_reason(found.window, conv.pads) or _sums_reason(found)
+    return _window_reason(layer.window, conv.pads) or _sums_reason(layer)
 
 
 def _window_reason(window: UnitWindow, pads: Pads) -> str | None:
@@ -115,10 +115,10 @@ def _pool_window(pool: MaxPool) -> UnitWindow:
     return UnitWindow(pool.kernel_shape, pool.stride, pool.dilation, True)
 
 
-def _sums_reason(found: _Convolution) -> str | None:
+def _sums_reason(layer: _Convolution) -> str | None:
     """Return why sums do not fit: the unit subtracts the zero point from each value."""
-    weights = found.operator.constants["weights"].astype(np.int64)
-    zero_point = requantize.quantization_of(found.source).zero_point
+    weights = layer.operator.constants["weights"].astype(np.int64)
+    zero_point = requantize.quantization_of(layer.source).zero_point
     most = max(127 - zero_point, zero_point + 128)
     largest = most * int(np.abs(weights).reshape(len(weights), -1).sum(axis=1).max(initial=0))
     if largest >= 1 << _SUM_BITS - 1:
@@ -135,16 +135,16 @@ def conv_calls(
     scratch, so that `settled` changes no place. Raises ConfigError without Vela.
     """
     assert isinstance(operator.op, Conv2d)
-    found = _Convolution(operator.op, operator, source, output)
-    unit, window = UNITS[isa.unit], found.window
+    layer = _Convolution(operator.op, operator, source, output)
+    unit, window = UNITS[isa.unit], layer.window
     block = find_block(unit, window, source.shape, output.shape)
-    own, numbers = found.numbers()
-    constants = encoded(unit, window, block, own.weights, _scaling(own, numbers, found))
+    own, numbers = layer.numbers()
+    constants = encoded(unit, window, block, own.weights, _scaling(own, numbers, layer))
     of_rows = _OfRows(
-        _commands(found, block, constants, numbers),
+        _commands(layer, block, constants, numbers),
         UnitWork(unit, window, block, source.shape, constants.weight_bytes),
-        "DEPTHWISE" if found.by_channel else "CONV",
-        found.conv.pads[0],
+        "DEPTHWISE" if layer.by_channel else "CONV",
+        layer.conv.pads[0],
         constants.words,
     )
     return of_rows.calls(output, calls, isa)
@@ -203,12 +203,12 @@ class _OfRows:
         return alone, replace(alone, params=params, form=WITH_CORE)
 
 
-def _scaling(own: ConvConstants, numbers: dict[str, Any], found: _Convolution) -> Scaling:
+def _scaling(own: ConvConstants, numbers: dict[str, Any], layer: _Convolution) -> Scaling:
     """Return the bias without the zero point, which the unit subtracts itself, and scale and shift."""
     assert own.multipliers is not None
     weights = own.weights.reshape(len(own.weights), -1).astype(np.int64)
     bias = own.bias.astype(np.int64)
-    bias += requantize.quantization_of(found.source).zero_point * weights.sum(axis=1)
+    bias += requantize.quantization_of(layer.source).zero_point * weights.sum(axis=1)
     if own.exponents is not None:
         shift = 31 - own.exponents.astype(np.int64)
     else:
@@ -217,15 +217,15 @@ def _scaling(own: ConvConstants, numbers: dict[str, Any], found: _Convolution) -
 
 
 def _commands(
-    found: _Convolution, block: Block, constants: EncodedConstants, numbers: dict[str, Any]
+    layer: _Convolution, block: Block, constants: EncodedConstants, numbers: dict[str, Any]
 ) -> NDArray[np.uint32]:
     """Return the commands that set the registers which are the same for all rows of the output."""
-    conv, stream = found.conv, Stream()
-    right = _pad_right(conv.pads, found.window, found.source, found.output)
-    _set_maps(stream, found.source, found.output, (conv.pads[1], right))
+    conv, stream = layer.conv, Stream()
+    right = _pad_right(conv.pads, layer.window, layer.source, layer.output)
+    _set_maps(stream, layer.source, layer.output, (conv.pads[1], right))
     rounding = _TWICE if conv.rounding == "tflite" else _ONCE
     stream.set(OFM_ZERO_POINT=numbers["quant.zero_point"], OFM_PRECISION=1 | rounding << 14)
-    _set_window(stream, found.window, parts=found.window.parts_first(found.source.shape[2]))
+    _set_window(stream, layer.window, parts=layer.window.parts_first(layer.source.shape[2]))
     stream.set(
         WEIGHT_REGION=FLASH,
         WEIGHT_BASE=constants.record_bytes,

@@ -1,7 +1,10 @@
-"""The operators that the unit beside the core computes, why it leaves others to the core, and their forms."""
+"""The Ethos-U as a unit beside the core: its operators, and why others stay on the core."""
 
 from __future__ import annotations
 
+from mcudeploy.boards.board import Board
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.extensions.ethos_u.stream_judge import check_streams
 from mcudeploy.extensions.ethos_u.unit_calls import (
     KERNEL,
     WITH_CORE,
@@ -20,6 +23,7 @@ from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.pool.pool import MaxPool
 from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.model.unit_support import UnitSupport
 
 
 def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
@@ -58,3 +62,16 @@ def settled(plan: Plan, model: Model) -> dict[str, str]:
         if step.needs_core and step.call.kernel == KERNEL
     }
     return {**plan.kernels, **dict.fromkeys(needing, f"{KERNEL}:{WITH_CORE}")}
+
+
+def hal_sources(board: Board) -> list[str]:
+    """Return the driver of a board with a unit, or the functional model for one without."""
+    if board.npu is not None and board.npu.base is not None:
+        return ["ethos_u/ethos_u_driver.c"]
+    folder = resource_dir("firmware") / "hal" / "ethos_u"
+    return [f"ethos_u/{path.name}" for path in sorted(folder.glob("*.c")) if "driver" not in path.stem]
+
+
+UNIT = UnitSupport(
+    unit_calls, reason_against, settled, check_streams, hal_sources, {"ethos-u-vela": "ethos-u-vela>=5.2,<6"}
+)

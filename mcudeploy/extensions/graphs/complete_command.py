@@ -80,11 +80,11 @@ def complete(
         else:
             assert offsets is not None and options.plan_file is not None
             limited = options.limited(board)
-            _, made, plan = stored_plan(read, limited, options.plan_file, ())
-            plan = Rectangles.of(plan, made, limited).placed(made, limited, offsets)
+            _, planned, plan = stored_plan(read, limited, options.plan_file, ())
+            plan = Rectangles.of(plan, planned, limited).placed(planned, limited, offsets)
         with tempfile.TemporaryDirectory() as folder:  # it is checked and reported as any plan of a user
             file = Path(folder, "plan.json")
             save_plan(plan, read.sha256, file)
-            found = api.plan_model(model, board, replace(options, plan_file=file), progress)
-    api.save_plan(found, destination)
-    output.result(as_json(found), tables.plan)
+            deployment = api.plan_model(model, board, replace(options, plan_file=file), progress)
+    api.save_plan(deployment, destination)
+    output.result(as_json(deployment), tables.plan)

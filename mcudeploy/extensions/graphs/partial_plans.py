@@ -53,7 +53,7 @@ class _CutsFile(BaseModel):
 
 
 def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progress: Progress) -> Plan:
-    """Return the best plan with the cuts of a file: its order, kernels and offsets are found.
+    """Return the best plan with the cuts of a file: its the planner chooses its order, kernels and offsets.
 
     Fused chains of the file are fused. If no such plan keeps the latency limit, return one near it.
     Raises ConfigError for cuts that the model cannot have.
@@ -160,12 +160,12 @@ class Rectangles:
             raise _fault(path, f"{other!r} {state}")
         offsets = []
         for one in self.named:
-            own, found = one.rectangle, given[one.name]
-            if (own.size_bytes, own.life) != (found.rectangle.size_bytes, found.rectangle.life):
-                raise _fault(path, f"{one.name!r} is {_text(found.rectangle)}, in the plan {_text(own)}")
-            if found.offset is None:
+            own, stated = one.rectangle, given[one.name]
+            if (own.size_bytes, own.life) != (stated.rectangle.size_bytes, stated.rectangle.life):
+                raise _fault(path, f"{one.name!r} is {_text(stated.rectangle)}, in the plan {_text(own)}")
+            if stated.offset is None:
                 raise _fault(path, f"{one.name!r} has no offset")
-            offsets.append(found.offset)
+            offsets.append(stated.offset)
         return self._at(offsets, model, board, path)
 
     def _at(self, offsets: Sequence[int], model: Model, board: Board, path: Path) -> Plan:
@@ -177,12 +177,12 @@ class Rectangles:
         arenas = dict.fromkeys(plan.layout.arenas, 0) | {self.memory: align_up(end, ARENA_GRAIN_BYTES)}
         layout = reside(Draft(tiled, plan.schedule.steps, self.items, model.work), residences, arenas, ())
         predicted = estimate(tiled, plan.schedule, model.work, layout)
-        made = replace(plan, layout=layout, estimate=predicted)
+        placed = replace(plan, layout=layout, estimate=predicted)
         try:
-            check_plan(made, model.work, board)
+            check_plan(placed, model.work, board)
         except PlanFaultError as error:
             raise _fault(path, f"the checker refuses these offsets: {error}") from error
-        return made
+        return placed
 
 
 def _text(rectangle: Rectangle) -> str:

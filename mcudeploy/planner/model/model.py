@@ -261,10 +261,10 @@ def load_model(
 def on_core(model: Model) -> list[str]:
     """Return which operators stay on the core beside a unit, and why: a text for each reason."""
     names: dict[str, list[str]] = {}
-    for ask in added("unit_reasons") if model.isa.unit else ():
+    for unit in added("unit") if model.isa.unit else ():
         for operator in model.graph.operators:
             tensors = model.graph.input_tensors(operator), model.graph.tensors[operator.output]
-            reason = ask(operator, *tensors) if operator.name in model.variants else None
+            reason = unit.reason_against(operator, *tensors) if operator.name in model.variants else None
             if reason is not None:
                 names.setdefault(reason, []).append(operator.name)
     return [f"on the core: {', '.join(each)}, because {reason}" for reason, each in names.items()]
@@ -322,8 +322,8 @@ def _variants(
     operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, isa: Isa
 ) -> tuple[KernelCall, ...]:
     calls = operator.op.kernel(operator, inputs, output).variants(isa)
-    offers = added("unit_calls") if isa.unit else ()
-    return (*(it for offer in offers for it in offer(operator, inputs, output, calls, isa)), *calls)
+    units = added("unit") if isa.unit else ()
+    return (*(it for unit in units for it in unit.calls(operator, inputs, output, calls, isa)), *calls)
 
 
 def kernel_variants(

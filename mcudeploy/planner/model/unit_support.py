@@ -1,0 +1,34 @@
+"""What an extension adds for a unit beside the core, which runs command streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.model.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSupport:
+    """The functions that the core asks about a unit.
+
+    `calls`: from an operator, its inputs and output, the core's kernel calls and an `Isa` to calls by the
+    unit, with the same bits. `reason_against`: why an operator has none, None if it has some. `settled`: the
+    variants of a plan's operators, without more scratch, once all places are known. `check` raises
+    PlanFaultError for a plan whose streams touch other bytes than its steps. `hal_sources`: the sources that
+    run the streams on a board. `packages`: requirements beyond those of mcudeploy, by package.
+    """
+
+    calls: Callable[
+        [Operator, tuple[Tensor, ...], Tensor, tuple[KernelCall, ...], Isa], tuple[KernelCall, ...]
+    ]
+    reason_against: Callable[[Operator, tuple[Tensor, ...], Tensor], str | None]
+    settled: Callable[[Plan, Model], dict[str, str]]
+    check: Callable[[Plan, Model], None]
+    hal_sources: Callable[[Board], list[str]]
+    packages: Mapping[str, str]
