@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from arduino_stubs import ARDUINO, CORES, MAIN
 from click.testing import CliRunner
+from esphome_components import ROWS, manifest, wake_word
 from programs import results
 from speech import speech_like
-from test_esphome import C_WARNINGS, CPP_WARNINGS, HOP, ROWS, Reference, manifest, wake_word
+from test_esphome import C_WARNINGS, CPP_WARNINGS, HOP, Reference
 
 from mcudeploy.cli.main import cli
 from mcudeploy.extensions.audio.joining import joined_file
