@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES, kernel_paths, source_folders
 from mcudeploy.common.resources import resource_dir

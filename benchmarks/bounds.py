@@ -30,7 +30,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("te
 from fuzzing.generate import draw, traits_of  # noqa: E402
 from kernels import print_table  # noqa: E402
 
-from mcudeploy.boards.board import load_board  # noqa: E402
+from mcudeploy.boards.catalogue import load_board  # noqa: E402
 from mcudeploy.commands.commands import plan_model  # noqa: E402
 from mcudeploy.common.errors import DeployError  # noqa: E402
 from mcudeploy.extensions.bounds.bounding import CountedProgram  # noqa: E402

@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import build as building
 from mcudeploy.common.errors import DeployError
 from mcudeploy.execution.parts import BuildRequest

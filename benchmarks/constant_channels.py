@@ -18,7 +18,7 @@ from typing import Any
 
 from kernels import print_table
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment

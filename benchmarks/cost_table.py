@@ -33,7 +33,8 @@ from estimates import predicted_ticks
 from kernels import print_table
 from ortools.linear_solver import pywraplp
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.codegen.kernelfiles import UNIT_SUFFIX
 from mcudeploy.commands.commands import measure_model, plan_model

@@ -24,7 +24,7 @@ import onnx
 from kernels import print_table
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.costs.estimate import Unit, board_costs, estimated

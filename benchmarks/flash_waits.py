@@ -21,7 +21,8 @@ from pathlib import Path
 
 from kernels import print_table
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import plan_model, run_model
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment

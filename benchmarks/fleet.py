@@ -32,7 +32,8 @@ sys.path.insert(0, str(ROOT / "tests" / "deploy"))
 
 from models import quantised_convolutions, skipping  # noqa: E402
 
-from mcudeploy.boards.board import Board, load_board  # noqa: E402
+from mcudeploy.boards.board import Board  # noqa: E402
+from mcudeploy.boards.catalogue import load_board  # noqa: E402
 from mcudeploy.boards.trust import trust  # noqa: E402
 from mcudeploy.common.resources import cache_dir  # noqa: E402
 from mcudeploy.costs.tiles import CallTile  # noqa: E402

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.requests import BUSY, ERROR, REPLY, UNSYNCHRONISED, Request
 from mcudeploy.toolchain.emulator import Emulator

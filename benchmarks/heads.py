@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.render import render_head_check
 from mcudeploy.codegen.texts import FeatureStatistics
 from mcudeploy.commands.commands import plan_model

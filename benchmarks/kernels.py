@@ -20,7 +20,7 @@ from typing import Any
 
 from cost_cases import one_operator, weighted
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.commands.commands import measure_model, plan_model
 from mcudeploy.common.errors import DeployError

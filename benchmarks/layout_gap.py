@@ -14,7 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model, load_model

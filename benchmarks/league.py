@@ -26,7 +26,8 @@ from peers.page import Provenance, page
 from peers.quoted import quoted_rows
 from peers.rows import MICRO, OF_OWN, ROOT, Row, compiler_version, contenders, micro_row, row_of
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 
 NETWORKS = (
     "ad01_int8", "ic01_int8", "ic02_int8", "kws01_int8", "sww01_int8", "vww01_int8", "person_detect_int8",

@@ -22,7 +22,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("te
 
 from fuzzing.wires import FaultyWire, over_wires  # noqa: E402
 
-from mcudeploy.boards.board import load_board  # noqa: E402
+from mcudeploy.boards.catalogue import load_board  # noqa: E402
 from mcudeploy.common.errors import ProtocolError  # noqa: E402
 from mcudeploy.common.progress import SILENT  # noqa: E402
 from mcudeploy.device.target import Target  # noqa: E402

@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("te
 
 from fuzzing.trips import MODES, Trip, crossings, differing, differing_on, drawn, drawn_by_planner  # noqa: E402
 
-from mcudeploy.boards.board import load_board  # noqa: E402
+from mcudeploy.boards.catalogue import load_board  # noqa: E402
 
 _BATCH = 50
 

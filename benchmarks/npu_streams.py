@@ -116,10 +116,10 @@ def main() -> None:
             path = folder / f"random{seed}.tflite"
             path.write_bytes(drawn.content)
             one = {name: models[name] for name in names[seed % len(names) :][:1]}
-            (bytes_of_graph,) = cells(placed(path, folder, path.stem), one, arguments.samples, folder)
-            graphs["refused" if bytes_of_graph is None else "differs" if bytes_of_graph[0] else "same bytes"] += 1
-            if bytes_of_graph and bytes_of_graph[0]:
-                print(f"random graph {seed} differs on {next(iter(one))}: {bytes_of_graph}", file=sys.stderr)
+            (graph_bytes,) = cells(placed(path, folder, path.stem), one, arguments.samples, folder)
+            graphs["refused" if graph_bytes is None else "differs" if graph_bytes[0] else "same bytes"] += 1
+            if graph_bytes and graph_bytes[0]:
+                print(f"random graph {seed} differs on {next(iter(one))}: {graph_bytes}", file=sys.stderr)
     if arguments.random:
         print("\nRandom graphs: " + ", ".join(f"{count} {kind}" for kind, count in sorted(graphs.items())))
     sys.exit(wrong > 0 or graphs["differs"] > 0)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ops.fused import fused_kernel
 from mcudeploy.planner import planner
 from mcudeploy.planner.model.model import read_model

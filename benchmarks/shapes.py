@@ -21,7 +21,8 @@ from cost_cases import weighted
 from cost_table import calls_of_kernels, counting
 from kernels import print_table
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import kernels_for
 from mcudeploy.common.errors import DeployError
 from mcudeploy.costs.estimate import counts_of, load_costs

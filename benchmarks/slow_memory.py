@@ -14,7 +14,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.sizes import parse_limit

@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import DeployError, FitError
 from mcudeploy.device.target import Target, open_device

@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.progress import SILENT
 from mcudeploy.common.sizes import parse_limit
 from mcudeploy.extensions.training.recipe import Recipe, Update

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.tune import tune_model
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options

@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.common.errors import DeployError, FitError, ModelError
 from mcudeploy.device.target import Target

@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.model.model import load_model

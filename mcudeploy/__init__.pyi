@@ -1,6 +1,6 @@
 """The public names, for type checkers: those of the core, then those of the built-in extensions."""
 
-from mcudeploy.boards.board import list_boards
+from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.commands.keywords import Choices
 from mcudeploy.commands.loaded import LoadedModel, load
 from mcudeploy.commands.ondevice import flash, measure, tune

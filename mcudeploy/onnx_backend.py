@@ -19,7 +19,7 @@ from onnx import ModelProto, NodeProto, helper, shape_inference
 from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import count_text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcudeploy.boards.board import Board, Memory, load_board
+from mcudeploy.boards.board import Board, Memory
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ir.plan import Estimate, Layout, Schedule
 from mcudeploy.planner.place.solve import spread
 from mcudeploy.tiling.blocks import TiledGraph

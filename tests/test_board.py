@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import (
-    Board,
-    Link,
-    family,
-    list_boards,
-    load_board,
-    parse_board,
-    read_board,
-)
+from mcudeploy.boards.board import Board, Link, parse_board, read_board
+from mcudeploy.boards.catalogue import family, list_boards, load_board
 from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.boards.facts import pin_number
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError

@@ -72,7 +72,7 @@ def printed(form: str, body: str, *arguments: str) -> Sequence[str]:
 PLANS = """
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.planner.plan_options import Options
 

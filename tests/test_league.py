@@ -29,7 +29,7 @@ from peers.program import run
 from peers.quoted import published, read
 from peers.rows import OWN, Row, compared
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.pool.pool import MaxPool

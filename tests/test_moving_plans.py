@@ -24,7 +24,7 @@ from fuzzing.trips import (
 )
 from fuzzing.wandering import BOARDS
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render_firmware

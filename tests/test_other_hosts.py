@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import mcudeploy
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import BuildError
 from mcudeploy.execution.cycles import plugin
 from mcudeploy.toolchain import firmware_build

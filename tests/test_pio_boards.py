@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcudeploy.boards import platformio
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import (
     BoardNotFoundError,

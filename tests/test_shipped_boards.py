@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcudeploy.boards import platformio
-from mcudeploy.boards.board import catalogue, every_board, list_boards, load_board
+from mcudeploy.boards.catalogue import catalogue, every_board, list_boards, load_board
 from mcudeploy.boards.pioshipped import nearest, pio_boards
 from mcudeploy.boards.trust import own_programs
 from mcudeploy.cli.fit_command import named_boards

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from peers.environment import BAKENN, EMX, MICRO
 from peers.judge import RAM_GOAL, SHARE_GOAL, TIME_GOAL, Comparison, Ratio, compare, share_within
 from peers.quoted import Published, published, reasons

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.device.target import Target
 from mcudeploy.device.transport import Transport, open_transport

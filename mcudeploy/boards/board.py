@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from itertools import pairwise
 from math import lcm
 from pathlib import Path
@@ -47,11 +45,10 @@ from mcudeploy.boards.facts import (
     UsbId,
 )
 from mcudeploy.boards.flashers import Flasher
-from mcudeploy.boards.pioshipped import Radio, pio_boards, question_of, without_signs
-from mcudeploy.boards.platformio import PREFIX, is_pio, pio_facts
-from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
+from mcudeploy.boards.pioshipped import Radio
+from mcudeploy.boards.platformio import is_pio
+from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.common.files import read_regular
-from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.isa import Isa
 
 __all__ = [
@@ -60,9 +57,6 @@ __all__ = [
     "Memory",
     "Timer",
     "Unit",
-    "family",
-    "list_boards",
-    "load_board",
     "parse_board",
     "read_board",
 ]
@@ -420,13 +414,14 @@ def parse_board(text: str, path: Path) -> Board:
         facts = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    board = _board_of(facts, f"{path} is not a board file", {"folder": path.parent})
+    board = board_of(facts, f"{path} is not a board file", {"folder": path.parent})
     if is_pio(board.name):
         raise ConfigError(f"{path}: {board.name} is the name of a board of PlatformIO: choose another one")
     return board
 
 
-def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = None) -> Board:
+def board_of(facts: object, fault: str, context: Mapping[str, Path] | None = None) -> Board:
+    """Return the board of these facts. Raises ConfigError, which begins with `fault`, for wrong ones."""
     try:
         return Board.model_validate(facts, context=dict(context) if context else None)
     except ValidationError as error:
@@ -435,90 +430,3 @@ def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = No
             for it in error.errors()
         )
         raise ConfigError(f"{fault}:\n" + "\n".join(lines)) from error
-
-
-_shipped = cache(read_board)
-
-
-_LIBRARY_ONLY = ", library only"
-
-
-@cache
-def list_boards() -> tuple[Board, ...]:
-    """Return all shipped boards, by name."""
-    return tuple(map(_shipped, sorted(resource_dir("boards").glob("*.toml"))))
-
-
-@cache
-def catalogue() -> tuple[Board, ...]:
-    """Return the boards to buy: shipped ones that exist as hardware, and the `pio_boards`."""
-    own = (board for board in list_boards() if not (board.is_host or board.emulated_only))
-    return (*own, *(load_board(f"{PREFIX}{name}") for name in pio_boards()))
-
-
-def every_board() -> tuple[Board, ...]:
-    """Return the boards of `catalogue`, and those that exist in an emulator or on this computer only."""
-    others = (board for board in list_boards() if board not in catalogue())
-    return (*catalogue(), *others)
-
-
-def board_file(name: str) -> Path:
-    """Return the TOML file of a board: a shipped one by its name, or the file at the path `name`."""
-    if is_pio(name):
-        raise UsageError(f"{name} has no board file: its facts are those of PlatformIO's manifest.")
-    if is_path(name):
-        if not os.path.lexists(name):
-            raise BoardNotFoundError(f"no board file {name}: `mcudeploy boards --new NAME` writes one.")
-        return Path(name)
-    return resource_dir("boards") / f"{load_board(name).name}.toml"
-
-
-def is_path(name: str) -> bool:
-    """Whether the name of a board is the path of a file: it has a slash or ends in `.toml`."""
-    if is_pio(name):
-        return False
-    return "/" in name or os.sep in name or name.endswith(".toml")
-
-
-def load_board(name: str) -> Board:
-    """Return the board of that name, alias or file, the default board of a family, or one of PlatformIO.
-
-    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Case and signs in a name do not count; titles
-    have names in brackets. Raises BoardNotFoundError for other names, and for those of several boards.
-    """
-    if is_pio(name):
-        return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
-    if is_path(name):
-        return read_board(board_file(name))
-    path = resource_dir("boards") / f"{name}.toml"
-    return _shipped(path) if path.is_file() else _select(name, list_boards())
-
-
-def family(name: str) -> tuple[Board, ...]:
-    """Return the boards a name may mean: the one board, or the family's default and all others of it."""
-    chosen = load_board(name)
-    if chosen.name == name or is_path(name):
-        return (chosen,)
-    others = (it for it in list_boards() if it.family == name and it.name != chosen.name)
-    return (chosen, *(it for it in others if not it.facts_only))
-
-
-def _select(name: str, boards: Iterable[Board]) -> Board:
-    known = tuple(boards)
-    for board in known:
-        if board.family == name and board.family_default:
-            return board
-    plain = without_signs(name)
-    alike = [it for it in known if plain in map(without_signs, (it.name, *it.aliases))]
-    if not alike:
-        if same := [key for key in pio_boards() if without_signs(key) == plain]:
-            return load_board(f"{PREFIX}{same[0]}")
-        alike = [it for it in known if plain in map(without_signs, it.titled)]
-    if len(alike) == 1:
-        return alike[0]
-    if alike:
-        listed = "".join(f"\n  {it.name}: {it.title}{_LIBRARY_ONLY * it.facts_only}" for it in alike)
-        raise BoardNotFoundError(f"{name!r} may be one of {len(alike)} boards; name one:{listed}")
-    question = question_of(name, tuple(board.name for board in known))
-    way_out = "`mcudeploy boards` lists all; a file is named by its path, a board of PlatformIO as pio:<id>."
-    raise BoardNotFoundError(f"no board {name!r}. {question}".rstrip() + f"\n{way_out}")

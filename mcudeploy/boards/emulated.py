@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards
 
 _RUNS_ON = {
     "cortex-m0": "cortex-m3",

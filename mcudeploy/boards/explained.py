@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from mcudeploy.boards.board import Board, board_file, parse_board, read_board
+from mcudeploy.boards.board import Board, parse_board, read_board
+from mcudeploy.boards.catalogue import board_file
 from mcudeploy.boards.facts import BoardName
 from mcudeploy.common.errors import ConfigError, UsageError
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcudeploy.boards.board import list_boards
+from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.boards.facts import Facts, Identifier, UsbId
 from mcudeploy.common.resources import resource_dir
 

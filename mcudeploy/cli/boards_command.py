@@ -75,7 +75,7 @@ def _explained(name: str) -> dict[str, Any]:
 
 
 def _listed(emulated: bool) -> dict[str, Any]:
-    from mcudeploy.boards.board import catalogue, every_board
+    from mcudeploy.boards.catalogue import catalogue, every_board
 
     return {
         "boards": [

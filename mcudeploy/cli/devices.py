@@ -56,7 +56,7 @@ def boards_option(command: Command) -> Command:
 
 
 def _load_boards(_: click.Context, __: click.Parameter, names: str) -> tuple[Board, ...]:
-    from mcudeploy.boards.board import load_board
+    from mcudeploy.boards.catalogue import load_board
 
     found = {board.name: board for board in (load_board(name.strip()) for name in names.split(","))}
     return tuple(found.values())
@@ -98,7 +98,7 @@ def trusted(context: click.Context, board: Board | None) -> Board | None:
 
 
 def _board_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    from mcudeploy.boards.board import list_boards
+    from mcudeploy.boards.catalogue import list_boards
 
     names = {name for board in list_boards() for name in (board.name, board.family)}
     before, comma, last = begun.rpartition(",")  # several may be given
@@ -106,14 +106,14 @@ def _board_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]
 
 
 def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Board | None:
-    from mcudeploy.boards.board import load_board
+    from mcudeploy.boards.catalogue import load_board
 
     return None if name is None else load_board(name)
 
 
 def load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
     """Return the named board; of a board family, the attached board or else the default."""
-    from mcudeploy.boards.board import family, is_path
+    from mcudeploy.boards.catalogue import family, is_path
     from mcudeploy.toolchain.attached import attached_board
 
     if name is None:

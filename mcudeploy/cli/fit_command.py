@@ -123,7 +123,7 @@ def fit(
 
 def named_boards(names: str | None, *, emulated: bool) -> tuple[Board, ...]:
     """The boards named in a list; without a list those to buy, or with `emulated` all."""
-    from mcudeploy.boards.board import catalogue, every_board, load_board
+    from mcudeploy.boards.catalogue import catalogue, every_board, load_board
 
     if names is not None and emulated:
         raise UsageError("--boards and --all exclude each other")

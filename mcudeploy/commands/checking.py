@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import SILENT, Progress

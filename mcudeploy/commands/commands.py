@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mcudeploy.boards.board import Board, list_boards, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.codegen.model_names import model_name
 from mcudeploy.commands.fused_verdict import fused_verdict
 from mcudeploy.commands.window_verdict import require_full, window_outputs, window_verdict

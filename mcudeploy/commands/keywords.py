@@ -17,7 +17,8 @@ from pydantic import (
     ValidationError,
 )
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.facts import Alignment
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.sizes import parse_constant, parse_limit, parse_shape, parse_size, parse_state

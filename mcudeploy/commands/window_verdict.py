@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import count_text, printable

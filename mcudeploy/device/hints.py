@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcudeploy.boards.board import list_boards
+from mcudeploy.boards.catalogue import list_boards
 
 
 def flash_hint(board: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcudeploy.boards.board import Board, family, list_boards
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import family, list_boards
 from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.boards.usb import boards_reached_by, kind_of
 from mcudeploy.common.errors import BoardNotFoundError

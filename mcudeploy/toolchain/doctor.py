@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.common import fast
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import cache_dir, resource_dir

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.usb import usb_kinds
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited, write_file

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.boards.flashers import Uf2
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.codegen.exporters import example_values

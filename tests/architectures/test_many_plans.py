@@ -18,7 +18,7 @@ import pytest
 from models import fully_connected
 
 import mcudeploy as md
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import BuildError
 from mcudeploy.extensions.architectures import plan_row
 from mcudeploy.extensions.architectures.plan_row import PlanJob, planned_row

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.extensions.bounds.control_flow import ControlFlow
 from mcudeploy.extensions.bounds.data_flow import (
     DataFlow,

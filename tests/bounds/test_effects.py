@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.image import build_bench
 from mcudeploy.device.target import Target
 from mcudeploy.extensions.bounds.effects import (

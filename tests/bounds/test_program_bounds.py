@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.execution.cycles.plugin import Counts, read_windows

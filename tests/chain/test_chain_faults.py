@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.requests import Request

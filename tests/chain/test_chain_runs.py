@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from fuzzing.wires import FaultyWire, over_wires
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target, open_device

@@ -9,7 +9,8 @@ import onnx
 import pytest
 from fuzzing.generate import draw
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target

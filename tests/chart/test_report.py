@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.codegen.html_template import as_data
 from mcudeploy.common.files import is_ours

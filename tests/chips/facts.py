@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 
 FOLDER = Path(__file__).parent
 CHIPS = tuple(sorted(it.stem for it in FOLDER.glob("*.json")))

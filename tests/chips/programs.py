@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.render import render_firmware
 from mcudeploy.commands import commands as api
 from mcudeploy.common.progress import SILENT

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import open_device
 from tests.chips.facts import BOARDS, CHIP_OF, CHIPS, IN_UNICORN, Chip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.requests import REPLY, Request
 from mcudeploy.toolchain import Firmware

@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy.commands
-from mcudeploy.boards.board import Board, Unit, family, load_board
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.boards.catalogue import family, load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Check
@@ -177,12 +178,12 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     for module in (flow, building, checking):
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setattr(mcudeploy.commands, module.__name__.rpartition(".")[2], module, raising=False)
-    monkeypatch.setattr("mcudeploy.boards.board.load_board", _board)
+    monkeypatch.setattr("mcudeploy.boards.catalogue.load_board", _board)
     monkeypatch.setattr(
-        "mcudeploy.boards.board.family", lambda name: (_board(name),) if name == "tiny" else family(name)
+        "mcudeploy.boards.catalogue.family", lambda name: (_board(name),) if name == "tiny" else family(name)
     )
-    monkeypatch.setattr("mcudeploy.boards.board.list_boards", lambda: (_board("tiny"),))
-    monkeypatch.setattr("mcudeploy.boards.board.catalogue", lambda: (_board("tiny"),))
+    monkeypatch.setattr("mcudeploy.boards.catalogue.list_boards", lambda: (_board("tiny"),))
+    monkeypatch.setattr("mcudeploy.boards.catalogue.catalogue", lambda: (_board("tiny"),))
     checks = [
         Check("arm-none-eabi-gcc", True, "12.2", ""),
         Check("qemu-system-arm", True, "7.2", "", "emulator"),

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from mcudeploy.boards.board import Board, list_boards, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain.attached import AttachedDevice
 from tests.cli.conftest import Deploy
@@ -69,7 +70,7 @@ def test_a_family_is_its_attached_board_or_its_default(
         asked.append(given)
         return load_board("stm32f100" if known_by else "stm32f405"), known_by
 
-    monkeypatch.setattr("mcudeploy.boards.board.list_boards", list_boards)
+    monkeypatch.setattr("mcudeploy.boards.catalogue.list_boards", list_boards)
     monkeypatch.setattr("mcudeploy.toolchain.attached.attached_board", attached)
     line = f"run m.onnx --board stm32 {options}"
     result = mcudeploy_command(line if "--emulate" in line else f"{line} --probe 066D --port /dev/ttyACM0")

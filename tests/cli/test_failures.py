@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
-from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.cli.help import leaves
 from mcudeploy.cli.main import cli
 from mcudeploy.common import errors, interrupts
@@ -98,7 +99,7 @@ def test_what_would_fit_is_a_command_to_paste(folder: Path, deploy: Deploy) -> N
 def test_of_several_boards_one_that_fits_is_enough(
     rooms: str, code: int, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcudeploy.boards.board.list_boards", list_boards)
+    monkeypatch.setattr("mcudeploy.boards.catalogue.list_boards", list_boards)
 
     def planned(_: Path, board: Board, *__: object) -> object:
         if board.name != rooms:

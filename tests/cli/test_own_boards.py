@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.trust import require_trusted, trust
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.resources import resource_dir

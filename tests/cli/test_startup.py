@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.costs.database import Database, TileKey
 from mcudeploy.costs.tiles import nothing_known

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from test_params import header_fields
 
-from mcudeploy.boards.board import Board, list_boards, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.codegen.bench import all_kernels, kernels_for
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.costs.estimate import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, share_of, together, with_arenas

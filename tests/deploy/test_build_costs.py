@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli import result_tables as tables
 from mcudeploy.cli.output import LoggedProgress, terminal
 from mcudeploy.commands import build as building

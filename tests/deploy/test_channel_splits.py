@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from models import fully_connected
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from models import quantised_convolutions, skipping
 
-from mcudeploy.boards.board import CODE_BYTES, load_board
+from mcudeploy.boards.board import CODE_BYTES
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.costs.database import Database

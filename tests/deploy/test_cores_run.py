@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target, open_device

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from models import fully_connected
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import (
     BoardNotFoundError,

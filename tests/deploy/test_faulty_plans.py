@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError
 from mcudeploy.planner.plan_options import Options

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from models import bottlenecks, skipping
 
-from mcudeploy.boards.board import FIRMWARE_RAM_BYTES, load_board
+from mcudeploy.boards.board import FIRMWARE_RAM_BYTES
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.codegen.program import make_program
 from mcudeploy.commands import commands as api

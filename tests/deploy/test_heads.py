@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from models import fully_connected
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import render_head_check
 from mcudeploy.codegen.texts import FeatureStatistics

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.extensions.dossier.dossier_part import DossierPart
 from mcudeploy.extensions.instances.instances_part import InstancesPart

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from models import skipping
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import LatencyError

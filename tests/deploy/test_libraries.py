@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from models import fully_connected
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.common.errors import (

@@ -12,7 +12,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.render import render_model
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, UsageError

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from models import bottlenecks, skipping
 from onnx import helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, UsageError

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from models import skipping
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.costs.estimate import estimated, load_costs

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 import mcudeploy
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.cli.main import cli

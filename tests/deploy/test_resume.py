@@ -14,7 +14,7 @@ import pytest
 from models import quantised_convolutions
 
 import mcudeploy
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError, LatencyError
 from mcudeploy.costs.estimate import estimated, load_costs

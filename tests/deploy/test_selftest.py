@@ -12,7 +12,7 @@ import pytest
 from models import fully_connected, quantised_convolutions
 from test_stateful import network, saved
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import firmware_build as build
 from tests import reports

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SilentProgress
 from mcudeploy.ir.plan import Rewrites, Schedule, Search

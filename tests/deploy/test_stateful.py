@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.commands import commands as api

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import run_model
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options

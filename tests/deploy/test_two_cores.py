@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.deployment import Deployment

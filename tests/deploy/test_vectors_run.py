@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
 from tests import reports

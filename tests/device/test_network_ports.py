@@ -14,7 +14,7 @@ import pytest
 from bad_line import HASH
 from served import Served
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.flashers import Command
 from mcudeploy.boards.trust import trust
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.toolchain import ports
 from mcudeploy.toolchain.flash_tools import Attached

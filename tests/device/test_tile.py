@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from bench import machine
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.device.replies import Arena, DeviceInfo, Ticks
 from mcudeploy.device.session import Session, connect

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.extensions.dossier.flash_constants import traced_constants

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.emulated import executing
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError

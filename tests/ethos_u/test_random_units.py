@@ -9,7 +9,7 @@ import pytest
 from fuzzing.flat import draw_flat
 from fuzzing.generate import draw
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.facts import Npu
 from mcudeploy.device.target import Target
 from mcudeploy.ir.opdef import KernelCall

@@ -13,7 +13,7 @@ import pytest
 from models import quantised_convolutions
 from test_unit_calls import Case, convolution, core_and_unit, maximum
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.ethos_u.registers import LONG, SHORT, Stream, decode

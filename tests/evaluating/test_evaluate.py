@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 from click.testing import CliRunner
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.target import Target
 from mcudeploy.extensions.evaluation.dataset import DataRequest

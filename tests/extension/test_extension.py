@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import mcudeploy
 from mcudeploy import extension
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.commands.build import build_models, named_part
 from mcudeploy.commands.commands import plan_model

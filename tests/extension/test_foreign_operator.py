@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mcudeploy
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import all_kernels
 from mcudeploy.codegen.kernelfiles import kernel_files, source_index
 from mcudeploy.codegen.licences import foreign_text, licence_of

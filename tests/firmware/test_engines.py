@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, START, source_folders, source_index
 from mcudeploy.toolchain.project import SoftEngine, assemble
 

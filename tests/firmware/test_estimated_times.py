@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.costs.estimate import estimated, load_costs
 from mcudeploy.device.session import connect

@@ -17,7 +17,8 @@ from bench import Machine, build_bench, machine
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.codegen.kernelfiles import source_index
 from mcudeploy.device.session import Session, connect

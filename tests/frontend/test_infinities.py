@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.target import Target
 from mcudeploy.planner.plan_options import Options
 from tests import reports

@@ -14,7 +14,7 @@ from evaluate import assert_same, kinds
 from harness import outputs_of
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load

@@ -9,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load

@@ -10,7 +10,7 @@ import pytest
 from fuzzing.forms import FORMS, formed
 from fuzzing.generate import Trait, draw
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.ir.graph import Graph

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.device.target import Target

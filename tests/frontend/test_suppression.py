@@ -13,7 +13,7 @@ from harness import outputs_of
 from numpy.typing import NDArray
 
 from mcudeploy import onnx_backend
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options

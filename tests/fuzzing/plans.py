@@ -10,7 +10,8 @@ from moves import with_moves
 from residing import repeating
 
 from fuzzing.chains import drawn_chains
-from mcudeploy.boards.board import Board, Memory, Unit, load_board
+from mcudeploy.boards.board import Board, Memory, Unit
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.costs.tiles import CopyCost

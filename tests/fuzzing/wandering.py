@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from random import Random
 
-from mcudeploy.boards.board import Board, Memory, load_board
+from mcudeploy.boards.board import Board, Memory
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.facts import Link
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.engine import CPU

@@ -9,7 +9,7 @@ import csv
 import tempfile
 from pathlib import Path
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common import effort
 from mcudeploy.planner import planner
 from mcudeploy.planner.model.model import load_model

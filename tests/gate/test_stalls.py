@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.extensions.training.recipe import Recipe, Update
 from mcudeploy.extensions.training.training_steps import written_step
 from mcudeploy.ir.plan import Plan

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import FitError
 from mcudeploy.planner import hop_plans

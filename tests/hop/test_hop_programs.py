@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, FitError, UsageError
 from mcudeploy.common.progress import SILENT

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import tune as tuning
 from mcudeploy.common.errors import LatencyError
 from mcudeploy.common.progress import SILENT

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.toolchain import Firmware, flash_commands
 from mcudeploy.toolchain.images import flash_content
 from tests.chips.programs import built, deployed

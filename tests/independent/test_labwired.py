@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.session import connect
 from tests.chips.programs import built, deployed

@@ -11,7 +11,7 @@ import onnx
 from mutant_subjects import UNSPLIT, generated
 from onnx import TensorProto, helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.planner.model.model import load_model
 from tests.networks.onnx_files import build
 

@@ -17,7 +17,8 @@ from moves import with_moves
 from onnx import helper, numpy_helper
 from residing import repeating
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.place.solve import spread

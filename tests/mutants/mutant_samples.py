@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 from mutate_values import mutated_bytes, mutated_value
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.extensions.quantization.data import open_samples
 from mcudeploy.frontend.onnx.nodes import Info
 from mcudeploy.ir.graph import GraphIO

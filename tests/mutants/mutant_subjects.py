@@ -21,7 +21,8 @@ from mutant_wire import FrameSubject
 from mutate_onnx import mutated_model
 from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, mutated_words, toml_text
 
-from mcudeploy.boards.board import Board, list_boards, load_board, read_board
+from mcudeploy.boards.board import Board, read_board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.codegen.render import render_firmware
 from mcudeploy.common.resources import resource_dir

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.extensions.several_boards.pipeline.topology import load_topology
 

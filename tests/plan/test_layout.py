@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from graphs import pooled, residual
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval

@@ -9,7 +9,8 @@ import pytest
 from graphs import residual
 from test_layout import BOARD, WORK, make_plan
 
-from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.boards.board import Unit
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph, Operator

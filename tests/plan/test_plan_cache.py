@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import FitError
 from mcudeploy.planner import planner
 from mcudeploy.planner.model.model import Model, load_model

@@ -14,7 +14,7 @@ import sys
 from numba.core.event import Listener, install_listener
 from pathlib import Path
 from mcudeploy.commands import commands as api
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.prepare import compile_loops
 

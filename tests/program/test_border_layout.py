@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_golden import SOURCE, planned
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
 from mcudeploy.frontend.onnx.values import image_index

@@ -18,7 +18,7 @@ from export_stubs import ARDUINO, CC, CUBE, IDF, VECTORS, ZEPHYR, write_tree
 from models import fully_connected, quantised_convolutions
 from onnxruntime import InferenceSession
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.build_command import build as command
 from mcudeploy.codegen.exporters import KINDS, Kind, export_files
 from mcudeploy.codegen.folder import write_folder

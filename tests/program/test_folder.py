@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.folder import MANIFEST, require_ours, require_writable, write_folder
 from mcudeploy.commands import build
 from mcudeploy.common.errors import UsageError

@@ -19,7 +19,8 @@ import pytest
 from fuzzing.wandering import BOARDS, wandering
 from graphs import recurrent, residual
 
-from mcudeploy.boards.board import Board, Unit, load_board
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.folder import write_folder
 from mcudeploy.codegen.kernelfiles import kernel_files
 from mcudeploy.codegen.library import library_files

@@ -12,7 +12,7 @@ import pytest
 from models import fully_connected
 
 from mcudeploy import __version__
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.exporters import KINDS, Kind
 from mcudeploy.common.errors import UsageError
 from mcudeploy.extensions.audio.wake_word import WakeWord, WakeWords

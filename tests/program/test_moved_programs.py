@@ -14,7 +14,7 @@ from graphs import pooled, residual
 from numpy.typing import NDArray
 from test_golden import SOURCE, STRICT
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.codegen.folder import write_folder
 from mcudeploy.codegen.kernelfiles import AWAIT, START, source_folders, source_index

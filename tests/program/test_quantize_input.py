@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from test_golden import SOURCE, STRICT, planned
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
 from mcudeploy.ir.graph import DType, GraphIO, Quantization, Tensor

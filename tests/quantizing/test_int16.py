@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from graphs import Q, border, tensor
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.opdef import ConstantArray

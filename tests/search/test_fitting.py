@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from models import quantised_convolutions
 from rich.console import Console
 
-from mcudeploy.boards.board import Board, board_file, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import board_file, load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.cli.fit_command import table
 from mcudeploy.cli.main import cli

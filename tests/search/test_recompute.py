@@ -10,7 +10,7 @@ import pytest
 from graphs import border, conv, recurrent, residual, tensor
 from test_search import calls_of
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.costs.estimate import estimated, load_costs

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from graphs import border, conv, residual, tensor
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.costs.estimate import estimated, load_costs

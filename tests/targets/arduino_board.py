@@ -10,7 +10,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain.emulator import emulated_board, qemu_command
 from mcudeploy.toolchain.project import arena_script, board_header, memory_script

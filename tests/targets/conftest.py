@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.toolchain import Firmware, build_firmware, firmware_build
 
 from .board_line import FILES

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.boards.usb import kind_of, usb_kinds
 from mcudeploy.common.errors import BoardNotFoundError, PortError
 from mcudeploy.device.target import Target, require_port

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.device.transport import open_transport
 from mcudeploy.toolchain import Emulator, Firmware
 from mcudeploy.toolchain.emulator import qemu_command

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files, source_index
 from mcudeploy.codegen.scalar_kernels import PRINTED
 from mcudeploy.codegen.twin_kernels import PRINTED_TWINS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES
 from mcudeploy.common.errors import BuildError
 from mcudeploy.toolchain import Emulator, Firmware, build_firmware

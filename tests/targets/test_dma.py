@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.kernelfiles import AWAIT, START
 from mcudeploy.toolchain import Emulator, build_firmware
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.common.errors import BoardNotFoundError, ProtocolError, UsageError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.toolchain import Check, Emulator, Firmware, checks, doctor, lacking

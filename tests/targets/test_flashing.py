@@ -20,7 +20,8 @@ from types import SimpleNamespace
 import pytest
 
 import mcudeploy
-from mcudeploy.boards.board import Board, list_boards, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.boards.trust import trust
 from mcudeploy.common import system
 from mcudeploy.common.errors import FlashError, ProtocolError, UsageError

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.toolchain.project import assemble
 from tests.targets.board_line import CONFIG
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.toolchain.attached import AttachedDevice
 from mcudeploy.toolchain.hardware_map import MappedBoard, entries_for, write_map

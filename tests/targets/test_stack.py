@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.codegen.kernelfiles import AWAIT, START
 from mcudeploy.common.errors import BuildError

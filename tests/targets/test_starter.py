@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from models import fully_connected
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.facts import Framework
 from mcudeploy.cli.main import cli
 from mcudeploy.codegen.render import LibraryModel

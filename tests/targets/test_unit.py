@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.kernelfiles import ON_UNIT
 from mcudeploy.toolchain import Emulator, Firmware, build_firmware
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.kernelfiles import RUN_CORES
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.execution.cycles.marks import (

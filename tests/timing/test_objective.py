@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.costs.estimate import load_costs, per_instruction

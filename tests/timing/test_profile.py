@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.profile import core_of

@@ -15,7 +15,7 @@ import pytest
 from float64_steps import Array
 from train_lines import CLASSES, RUN, invoked, network, outputs_of, refused, report
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import DivergedError, FitError, OutputsDifferError
 from mcudeploy.execution.results import VerifiedRun

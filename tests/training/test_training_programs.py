@@ -12,7 +12,7 @@ from float64_steps import Array, Descent, Float64Step
 from onnx import ModelProto
 from test_gradients import drawn, step_of
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target
 from mcudeploy.execution.parts import RunRequest

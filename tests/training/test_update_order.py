@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_gradients import step_of
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.ir.plan import Plan, Schedule

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from mcudeploy.boards.board import Board, Memory, Unit, load_board
+from mcudeploy.boards.board import Board, Memory, Unit
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Tensor
 from mcudeploy.ops.move.view import Reshape
 from mcudeploy.ops.scalar.elementwise import Binary

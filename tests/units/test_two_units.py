@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from drawn import board
 
-from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.boards.board import Unit
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.render import render_model
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError

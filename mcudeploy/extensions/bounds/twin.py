@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.boards.emulated import compiled_alike, executing
 from mcudeploy.boards.facts import Memory
 from mcudeploy.common.errors import ConfigError

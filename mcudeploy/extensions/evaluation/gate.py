@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mcudeploy.boards.board import Board, is_path, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import is_path, load_board
 from mcudeploy.commands.commands import plan_model, run_model
 from mcudeploy.commands.keywords import options_of
 from mcudeploy.common.errors import ConfigError, DeployError, FitError, Proposal

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import render_head_check
 from mcudeploy.codegen.texts import FeatureStatistics, HeadText

@@ -97,7 +97,7 @@ def _is_chain(names: str | None, board: Board | None) -> bool:
 
 def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) -> tuple[Target, ...]:
     """The boards of a chain: all emulated, all host processes, or all real with a port each."""
-    from mcudeploy.boards.board import load_board
+    from mcudeploy.boards.catalogue import load_board
     from mcudeploy.device.target import Target
 
     known = [name.strip() for name in names.split(",")]

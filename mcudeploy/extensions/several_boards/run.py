@@ -10,7 +10,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ProtocolError, UsageError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.system import PASSES_DESCRIPTORS

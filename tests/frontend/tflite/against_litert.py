@@ -12,7 +12,7 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend.tflite.contents import names_of

@@ -16,7 +16,7 @@ from speech import speech_like
 from test_sound import Recording
 from test_tflite_signal import few, samples
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError

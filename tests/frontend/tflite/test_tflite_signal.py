@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from micro import run_micro, run_micro_all
 from programs import HOST, QUICK, all_results, results
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load

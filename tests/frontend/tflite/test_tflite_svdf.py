@@ -13,7 +13,7 @@ from flat_recurrent import svdf
 from micro import run_micro
 from numpy.typing import NDArray
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target, open_device

@@ -15,7 +15,7 @@ from micro import run_micro
 from numpy.typing import NDArray
 from programs import QUICK, results
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ModelError

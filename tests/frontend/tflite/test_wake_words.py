@@ -11,7 +11,7 @@ from micro import run_micro
 from programs import HOST, QUICK, results
 from speech import speech_like
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import UsageError
 from mcudeploy.extensions.audio.file_writer import tflite_file

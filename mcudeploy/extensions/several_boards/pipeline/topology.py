@@ -9,7 +9,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError
 from mcudeploy.common.files import read_limited
 from mcudeploy.costs.estimate import load_costs
