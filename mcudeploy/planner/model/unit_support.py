@@ -1,4 +1,4 @@
-"""What an extension adds for a unit beside the core, which runs command streams."""
+"""The functions of an extension for a unit beside the core, which runs command streams."""
 
 from __future__ import annotations
 
