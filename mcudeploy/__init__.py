@@ -10,7 +10,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 _NAMES = {
-    "boards.board": ("list_boards",),
+    "boards.catalogue": ("list_boards",),
     "commands.keywords": ("Choices",),
     "commands.loaded": ("LoadedModel", "load"),
     "commands.ondevice": ("flash", "measure", "tune"),
