@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.common.system import lock_file
+from mcudeploy.common.system.locks import lock_file
 from mcudeploy.toolchain.firmware_build import SANITIZE_FLAGS
 
 QUICK_FLAGS = ("-Og", "-g1")

@@ -1,4 +1,4 @@
-"""Other operating systems: one module knows them, and without what POSIX has, results are the same bytes."""
+"""Other operating systems: one package knows them, and without what POSIX has, results are the same bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import mcudeploy
+from mcudeploy import common
 from mcudeploy.boards.catalogue import load_board
+from mcudeploy.common import system
 from mcudeploy.common.errors import BuildError
 from mcudeploy.execution.cycles import plugin
 from mcudeploy.toolchain import firmware_build
@@ -22,7 +25,7 @@ from mcudeploy.toolchain.native_sections import native_sections
 from tests.other_host import differences
 
 ROOT = Path(mcudeploy.__file__).parent
-SYSTEM = "common/system.py"
+SYSTEM = "common/system/"
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="stands for other systems on Linux only")
 MODULES = re.compile(
     r"^\s*(?:import|from) (?:fcntl|resource|grp|pwd|termios|tty|pty|select|syslog|posix|nt|msvcrt|winreg"
@@ -42,10 +45,11 @@ def specific(path: Path) -> list[str]:
     return [*MODULES.findall(text), *NAMES.findall(text)]
 
 
-def test_one_module_knows_operating_systems() -> None:
+def test_one_package_knows_operating_systems() -> None:
     asking = {path.relative_to(ROOT).as_posix(): specific(path) for path in ROOT.rglob("*.py")}
-    assert {"sys.platform", "os.killpg"} <= set(asking.pop(SYSTEM))
-    assert {name: found for name, found in asking.items() if found} == {}
+    knowing = {name for name, found in asking.items() if found}
+    assert {f"{SYSTEM}{name}.py" for name in ("__init__", "processes", "kernel32")} <= knowing
+    assert {name for name in knowing if not name.startswith(SYSTEM)} == set()
 
 
 def _writes_text(call: ast.Call) -> bool:
@@ -102,39 +106,38 @@ def test_sessions_write_the_same_bytes_everywhere(tmp_path: Path) -> None:
         assert differences(here / path.name, path) == []
 
 
-def as_on(platform: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module that knows systems, as it is on another one."""
+def as_on(platform: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """The modules that know systems, by name, as they are on another one."""
     monkeypatch.setattr(sys, "platform", platform)
-    spec = spec_from_file_location(f"system_of_{platform}", ROOT / SYSTEM)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
-    spec.loader.exec_module(module)
-    return module
+    monkeypatch.setattr(common, "system", system)
+    for name in [it for it in sys.modules if it.startswith(system.__name__)]:
+        monkeypatch.delitem(sys.modules, name)
+    return lambda name: import_module(f"{system.__name__}.{name}")
 
 
 @ON_LINUX
 def test_programs_of_windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    system = as_on("win32", monkeypatch)
-    assert system.program_names("openocd") == ("openocd.exe", "openocd.com")
-    assert system.program_names("qemu.exe")[0] == "qemu.exe"
-    assert "/a/firmware.elf" in system.program_names("/a/firmware.elf")
-    assert "/a/tool.bat" not in system.program_names("/a/tool.bat")
+    windows = as_on("win32", monkeypatch)
+    tools, ports, streams = map(windows, ("host_tools", "serial_ports", "streams"))
+    assert tools.program_names("openocd") == ("openocd.exe", "openocd.com")
+    assert tools.program_names("qemu.exe")[0] == "qemu.exe"
+    assert "/a/firmware.elf" in tools.program_names("/a/firmware.elf")
+    assert "/a/tool.bat" not in tools.program_names("/a/tool.bat")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
-    assert system.cache_folder() == tmp_path
-    assert system.install("dfu-util") == "install dfu-util by hand and add its folder to PATH"
-    assert system.file_limit() is None and system.in_group_of_ports() and system.may_open("COM3")
-    assert system.port_identity("com3") == system.port_identity("\\\\.\\COM3") == "COM3"
+    assert windows("folders").cache_folder() == tmp_path
+    assert tools.install("dfu-util") == "install dfu-util by hand and add its folder to PATH"
+    assert windows("signals").file_limit() is None and ports.in_group_of_ports() and ports.may_open("COM3")
+    assert ports.port_identity("com3") == ports.port_identity("\\\\.\\COM3") == "COM3"
     denied = OSError("could not open port 'COM3': PermissionError(13, 'Access is denied.', None, 5)")
     absent = OSError("could not open port 'COM9': FileNotFoundError(2, 'The system cannot find', None, 2)")
-    assert [system.why_port_not_open(it) for it in (denied, absent, OSError("x"))] == ["busy", "absent", ""]
+    assert [ports.why_port_not_open(it) for it in (denied, absent, OSError("x"))] == ["busy", "absent", ""]
     with pytest.raises(OSError, match="no sockets in files"):
-        system.local_socket()
+        streams.local_socket()
 
 
 @ON_LINUX
 def test_a_line_of_windows_is_a_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with as_on("win32", monkeypatch).line_to_serve(tmp_path) as line:
+    with as_on("win32", monkeypatch)("streams").line_to_serve(tmp_path) as line:
         number = line.url.removeprefix("socket://127.0.0.1:")
         assert (line.options, line.descriptors) == (f"host=127.0.0.1,port={number}", ())
         assert int(number) > 0
@@ -142,13 +145,13 @@ def test_a_line_of_windows_is_a_port(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 @ON_LINUX
 def test_drives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    macos = as_on("darwin", monkeypatch)
+    macos = as_on("darwin", monkeypatch)("drives")
     (tmp_path / "RPI-RP2").mkdir()
     assert macos._DRIVE_FOLDERS == ("/Volumes",)
     monkeypatch.setattr(macos, "_DRIVE_FOLDERS", (str(tmp_path),))
     assert macos.drives("RPI-RP2") == [tmp_path / "RPI-RP2"] and macos.drives("FEATHER") == []
     assert macos.copy_command(Path("a.uf2"), tmp_path)[:2] == ["cp", "-X"] and macos.unmounted("x") == ""
-    windows = as_on("win32", monkeypatch)
+    windows = as_on("win32", monkeypatch)("drives")
     labels = {Path("C:\\"): "Windows", Path("E:\\"): "RPI-RP2"}
     monkeypatch.setattr(windows, "_letters", lambda: list(labels))
     monkeypatch.setattr(windows, "_label", labels.__getitem__)
@@ -158,13 +161,13 @@ def test_drives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @ON_LINUX
 def test_pipes_that_threads_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    system = as_on("win32", monkeypatch)
+    streams = as_on("win32", monkeypatch)("streams")
     echo = "import sys, os\nwhile data := os.read(0, 99): os.write(1, data)\nos.close(1); os.read(0, 1)"
     with subprocess.Popen(
         [sys.executable, "-c", echo], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as process:
         assert process.stdin is not None and process.stdout is not None
-        ends = system.pipe_ends(process.stdout.fileno(), process.stdin.fileno())
+        ends = streams.pipe_ends(process.stdout.fileno(), process.stdin.fileno())
         assert ends.receive(0.01) is None
         assert ends.send(b"x" * 200_000, 20)
         received = b""
@@ -179,9 +182,9 @@ def test_pipes_that_threads_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @ON_LINUX
 def test_a_program_that_reads_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    system = as_on("win32", monkeypatch)
+    streams = as_on("win32", monkeypatch)("streams")
     (output, _), (unread, writer) = os.pipe(), os.pipe()
-    ends = system.pipe_ends(output, writer)
+    ends = streams.pipe_ends(output, writer)
     assert not ends.send(b"x" * 2**20, 0.2)
     os.close(unread)
 

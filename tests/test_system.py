@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.common import system
+import mcudeploy
 from mcudeploy.common.programs import find_program, process_group, start
+from mcudeploy.common.system import drives, folders, locks, streams
 
 FAR = 2**56 - 1
 _TAKE = f"""
 import os, sys
-from mcudeploy.common.system import lock_byte, lock_file
+from mcudeploy.common.system.locks import lock_byte, lock_file
 file = os.open(sys.argv[1], os.O_RDWR)
 print(lock_file(file), lock_file(file, shared=True), lock_byte(file, {FAR}), lock_byte(file, 7))
 print(os.read(file, 9).decode())
@@ -35,7 +36,7 @@ with process_group() as group:
 
 
 def python(text: str, *arguments: str) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONPATH": str(Path(system.__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(mcudeploy.__file__).parents[1])}
     return subprocess.Popen(
         [sys.executable, "-c", text, *arguments],
         env=environment,
@@ -54,12 +55,12 @@ def test_locks_exclude_other_processes(tmp_path: Path) -> None:
     path.write_text("holder", encoding="utf-8")
     file = os.open(path, os.O_RDWR)
     assert in_another_process(path) == ["True"] * 4 + ["holder"]
-    assert system.lock_byte(file, FAR) and system.lock_file(file, shared=True)
+    assert locks.lock_byte(file, FAR) and locks.lock_file(file, shared=True)
     assert in_another_process(path) == ["False", "True", "False", "True", "holder"]
-    system.unlock_file(file)
-    assert system.lock_file(file)
+    locks.unlock_file(file)
+    assert locks.lock_file(file)
     assert in_another_process(path) == ["False", "False", "False", "True", "holder"]  # and may be read
-    system.unlock_byte(file, FAR)
+    locks.unlock_byte(file, FAR)
     os.close(file)
     assert in_another_process(path) == ["True"] * 4 + ["holder"]
 
@@ -100,7 +101,7 @@ def test_bytes_through_pipes(size: int) -> None:
     echo = "import os\nwhile data := os.read(0, 4096): os.write(1, data)"
     with python(echo) as process:
         assert process.stdin is not None and process.stdout is not None
-        ends = system.pipe_ends(process.stdout.fileno(), process.stdin.fileno())
+        ends = streams.pipe_ends(process.stdout.fileno(), process.stdin.fileno())
         received = b""
         for part in range(0, size, 30_000):
             assert ends.send(bytes(min(30_000, size - part)), 20)
@@ -111,5 +112,5 @@ def test_bytes_through_pipes(size: int) -> None:
 
 
 def test_drives_and_folders() -> None:
-    assert system.drives("NO-SUCH-LABEL") == []
-    assert system.cache_folder().is_absolute() and system.config_folder().is_absolute()
+    assert drives.drives("NO-SUCH-LABEL") == []
+    assert folders.cache_folder().is_absolute() and folders.config_folder().is_absolute()

@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from mcudeploy.common.system import EXAMPLE_PORT
+from mcudeploy.common.system.serial_ports import EXAMPLE_PORT
 
 EXAMPLES = {
     "boards": "mcudeploy boards --explain stm32f405",

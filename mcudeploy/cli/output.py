@@ -21,7 +21,7 @@ from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.resources import way_out_of_limit
-from mcudeploy.common.system import memory_limit
+from mcudeploy.common.system.signals import memory_limit
 from mcudeploy.common.text import plain
 from mcudeploy.report import as_json
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from mcudeploy.common.system import ALARM, CLOSED_TERMINAL, set_alarm
+from mcudeploy.common.system.signals import ALARM, CLOSED_TERMINAL, set_alarm
 
 _T = TypeVar("_T")
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
-from mcudeploy.common.system import SHORT_TEMPORARY, ProcessGroup, program_names
+from mcudeploy.common.system.folders import SHORT_TEMPORARY
+from mcudeploy.common.system.host_tools import program_names
+from mcudeploy.common.system.processes import ProcessGroup
 
 _MOST_CHARACTERS = 70
 _UNSET = ("PWD", "OLDPWD", "PYTHONSTARTUP")

@@ -6,7 +6,8 @@ import errno
 import os
 from pathlib import Path
 
-from mcudeploy.common.system import cache_folder, file_limit
+from mcudeploy.common.system.folders import cache_folder
+from mcudeploy.common.system.signals import file_limit
 
 _DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 _PACKAGE = Path(__file__).resolve().parents[1]

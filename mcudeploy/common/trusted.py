@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import read_regular, write_file
-from mcudeploy.common.system import config_folder
+from mcudeploy.common.system.folders import config_folder
 
 _MOST_BYTES = 2**26
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from mcudeploy.common.errors import ConfigError, PortError
 from mcudeploy.common.resources import cache_dir
-from mcudeploy.common.system import lock_byte, lock_file, port_identity, unlock_byte, unlock_file
+from mcudeploy.common.system.locks import lock_byte, lock_file, unlock_byte, unlock_file
+from mcudeploy.common.system.serial_ports import port_identity
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.02

@@ -11,7 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
-from mcudeploy.common.system import EXAMPLE_PORT
+from mcudeploy.common.system.serial_ports import EXAMPLE_PORT
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.transport import USB, RefusedError, host_of, open_transport

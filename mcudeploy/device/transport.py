@@ -18,14 +18,9 @@ import serial
 
 from mcudeploy.common.errors import PortError, ProtocolError
 from mcudeploy.common.programs import empty_folder, start
-from mcudeploy.common.system import (
-    JOIN_PORTS,
-    PipeEnds,
-    local_socket,
-    pipe_ends,
-    unlock_file,
-    why_port_not_open,
-)
+from mcudeploy.common.system.locks import unlock_file
+from mcudeploy.common.system.serial_ports import JOIN_PORTS, why_port_not_open
+from mcudeploy.common.system.streams import PipeEnds, local_socket, pipe_ends
 from mcudeploy.toolchain.ports import list_serial_ports, port_with
 
 _UNIX = "unix://"

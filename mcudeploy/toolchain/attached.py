@@ -13,7 +13,8 @@ from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.boards.usb import boards_reached_by, kind_of
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.common.programs import find_program
-from mcudeploy.common.system import USB_DEVICES, install
+from mcudeploy.common.system.drives import USB_DEVICES
+from mcudeploy.common.system.host_tools import install
 from mcudeploy.toolchain.ports import SAFE_SERIAL, list_serial_ports
 from mcudeploy.toolchain.tools import run_tool
 

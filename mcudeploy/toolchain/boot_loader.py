@@ -9,7 +9,8 @@ from collections.abc import Callable
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher, PicoTool, Uf2
 from mcudeploy.common.errors import FlashError
-from mcudeploy.common.system import LISTS_USB, port_identity, unmounted
+from mcudeploy.common.system.drives import LISTS_USB, unmounted
+from mcudeploy.common.system.serial_ports import port_identity
 from mcudeploy.toolchain.attached import list_devices
 from mcudeploy.toolchain.flash_tools import drive_of
 from mcudeploy.toolchain.ports import list_serial_ports, touch

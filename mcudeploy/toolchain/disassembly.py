@@ -14,7 +14,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from mcudeploy.common.errors import BuildError
 from mcudeploy.common.programs import find_program
-from mcudeploy.common.system import install
+from mcudeploy.common.system.host_tools import install
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, run_logged
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\s+([^@<]*))?")

@@ -18,7 +18,8 @@ from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.common import fast
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import cache_dir, resource_dir
-from mcudeploy.common.system import JOIN_PORTS, in_group_of_ports, install
+from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.serial_ports import JOIN_PORTS, in_group_of_ports
 from mcudeploy.extension import added, built_in_extensions, disagreement, foreign_candidates
 from mcudeploy.toolchain.emulator import QEMU_PACKAGES
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, compiler_names, find_compiler

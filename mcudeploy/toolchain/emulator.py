@@ -18,7 +18,8 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import EmulatorFacts
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.common.programs import empty_folder, find_program, process_group, start
-from mcudeploy.common.system import install, line_to_serve
+from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.streams import line_to_serve
 from mcudeploy.toolchain.tools import ending, run_tool, told
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}

@@ -19,7 +19,7 @@ from mcudeploy.boards.platformio import ASK_S, SETTINGS, is_pio, users_environme
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.common.programs import find_program, output_of, python_module
-from mcudeploy.common.system import HOST_CODE_FLAGS, HOST_COMPILERS, HOST_LINK_FLAGS, install
+from mcudeploy.common.system.host_tools import HOST_CODE_FLAGS, HOST_COMPILERS, HOST_LINK_FLAGS, install
 from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import cache, framework
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save

@@ -14,7 +14,8 @@ from mcudeploy.boards.flashers import Flasher
 from mcudeploy.boards.platformio import users_environment
 from mcudeploy.common.errors import FlashError
 from mcudeploy.common.programs import find_program
-from mcudeploy.common.system import copy_command, drives, install, usual_drive
+from mcudeploy.common.system.drives import copy_command, drives, usual_drive
+from mcudeploy.common.system.host_tools import install
 from mcudeploy.toolchain import images
 from mcudeploy.toolchain.framework import PROJECT, run_command
 

@@ -11,7 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher, Uf2
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, UsageError
-from mcudeploy.common.system import flush_disks
+from mcudeploy.common.system.drives import flush_disks
 from mcudeploy.toolchain.boot_loader import enter_boot_loader
 from mcudeploy.toolchain.flash_tools import TOOLS, Attached, command_lines, drive_of, make_image
 from mcudeploy.toolchain.tools import run_tool

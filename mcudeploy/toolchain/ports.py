@@ -12,7 +12,7 @@ from serial.tools import list_ports
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BoardNotFoundError, PortError
-from mcudeploy.common.system import may_open
+from mcudeploy.common.system.serial_ports import may_open
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.toolchain.flash_tools import Attached
 

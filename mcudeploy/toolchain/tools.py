@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.common.programs import empty_folder, process_group, start
-from mcudeploy.common.system import fault_of
+from mcudeploy.common.system.processes import fault_of
 
 _LOG = logging.getLogger(__name__)
 

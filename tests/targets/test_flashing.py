@@ -23,9 +23,9 @@ import mcudeploy
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.boards.trust import trust
-from mcudeploy.common import system
 from mcudeploy.common.errors import FlashError, ProtocolError, UsageError
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.common.system import drives
 from mcudeploy.device import target
 from mcudeploy.toolchain import boot_loader, flash, flash_commands, flashing, ports
 from mcudeploy.toolchain.flash_tools import TOOLS, Attached
@@ -290,7 +290,7 @@ def test_a_drive_takes_a_file_and_goes(
 ) -> None:
     board, media = load_board("rp2040"), tmp_path / "media"
     elf = program(board)
-    monkeypatch.setattr(system, "_DRIVE_FOLDERS", (str(media),))
+    monkeypatch.setattr(drives, "_DRIVE_FOLDERS", (str(media),))
     monkeypatch.setattr(flashing, "_LEAVES_S", 0.2)
     fake("cp")
     with pytest.raises(FlashError, match=r"no drive RPI-RP2 is mounted\. Hold the button"):
@@ -337,7 +337,7 @@ def test_a_touch_brings_the_drive(
     """The port's program restarts in the boot loader at 1200 baud; the drive appears after some time."""
     board, drive = load_board("rp2040-usb"), tmp_path / "media/RPI-RP2"
     elf = program(board)
-    monkeypatch.setattr(system, "_DRIVE_FOLDERS", (str(drive.parent),))
+    monkeypatch.setattr(drives, "_DRIVE_FOLDERS", (str(drive.parent),))
     fake("cp")
 
     def appear() -> None:
@@ -358,9 +358,9 @@ def test_a_touch_without_effect_is_an_error(
     fake: Fake, program: Callable[[Board], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board = load_board("rp2040-usb")
-    monkeypatch.setattr(system, "_DRIVE_FOLDERS", (str(tmp_path / "media"),))
+    monkeypatch.setattr(drives, "_DRIVE_FOLDERS", (str(tmp_path / "media"),))
     monkeypatch.setattr(boot_loader, "_APPEARS_S", 0.2)
-    monkeypatch.setattr(system, "_LABELS", tmp_path)
+    monkeypatch.setattr(drives, "_LABELS", tmp_path)
     fake("picotool", "cp")
     with pytest.raises(FlashError, match=r"its boot loader did not appear\. Hold the button"):
         flash(board, program(board))

@@ -14,7 +14,7 @@ import numpy as np
 
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.common.resources import cache_dir, cache_fault
-from mcudeploy.common.system import PLUGIN_FLAGS, install
+from mcudeploy.common.system.host_tools import PLUGIN_FLAGS, install
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain.emulator import qemu_version
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged

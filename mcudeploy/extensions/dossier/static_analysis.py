@@ -14,7 +14,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError
 from mcudeploy.common.programs import find_program
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.common.system import install
+from mcudeploy.common.system.host_tools import install
 from mcudeploy.toolchain.firmware_build import find_compiler
 from mcudeploy.toolchain.tools import run_tool
 

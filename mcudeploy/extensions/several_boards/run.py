@@ -14,7 +14,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import ProtocolError, UsageError
 from mcudeploy.common.progress import Progress
-from mcudeploy.common.system import PASSES_DESCRIPTORS
+from mcudeploy.common.system.streams import PASSES_DESCRIPTORS
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
