@@ -138,7 +138,7 @@ def test_the_emulator_ends_when_its_owner_is_killed(boot: Build) -> None:
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from mcudeploy.boards.board import load_board\n"
+        "from mcudeploy.boards.catalogue import load_board\n"
         "from mcudeploy.toolchain import Emulator\n"
         "with Emulator(load_board('mps2-an386'), Path(sys.argv[1])) as it:\n"
         "    print(it._process.pid, flush=True)\n"

@@ -258,7 +258,7 @@ def test_an_interrupt_leaves_no_child(
     board = load_board("stm32f405")
     fake("openocd", hangs="1")
     script = "import sys, pathlib; from mcudeploy.toolchain import flash\n"
-    script += "from mcudeploy.boards.board import load_board"
+    script += "from mcudeploy.boards.catalogue import load_board"
     script += "\nflash(load_board('stm32f405'), pathlib.Path(sys.argv[1]))"
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(program(board))],
