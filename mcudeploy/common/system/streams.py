@@ -34,8 +34,7 @@ def pipe_ends(reader: int, writer: int) -> PipeEnds:
     """Return the stream of two descriptors. Windows cannot wait for pipes: threads read and write them."""
     if sys.platform == "win32":
         return _ThreadedPipes(reader, writer)
-    else:
-        return _PolledPipes(reader, writer)
+    return _PolledPipes(reader, writer)
 
 
 _CHUNK_BYTES = 65536
