@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-from mcudeploy.planner import plan_cache
-from mcudeploy.planner.plan_cache import PlanCache
+from mcudeploy.planner.files import plan_cache
+from mcudeploy.planner.files.plan_cache import PlanCache
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import firmware_build
 from tests.shared_objects import SharedObjects

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.planner import planfile
+from mcudeploy.planner.files import planfile
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "firmware").glob("*.md")]

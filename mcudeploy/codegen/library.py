@@ -11,7 +11,7 @@ from mcudeploy.codegen.licences import foreign_text, licence_text, licensed
 from mcudeploy.codegen.render import LibraryModel, render_arena, render_model, render_package, render_selftest
 from mcudeploy.codegen.sbom import SBOM_NAME, bill_of_materials
 from mcudeploy.common.errors import UsageError
-from mcudeploy.planner.parameter_layout import LAYOUT_SUFFIX
+from mcudeploy.planner.files.parameter_layout import LAYOUT_SUFFIX
 
 _TAPE = ("mcud.h", "mcud_compiler.h", "mcud_config.h")
 _INTERFACES = {

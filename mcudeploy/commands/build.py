@@ -32,7 +32,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 from mcudeploy.execution.results import Built, BuiltModel, Initialised
 from mcudeploy.extension import added
-from mcudeploy.planner.parameter_layout import layout_text
+from mcudeploy.planner.files.parameter_layout import layout_text
 from mcudeploy.planner.place.states_first import with_states_first
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes

@@ -40,7 +40,7 @@ from mcudeploy.extension import added
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.host_io import from_device
-from mcudeploy.planner import planfile
+from mcudeploy.planner.files import planfile
 from mcudeploy.planner.hop_plans import find_hop_plans, smallest_choice
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options

@@ -19,7 +19,7 @@ from mcudeploy.execution.cycles.core import MODELS
 from mcudeploy.execution.unit_model import tell_model
 from mcudeploy.ir.clock import HARDWARE_UNITS
 from mcudeploy.ir.plan import Measurement, Plan
-from mcudeploy.planner import planfile
+from mcudeploy.planner.files import planfile
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned

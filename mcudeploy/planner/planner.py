@@ -26,10 +26,11 @@ from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Schedule, Search
 from mcudeploy.planner.cores.functions import assign
 from mcudeploy.planner.cores.lanes import on_cores
+from mcudeploy.planner.files.plan_cache import PlanCache, StoredSearch
+from mcudeploy.planner.files.stored_plan import joined_plan, require_sound, stored_plan
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.order.order_file import stated_schedule
 from mcudeploy.planner.place.arena import Budget
-from mcudeploy.planner.plan_cache import PlanCache, StoredSearch
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.fusing import Chain, chains
 from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
@@ -37,7 +38,6 @@ from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, u
 from mcudeploy.planner.search.splitting import split_plans
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs
-from mcudeploy.planner.stored_plan import joined_plan, require_sound, stored_plan
 from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.dataflow import Dataflow
 

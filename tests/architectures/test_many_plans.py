@@ -22,7 +22,7 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import BuildError
 from mcudeploy.extensions.architectures import plan_row
 from mcudeploy.extensions.architectures.plan_row import PlanJob, planned_row
-from mcudeploy.planner import plan_cache
+from mcudeploy.planner.files import plan_cache
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 BOARDS = ("stm32f405", "microbit")

@@ -23,7 +23,7 @@ from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.planner import planfile
+from mcudeploy.planner.files import planfile
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Optimize, Options
 from mcudeploy.planner.planner import find_plans

@@ -15,13 +15,13 @@ from mcudeploy.costs.estimate import estimated, load_costs
 from mcudeploy.costs.tiles import CopyCost, move_price
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Plan, Rewrites, Split
+from mcudeploy.planner.files.planfile import save_plan
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place import arena
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.planfile import save_plan
 from mcudeploy.planner.search.placing import moved, moves_ticks, placed
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow

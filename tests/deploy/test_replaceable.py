@@ -31,8 +31,8 @@ from mcudeploy.extensions.heads import parameter_exchange as api
 from mcudeploy.ir.parameter_blob import ParameterBlob
 from mcudeploy.ir.parameter_table import Parameter, ParameterTable
 from mcudeploy.planner.cores.functions import assign
+from mcudeploy.planner.files.parameter_layout import layout_text, parameters_of, read_layout
 from mcudeploy.planner.model.model import load_model
-from mcudeploy.planner.parameter_layout import layout_text, parameters_of, read_layout
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import drawn_samples

@@ -14,9 +14,9 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SilentProgress
 from mcudeploy.ir.plan import Rewrites, Schedule, Search
+from mcudeploy.planner.files.planfile import plan_text
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.ranking import could_win, front, sort_key

@@ -17,7 +17,7 @@ from fuzzing.trips import Trip, drawn
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.planfile import plan_of, read_plan
+from mcudeploy.planner.files.planfile import plan_of, read_plan
 
 Json = dict[str, Any]
 

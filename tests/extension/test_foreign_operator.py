@@ -18,8 +18,8 @@ from mcudeploy.costs.estimate import counts_of, load_costs
 from mcudeploy.extension import added, extension_files, extensions, foreign_digest
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.interval import Interval
+from mcudeploy.planner.files.plan_cache import PlanCache
 from mcudeploy.planner.model.model import read_model
-from mcudeploy.planner.plan_cache import PlanCache
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.reference import Reference
 

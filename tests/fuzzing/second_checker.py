@@ -11,7 +11,7 @@ from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_model
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.dossier.plan_facts import board_text, network_text
-from mcudeploy.planner.planfile import plan_text
+from mcudeploy.planner.files.planfile import plan_text
 
 CHECKER = resource_dir("templates") / "dossier/check_plan.py"
 

@@ -32,12 +32,12 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan, Rewrites
+from mcudeploy.planner.files.planfile import plan_of, plan_text, read_plan
 from mcudeploy.planner.model.model import Model, kernel_variants, load_model
 from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.place.arena import Budget
-from mcudeploy.planner.planfile import plan_of, plan_text, read_plan
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 from mcudeploy.toolchain import build_firmware

@@ -20,10 +20,10 @@ from residing import repeating
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ir.plan import Plan
+from mcudeploy.planner.files.planfile import plan_text
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.place.solve import spread
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.tiling.blocks import TiledGraph
 from tests.networks.onnx_files import QuantizedModel, build, node

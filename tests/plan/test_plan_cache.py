@@ -14,10 +14,10 @@ from models import quantised_convolutions
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import FitError
 from mcudeploy.planner import planner
+from mcudeploy.planner.files.plan_cache import PlanCache
+from mcudeploy.planner.files.planfile import plan_text
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.plan_cache import PlanCache
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.planfile import plan_text
 from mcudeploy.planner.planner import Planned, find_or_recall
 
 OPTIONS = Options(time_limit=0.3)

@@ -24,7 +24,7 @@ from mcudeploy.common.files import read_limited, read_regular, write_file
 from mcudeploy.common.text import described, plain
 from mcudeploy.extensions.architectures.plan_row import PlanJob, PlanRow, planned_row
 from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
-from mcudeploy.planner.plan_cache import search_key
+from mcudeploy.planner.files.plan_cache import search_key
 
 _LOG = logging.getLogger(__name__)
 _MOST_BYTES = 2**20

@@ -18,7 +18,7 @@ from mcudeploy.execution.results import BuiltModel
 from mcudeploy.extensions.dossier.flash_constants import TracedConstant, traced_constants
 from mcudeploy.extensions.dossier.plan_facts import board_text, network_text
 from mcudeploy.extensions.dossier.static_analysis import StaticAnalysis, analysed
-from mcudeploy.planner.planfile import plan_text
+from mcudeploy.planner.files.planfile import plan_text
 from mcudeploy.toolchain.firmware_build import compiler_version
 from mcudeploy.toolchain.tools import run_tool
 

@@ -66,9 +66,9 @@ def complete(
     from mcudeploy.commands import commands as api
     from mcudeploy.common.errors import UsageError
     from mcudeploy.extensions.graphs.partial_plans import Rectangles, plan_of_cuts
+    from mcudeploy.planner.files.planfile import save_plan
+    from mcudeploy.planner.files.stored_plan import stored_plan
     from mcudeploy.planner.model.model import read_model
-    from mcudeploy.planner.planfile import save_plan
-    from mcudeploy.planner.stored_plan import stored_plan
     from mcudeploy.report import as_json
 
     if (cuts is None) == (offsets is None) or (offsets is None) != (options.plan_file is None):

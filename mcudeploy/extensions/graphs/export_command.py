@@ -73,9 +73,9 @@ def _write_rectangles(
     """Write the rectangles of a plan; return the report."""
     from mcudeploy.extensions.graphs.partial_plans import Rectangles
     from mcudeploy.extensions.graphs.rectfile import problem_of, write_rectangles
+    from mcudeploy.planner.files.stored_plan import stored_plan
     from mcudeploy.planner.model.model import read_model
     from mcudeploy.planner.place.placement_problem import lower_bound
-    from mcudeploy.planner.stored_plan import stored_plan
 
     board = options.limited(board)
     _, model, plan = stored_plan(read_model(path, options, isa=board.isa), board, plan_file, ())

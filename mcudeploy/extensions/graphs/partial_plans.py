@@ -23,13 +23,13 @@ from mcudeploy.extensions.graphs.rectfile import NamedRectangle, read_rectangles
 from mcudeploy.ir.plan import Plan, Residence, Rewrites, Split
 from mcudeploy.ir.rectangles import Rectangle
 from mcudeploy.planner import planner
+from mcudeploy.planner.files.planfile import SplitEntry
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.residences import Draft, reside
 from mcudeploy.planner.place.solve import estimate, placement_of
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.planfile import SplitEntry
 from mcudeploy.planner.search.cuts import Space, State
 from mcudeploy.planner.search.placing import timed, unsplit_plan, unsplit_schedule
 from mcudeploy.planner.search.ranking import sort_key

@@ -15,7 +15,12 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.device.lease import leased
 from mcudeploy.device.session import Session, connect
 from mcudeploy.ir.parameter_blob import ParameterBlob
-from mcudeploy.planner.parameter_layout import LaidOutParameter, ParameterLayout, parameters_of, read_layout
+from mcudeploy.planner.files.parameter_layout import (
+    LaidOutParameter,
+    ParameterLayout,
+    parameters_of,
+    read_layout,
+)
 
 _MOST_BYTES = 2**26
 _START_S = 5.0

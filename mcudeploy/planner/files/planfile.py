@@ -32,7 +32,7 @@ from mcudeploy.ir.plan import (
     Step,
     Transfer,
 )
-from mcudeploy.planner.lanefile import EntryModel, FileModel, Offset, Rows, lane_entry, lane_of
+from mcudeploy.planner.files.lanefile import EntryModel, FileModel, Offset, Rows, lane_entry, lane_of
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import estimate

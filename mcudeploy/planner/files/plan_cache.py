@@ -28,8 +28,8 @@ from mcudeploy.common.files import read_regular, write_file
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.extension import foreign_digest
 from mcudeploy.ir.plan import Plan, Search
-from mcudeploy.planner import planfile
-from mcudeploy.planner.lanefile import FileModel
+from mcudeploy.planner.files import planfile
+from mcudeploy.planner.files.lanefile import FileModel
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.plan_options import Options
 
@@ -184,7 +184,7 @@ def _prune(parent: Path) -> None:
 @cache
 def _sources() -> str:
     """The state of the program's files: a checkout changes without its version."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[2]
     states = []
     for path in sorted(package.rglob("*")):
         if path.suffix in (".py", ".csv", ".toml"):

@@ -12,9 +12,9 @@ from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.common.errors import ConfigError, FitError, ModelError
 from mcudeploy.ir.graph import KeptRows
 from mcudeploy.ir.plan import Plan, Run, WorkSlice
-from mcudeploy.planner import planfile
 from mcudeploy.planner.cores.functions import Assignment, assign
 from mcudeploy.planner.cores.parts import WorkSharing
+from mcudeploy.planner.files import planfile
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.kernels import least_constants
 from mcudeploy.planner.tape import footprint

@@ -18,7 +18,7 @@ from mcudeploy.ir.operator_facts import OperatorFacts, facts_hash, operator_fact
 from mcudeploy.ir.parameter_blob import ParameterBlob
 from mcudeploy.ir.plan import Plan, Rewrites
 from mcudeploy.ops.requantize import Rounding
-from mcudeploy.planner.lanefile import FileModel, Offset, Rows
+from mcudeploy.planner.files.lanefile import FileModel, Offset, Rows
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.plan_options import Options
 
