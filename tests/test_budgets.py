@@ -42,7 +42,7 @@ BUDGETS = {
     "extensions/int16": 2270,
     "extensions/learned": 700,
     "extensions/quantization": 1350,
-    "extensions/several_boards": 1730,
+    "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/training": 3740,
     "frontend": 13160,
     "ir": 925,  # instructions of a unit, calls of stages; the names of tensors in two files; traits

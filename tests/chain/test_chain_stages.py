@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from fuzzing.generate import draw
+from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
-from mcudeploy.extensions.several_boards.board_cuts import Bounds, _line, cuts_of
+from mcudeploy.extensions.several_boards.board_cuts import row_costs, row_of
 from mcudeploy.extensions.several_boards.chain_firmware import built, planned
 from mcudeploy.extensions.several_boards.link import UartLink, line_of
 from mcudeploy.extensions.several_boards.run import ChainRequest, run_chain
@@ -35,6 +38,27 @@ def _write(model: onnx.ModelProto, folder: Path) -> Path:
     return path
 
 
+def _two_branches() -> onnx.ModelProto:
+    """Return two convolutions in turn, two beside them, and their sum: a small value between each two."""
+    rng = np.random.default_rng(1)
+    shapes = {"wa": (8, 4, 4, 4), "wb": (8, 8, 5, 5), "wc": (8, 4, 4, 4), "wd": (8, 8, 5, 5)}
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+        for name, shape in shapes.items()
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "wa"], ["a"], strides=[4, 4]),
+        helper.make_node("Conv", ["a", "wb"], ["b"], pads=[2, 2, 2, 2]),
+        helper.make_node("Conv", ["x", "wc"], ["c"], strides=[4, 4]),
+        helper.make_node("Conv", ["c", "wd"], ["d"], pads=[2, 2, 2, 2]),
+        helper.make_node("Add", ["b", "d"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 32, 32])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 8, 8, 8])
+    graph = helper.make_graph(nodes, "branches", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
 @pytest.mark.parametrize("seed", range(40, 42))
 def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -> None:
     path = _write(draw(seed).model, tmp_path)
@@ -53,7 +77,7 @@ def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -
 def test_payloads_hold_what_later_boards_read() -> None:
     model = load_model(EXAMPLE)
     count = len(operators_without_views(model.graph))
-    stages = stages_of(model, [(0, 5), (5, 6), (6, count)], [HOST.board] * 3)
+    stages = stages_of(model, [range(5), range(5, 6), range(6, count)], [HOST.board] * 3)
     assert [tensor.name for tensor in stages[0].received.tensors] == [model.graph.inputs[0].tensor]
     for one, other in pairwise(stages):
         assert one.sent == other.received
@@ -65,37 +89,61 @@ def test_payloads_hold_what_later_boards_read() -> None:
 def test_parts_have_the_kernels_of_their_boards() -> None:
     boards = [load_board("mps3-an547"), load_board("mps2-an386")]
     model = load_model(EXAMPLE)
-    by_vectors, others = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], boards)
+    by_vectors, others = stages_of(model, _halves(model), boards)
     assert all(call.isa is Isa.MVE for call in by_vectors.model.calls.values())
     assert not any(call.isa is Isa.MVE for call in others.model.calls.values())
 
 
-def _brute(model: Model, boards: list[Board], line: UartLink) -> float:
-    """The least longest time of all cuts, by trying them."""
-    lines = [_line(model, board, 5.0) for board in boards]
-    count = len(lines[0].groups)
-    times = []
-    for cuts in combinations(range(1, count), len(boards) - 1):
-        bounds = tuple(pairwise((0, *cuts, count)))
-        times.append(_longest(lines, boards, line, bounds))
-    return min(times)
+def _halves(model: Model) -> list[range]:
+    return [range(3), range(3, len(operators_without_views(model.graph)))]
 
 
-def _longest(lines: list, boards: list[Board], line: UartLink, bounds: Bounds) -> float:  # type: ignore[type-arg]
-    work = [
-        one.work(*bound) / board.clock_hz for one, board, bound in zip(lines, boards, bounds, strict=True)
-    ]
-    carried = [lines[0].crossing[end] / line.bytes_per_second for _, end in bounds[:-1]]
-    return max([*work, *carried])
+class _Costs:
+    """Expected seconds of stretches, from estimates and payloads."""
+
+    def __init__(self, model: Model, boards: list[Board], line: UartLink) -> None:
+        self.parts = [row_costs(model, board, 5.0) for board in boards]
+        self.boards, self.line, self.model = boards, line, model
+        self.count = len(self.parts[0].graph.names)
+
+    def longest(self, parts: Sequence[Sequence[int]]) -> float:
+        work = [
+            sum(costs.ticks(operator, 1) for operator in part) / board.clock_hz
+            for part, costs, board in zip(parts, self.parts, self.boards, strict=True)
+        ]
+        stages = stages_of(self.model, parts, self.boards)
+        carried = [stage.sent.size_bytes / self.line.bytes_per_second for stage in stages[:-1]]
+        return max([*work, *carried])
+
+    def least(self) -> float:
+        """The least longest time of all cuts, by trying them."""
+        cuts = combinations(range(1, self.count), len(self.boards) - 1)
+        every = (pairwise((0, *cut, self.count)) for cut in cuts)
+        return min(self.longest([range(*bound) for bound in bounds]) for bounds in every)
 
 
 @pytest.mark.parametrize("link", ["uart:115200", "uart:2M", "uart:10M"])
 def test_the_longest_stage_or_transfer_is_as_short_as_can_be(link: str) -> None:
     model, line = load_model(EXAMPLE), line_of(link)
     boards = [load_board(name) for name in ("stm32f405", "mps2-an505", "stm32f405")]
-    bounds = cuts_of(model, boards, line, 5.0)
-    lines = [_line(model, board, 5.0) for board in boards]
-    assert _longest(lines, boards, line, bounds) == pytest.approx(_brute(model, boards, line))
+    row, costs = row_of(model, boards, line, 5.0), _Costs(model, boards, line)
+    assert sorted(it for part in row.operators for it in part) == list(range(costs.count))
+    assert row.frame_seconds == pytest.approx(costs.longest(row.operators))
+    assert row.frame_seconds == pytest.approx(costs.least())
+
+
+def test_regions_of_groups_by_depth_run_where_branches_are_written_in_turn(tmp_path: Path) -> None:
+    """Two branches, one written after the other: by depth, a stretch of the file cannot be a region."""
+    path = _write(_two_branches(), tmp_path)
+    model = load_model(path)
+    boards = [HOST.board] * 2
+    row = row_of(model, boards, line_of("uart:10M"), 5.0)
+    count = len(operators_without_views(model.graph))
+    first = set(row.operators[0])
+    assert first != set(range(len(first))) and len(first) < count
+    asked = ChainRequest((HOST, HOST), line_of("uart:10M"), 2)
+    found = run_chain(path, asked, QUICK, inputs=[], expected=[], progress=SILENT)
+    assert not found.verdict.reasons, found.verdict.reasons
 
 
 def test_weights_that_fit_no_stretches_are_an_error() -> None:
@@ -103,17 +151,17 @@ def test_weights_that_fit_no_stretches_are_an_error() -> None:
     small = load_board("stm32f405")
     small = small.model_copy(update={"flash": small.flash.model_copy(update={"bytes": 46 * 1024})})
     with pytest.raises(FitError, match="do not fit the flash of these boards"):
-        cuts_of(model, [small, small], LINE, 5.0)
-    bounds = cuts_of(model, [small, load_board("stm32f405")], LINE, 5.0)
-    lines = [_line(model, small, 5.0)]
-    assert 0 < lines[0].flash_bytes(*bounds[0]) <= 14 * 1024
+        row_of(model, [small, small], LINE, 5.0)
+    boards = [small, load_board("stm32f405")]
+    row, costs = row_of(model, boards, LINE, 5.0), _Costs(model, boards, LINE)
+    assert 0 < sum(costs.parts[0].needs.weights[it] for it in row.operators[0]) <= 14 * 1024
 
 
 def test_fewer_operators_than_boards_are_an_error() -> None:
     model = load_model(EXAMPLE)
     count = len(operators_without_views(model.graph))
     with pytest.raises(FitError, match=f"{count} operators cannot be cut for {count + 1} boards"):
-        cuts_of(model, [HOST.board] * (count + 1), LINE, 5.0)
+        row_of(model, [HOST.board] * (count + 1), LINE, 5.0)
 
 
 def test_payloads_larger_than_memory_are_an_error() -> None:
@@ -121,7 +169,7 @@ def test_payloads_larger_than_memory_are_an_error() -> None:
     board = load_board("stm32f405")
     memories = tuple(it.model_copy(update={"bytes": 16 * 1024}) for it in board.memories)
     target = Target(board.model_copy(update={"memories": memories}), emulate=True)
-    stage = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], [HOST.board] * 2)[0]
+    stage = stages_of(model, _halves(model), [HOST.board] * 2)[0]
     with pytest.raises(FitError, match=r"board 1 \(stm32f405\): payloads of [\d,]+ bytes"):
         planned(0, stage, target, QUICK, SILENT)
 
@@ -130,7 +178,7 @@ def test_payloads_take_room_from_the_arena() -> None:
     """The linker agrees: what the planner allows fits, with the link's own memory."""
     model = load_model(EXAMPLE)
     target = Target(load_board("stm32f405"), emulate=True)
-    stages = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], [HOST.board] * 2)
+    stages = stages_of(model, _halves(model), [HOST.board] * 2)
     member = planned(0, stages[0], target, QUICK, SILENT)
     firmware = built(member, 2, LINE)
     arenas = member.deployment.plan.layout.arena_bytes
@@ -161,7 +209,8 @@ def test_links_are_read() -> None:
 
 
 def test_boards_without_ports_are_refused() -> None:
-    stage = stages_of(load_model(EXAMPLE), [(0, 3), (3, 30)], [HOST.board] * 2)[0]
+    model = load_model(EXAMPLE)
+    stage = stages_of(model, _halves(model), [HOST.board] * 2)[0]
     member = planned(0, stage, Target(load_board("riscv32-virt")), QUICK, SILENT)
     with pytest.raises(DeployError, match="cannot be one of a chain"):
         built(member, 2, LINE)

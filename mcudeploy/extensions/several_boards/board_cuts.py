@@ -1,88 +1,88 @@
-"""Cuts of a model for boards in a row that minimise the longest stage or transfer."""
+"""Boards in a row as the units of a pipeline: a region of the model for each, the best for throughput."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
-from mcudeploy.costs.estimate import estimated, load_costs
-from mcudeploy.costs.tiles import by_calls, nothing_known
 from mcudeploy.extensions.several_boards.link import LINK_RAM_BYTES, UartLink
-from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink, core_operators
-from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
-from mcudeploy.extensions.several_boards.pipeline.groups import single_groups
-from mcudeploy.extensions.several_boards.pipeline.workgraph import work_graph
+from mcudeploy.extensions.several_boards.pipeline.best import best_row
+from mcudeploy.extensions.several_boards.pipeline.cost import OperatorTicks, UnitLink
+from mcudeploy.extensions.several_boards.pipeline.division import UnitCosts, unit_costs
+from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, Units, line_of
+from mcudeploy.extensions.several_boards.pipeline.groups import kinds_of_groups
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import Region
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.search.kernels import alternatives, fastest
-from mcudeploy.planner.tape.footprint import weights_bytes
-from mcudeploy.tiling.dataflow import Dataflow
-
-Bounds = tuple[tuple[int, int], ...]
-"""The stretch of operators of each board, [first, end)."""
 
 
-def cuts_of(model: Model, boards: Sequence[Board], line: UartLink, flash_percent: float) -> Bounds:
-    """Return the cuts with the least longest stage or transfer, by estimates, for unsplit stages that fit.
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """The operators of each board, by their numbers without views, and expected seconds."""
 
-    `flash_percent`: the percentage of the program that 1 % of the time is worth, as of `Options`. If no
-    unsplit stages fit, RAM is left to the planner, which cuts operators into rows. Raises FitError for
-    fewer operators than boards, or if the weights fit no stretches.
+    operators: tuple[tuple[int, ...], ...]
+    stages: tuple[float, ...]
+    transfers: tuple[float, ...]
+
+    @property
+    def frame_seconds(self) -> float:
+        """The seconds between two frames: the longest stage or transfer."""
+        return max(*self.stages, *self.transfers)
+
+    @property
+    def latency_seconds(self) -> float:
+        """The seconds of one frame."""
+        return sum(self.stages) + sum(self.transfers)
+
+
+def row_of(model: Model, boards: Sequence[Board], line: UartLink, flash_percent: float) -> BoardRow:
+    """Return the partition with the least longest stage or transfer, of all kinds of groups, that fits.
+
+    Of equal ones it is the one with the least latency. `flash_percent`: the percentage of the program that
+    1 % of the time is worth, as of `Options`. If no unsplit stages fit, RAM is left to the planner, which
+    cuts operators into rows. Raises FitError for fewer operators than boards, or if the weights fit no
+    regions.
     """
-    lines = [_line(model, board, flash_percent) for board in boards]
-    if len(lines[0].groups) < len(boards):
-        raise FitError(f"{len(lines[0].groups)} operators cannot be cut for {len(boards)} boards")
-    seconds = [cut / line.bytes_per_second for cut in lines[0].crossing]
+    costs = [row_costs(model, board, flash_percent) for board in boards]
+    graph = costs[0].graph
+    if len(graph.names) < len(boards):
+        raise FitError(f"{len(graph.names)} operators cannot be cut for {len(boards)} boards")
+    link = UnitLink(line.bytes_per_second)
     rooms = [sum(map(board.room, board.memories)) - LINK_RAM_BYTES for board in boards]
     for limits in (rooms, [inf] * len(boards)):
-        partition = _least(lines, boards, seconds, limits)
-        if partition is not None:
-            return partition
+        units = [Units(1, room, it.constants_room) for room, it in zip(limits, boards, strict=True)]
+        found = []
+        for groups in kinds_of_groups(graph):
+            lines = [
+                line_of(graph, groups, unit, (_seconds(it, board), link), it.needs)
+                for unit, it, board in zip(units, costs, boards, strict=True)
+            ]
+            regions = best_row(lines)
+            if regions is not None:
+                found.append(_row(lines, regions))
+        if found:
+            return min(found, key=lambda row: (row.frame_seconds, row.latency_seconds))
     raise FitError(
         f"the weights of {model.path.name} do not fit the flash of these boards in their order: add a board, "
         "or one with more flash"
     )
 
 
-def _line(model: Model, board: Board, flash_percent: float) -> GroupLine:
-    """Return the operators as single groups, with their ticks and bytes on a board."""
+def row_costs(model: Model, board: Board, flash_percent: float) -> UnitCosts:
+    """Return the costs of a model's operators on a board, in ticks of its core."""
     model = model.of_graph(model.graph, model.sha256, isa=board.isa)
-    flow = Dataflow.of(model.graph)
-    graph, positions = work_graph(flow)
-    source = estimated(load_costs(board.core))
-    times, known = source(model.graph, alternatives(model)), nothing_known(model.graph)
-    chosen = fastest(model, times, known, board.constants_room, flash_percent)
-    ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), chosen.calls))
-    calls = [chosen.calls[name] for name in graph.names]
-    needs = OperatorBytes(
-        tuple(weights_bytes({"": call}) for call in calls),
-        tuple(call.scratch_bytes + call.state_bytes for call in calls),
+    return unit_costs(model, board.core, board.constants_room, flash_percent)
+
+
+def _seconds(costs: UnitCosts, board: Board) -> OperatorTicks:
+    return lambda operator, units: costs.ticks(operator, units) / board.clock_hz
+
+
+def _row(lines: Sequence[GroupLine], regions: Sequence[Region]) -> BoardRow:
+    return BoardRow(
+        tuple(lines[0].operators(it.first, it.end) for it in regions),
+        tuple(float(line.stages[it.first, it.end, 1]) for line, it in zip(lines, regions, strict=True)),
+        tuple(float(lines[0].transfers[it.first]) for it in regions[1:]),
     )
-    return line_of(graph, single_groups(graph), Units(1), (ticks, UnitLink(inf)), needs)
-
-
-def _least(
-    lines: Sequence[GroupLine], boards: Sequence[Board], transfers: Sequence[float], rooms: Sequence[float]
-) -> Bounds | None:
-    """Return the bounds with the least longest stage or transfer; among equals the least sum of transfers.
-
-    By dynamic programming: `found[j]` is the best for the first j operators on the boards so far: its longest
-    time, the sum of its transfers, and the ends of its stretches. None if nothing fits.
-    """
-    least: dict[int, tuple[float, float, tuple[int, ...]]] = {0: (0.0, 0.0, (0,))}
-    for line, board, room in zip(lines, boards, rooms, strict=True):
-        following: dict[int, tuple[float, float, tuple[int, ...]]] = {}
-        for first, (longest, carried, ends) in least.items():
-            transfer = transfers[first] if first else 0.0
-            for end in range(first + 1, len(line.groups) + 1):
-                if line.flash_bytes(first, end) > board.constants_room:
-                    break
-                if line.ram_bytes(first, end) <= room:
-                    seconds = max(longest, transfer, line.work(first, end) / board.clock_hz)
-                    one = seconds, carried + transfer, (*ends, end)
-                    following[end] = min(one, following.get(end, one))
-        least = following
-    best = least.get(len(lines[0].groups))
-    return tuple(pairwise(best[2])) if best else None

@@ -18,7 +18,7 @@ from mcudeploy.common.system.streams import PASSES_DESCRIPTORS
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.extensions.several_boards.board_cuts import cuts_of
+from mcudeploy.extensions.several_boards.board_cuts import row_of
 from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built, planned
 from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, RunningBoard
 from mcudeploy.extensions.several_boards.link import WINDOW_BYTES, UartLink
@@ -142,11 +142,11 @@ def plan_chain(
     if model.graph.states:
         raise UsageError("a chain of boards keeps nothing between runs, but the model has states")
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
-    cuts = cuts_of(model, boards, request.line, options.flash_percent)
+    row = row_of(model, boards, request.line, options.flash_percent)
     share = replace(options, time_limit=options.time_limit / len(boards))
     members = []
     for number, (stage, target) in enumerate(
-        zip(stages_of(model, cuts, boards), request.targets, strict=True)
+        zip(stages_of(model, row.operators, boards), request.targets, strict=True)
     ):
         progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
         members.append(planned(number, stage, target, share, progress))

@@ -1,6 +1,6 @@
-"""A graph cut into stretches, one for each board: the graph of each, and the payloads between them.
+"""A graph cut into parts, one for each board: the graph of each, and the payloads between them.
 
-A payload contains all tensors that an earlier stretch wrote and a later one reads: tensors that pass a board
+A payload contains all tensors that an earlier part wrote and a later one reads: tensors that pass a board
 are part of its received and its sent payload. The first payload has the graph's inputs, the last its
 outputs.
 """
@@ -8,7 +8,7 @@ outputs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,27 +61,34 @@ def operators_without_views(graph: Graph) -> list[int]:
     return [place for place, operator in enumerate(graph.operators) if not operator.op.is_view]
 
 
-def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[Board]) -> tuple[Stage, ...]:
-    """Return stages with stretches [first, end) of a model's operators, views not counted, per board."""
+def stages_of(model: Model, parts: Sequence[Sequence[int]], boards: Sequence[Board]) -> tuple[Stage, ...]:
+    """Return stages with parts of a model's operators, numbered without views, per board.
+
+    No part reads what a later one writes.
+    """
     flow = Dataflow.of(model.graph)
     places = operators_without_views(model.graph)
-    payloads = [_payload(flow, places, cut) for cut in (0, *(end for _, end in bounds))]
+    done: set[int] = set()
+    payloads = [_payload(flow, places, done)]
     stages = []
-    for number, ((first, end), board) in enumerate(zip(bounds, boards, strict=True)):
-        received, sent = payloads[number], payloads[number + 1]
-        graph = _part(flow, places[first:end], sent)
-        digest = hashlib.sha256(f"{model.sha256} {first} {end}".encode()).hexdigest()
-        part = model.of_graph(graph, digest, isa=board.isa)
-        stages.append(Stage(part, received, sent))
+    for part, board in zip(parts, boards, strict=True):
+        own = [places[number] for number in part]
+        done.update(own)
+        payloads.append(_payload(flow, places, done))
+        received, sent = payloads[-2:]
+        graph = _part(flow, own, sent)
+        digest = hashlib.sha256(f"{model.sha256} {sorted(own)}".encode()).hexdigest()
+        stages.append(Stage(model.of_graph(graph, digest, isa=board.isa), received, sent))
     return tuple(stages)
 
 
-def _payload(flow: Dataflow, places: Sequence[int], cut: int) -> Payload:
-    """Return the payload before the operator with this number."""
+def _payload(flow: Dataflow, places: Sequence[int], done: Set[int]) -> Payload:
+    """Return the payload after the operators that are done."""
     graph = flow.graph
     available = {io.tensor for io in graph.resident_inputs()}
-    available |= {graph.operators[place].output for place in places[:cut]}
-    read = {flow.roots[name] for place in places[cut:] for name in graph.operators[place].inputs}
+    available |= {graph.operators[place].output for place in done}
+    left = [place for place in places if place not in done]
+    read = {flow.roots[name] for place in left for name in graph.operators[place].inputs}
     read |= {flow.roots[io.tensor] for io in graph.outputs}
     return Payload(tuple(graph.tensors[name] for name in graph.tensors if name in available & read))
 

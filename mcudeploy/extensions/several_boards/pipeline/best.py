@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
@@ -16,38 +17,65 @@ def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
 
     Among partitions with the same throughput, the least latency wins. Units may stay idle.
     """
+    return _best([line.stages] * line.units.count, line.transfers, objective, range(line.units.count + 1))
+
+
+def best_row(lines: Sequence[GroupLine]) -> tuple[Region, ...] | None:
+    """Return the partition for different units in a row, each with a line of the same groups.
+
+    It is the best for throughput; each unit has one region. Costs of the lines have the same unit.
+    """
+    return _best([line.stages for line in lines], lines[0].transfers, "throughput", (len(lines),))
+
+
+def _best(
+    stages: Sequence[NDArray[np.float64]],
+    transfers: NDArray[np.float64],
+    objective: Objective,
+    used: Sequence[int],
+) -> tuple[Region, ...] | None:
+    """Return the partition among one of `used` numbers of units; `stages` of each unit that ends a region."""
     if objective == "latency":
-        return _least(line, "latency", inf)
-    quickest = _least(line, "throughput", inf)
+        return _least(stages, transfers, "latency", (inf, used))
+    quickest = _least(stages, transfers, "throughput", (inf, used))
     if quickest is None:
         return None
-    longest = max(
-        *(float(line.stages[it.first, it.end, it.units]) for it in quickest),
-        *(float(line.transfers[it.first]) for it in quickest),
-    )
-    return _least(line, "latency", longest)
+    longest, total = 0.0, 0
+    for it in quickest:
+        total += it.units
+        longest = max(
+            longest, float(stages[total - 1][it.first, it.end, it.units]), float(transfers[it.first])
+        )
+    return _least(stages, transfers, "latency", (longest, used))
 
 
-def _least(line: GroupLine, objective: Objective, longest: float) -> tuple[Region, ...] | None:
-    """Return the least partition without a stage or transfer above `longest`.
+def _least(
+    every: Sequence[NDArray[np.float64]],
+    transfers: NDArray[np.float64],
+    objective: Objective,
+    limits: tuple[float, Sequence[int]],
+) -> tuple[Region, ...] | None:
+    """Return the least partition without a stage or transfer above the longest, among a number of units used.
 
     `least_of[m][j]`: the objective of the best partition of the first j groups among m units.
     """
-    count, units = len(line.groups), line.units.count
-    stages = np.where(line.stages > longest, inf, line.stages)
-    transfers = np.where(line.transfers > longest, inf, line.transfers)
-    least_of = np.full((units + 1, count + 1), inf)
+    longest, used = limits
+    count, most = every[0].shape[0] - 1, every[0].shape[2] - 1
+    transfers = np.where(transfers > longest, inf, transfers)
+    least_of = np.full((len(every) + 1, count + 1), inf)
     least_of[0, 0] = 0.0
     choice: dict[tuple[int, int], tuple[int, int]] = {}
-    for total in range(1, units + 1):
-        for part in range(1, total + 1):
-            ticks = _joined(objective, least_of[total - part], transfers, stages[:, :, part])
+    for total, stages in enumerate(every, 1):
+        for part in range(1, min(total, most) + 1):
+            ticks = stages[:, :, part]
+            ticks = np.where(ticks > longest, inf, ticks)
+            ticks = _joined(objective, least_of[total - part], transfers, ticks)
             starts = ticks.argmin(axis=0)
             for end, start in enumerate(starts):
                 if ticks[start, end] < least_of[total, end]:
                     least_of[total, end] = ticks[start, end]
                     choice[total, end] = int(start), part
-    least = int(least_of[:, count].argmin())
+    least = min(used, key=lambda units: float(least_of[units, count]))
     if least_of[least, count] == inf:
         return None
     regions: list[Region] = []

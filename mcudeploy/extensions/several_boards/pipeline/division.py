@@ -22,13 +22,7 @@ from mcudeploy.extensions.several_boards.pipeline.cost import (
 )
 from mcudeploy.extensions.several_boards.pipeline.exact_regions import exact
 from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
-from mcudeploy.extensions.several_boards.pipeline.groups import (
-    Group,
-    groups_of,
-    merged_chains,
-    single_groups,
-    single_vertices,
-)
+from mcudeploy.extensions.several_boards.pipeline.groups import Group, kinds_of_groups
 from mcudeploy.extensions.several_boards.pipeline.misfit import misfit, no_partition
 from mcudeploy.extensions.several_boards.pipeline.simulate import Simulation, simulate
 from mcudeploy.extensions.several_boards.pipeline.topology import Topology
@@ -43,7 +37,7 @@ from mcudeploy.extensions.several_boards.pipeline.unit_regions import (
 from mcudeploy.extensions.several_boards.pipeline.workgraph import WorkGraph, work_graph
 from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import Model, read_model
-from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.plan_options import TRADEOFFS, Options
 from mcudeploy.planner.search.kernels import alternatives, fastest
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.tiling.dataflow import Dataflow
@@ -68,18 +62,9 @@ class PipelineTask:
         return line_of(self.graph, groups, units, costs, self.needs)
 
     def groups(self, mode: Mode) -> tuple[tuple[Group, ...], ...]:
-        """Return the kinds of groups that a mode divides.
-
-        They are by depth with chains merged, as the source has them; by depth without merging; single
-        operators.
-        """
-        single = single_groups(self.graph)
-        if mode == "greedy":
-            return (single,)
-        merged = groups_of(self.graph, merged_chains(self.graph))
-        if mode == "first":
-            return (merged,)
-        return merged, groups_of(self.graph, single_vertices(self.graph)), single
+        """Return the kinds of groups that a mode divides."""
+        merged, by_depth, single = kinds_of_groups(self.graph)
+        return {"greedy": (single,), "first": (merged,)}.get(mode, (merged, by_depth, single))
 
     @property
     def single_ticks(self) -> float:
@@ -153,20 +138,43 @@ def plan_pipeline(
 
 def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
     """Return the model with the fastest kernels of the unit's core, and its graph with their costs."""
+    if topology.systolic is None:
+        board = topology.unit_board
+        core = board.core if board else str(topology.core)
+        flash = board.constants_room if board else inf
+        costs = unit_costs(model, core, flash)
+        return costs.model, PipelineTask(costs.graph, topology, costs.ticks, costs.needs)
     flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
-    if topology.systolic is not None:
-        ticks = systolic_operators(flow, positions, topology.systolic)
-    else:
-        board = topology.unit_board
-        source = estimated(load_costs(board.core if board else str(topology.core)))
-        flash = board.constants_room if board else inf
-        model = fastest(model, source(model.graph, alternatives(model)), nothing_known(model.graph), flash)
-        ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), model.calls))
+    weights = tuple(weights_bytes({"": model.calls[name]}) for name in graph.names)
+    needs = OperatorBytes(weights, (0,) * len(weights))
+    return model, PipelineTask(graph, topology, systolic_operators(flow, positions, topology.systolic), needs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitCosts:
+    """A model with the fastest kernels of a core, its graph, and the ticks and bytes of the operators."""
+
+    model: Model
+    graph: WorkGraph
+    ticks: OperatorTicks
+    needs: OperatorBytes
+
+
+def unit_costs(
+    model: Model, core: str, flash: float, flash_percent: float = TRADEOFFS["balanced"].flash_percent
+) -> UnitCosts:
+    """Return the costs on a core with `flash` bytes for constants; `flash_percent` is that of `Options`."""
+    flow = Dataflow.of(model.graph)
+    graph, positions = work_graph(flow)
+    source = estimated(load_costs(core))
+    times = source(model.graph, alternatives(model))
+    model = fastest(model, times, nothing_known(model.graph), flash, flash_percent)
+    ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), model.calls))
     calls = [model.calls[name] for name in graph.names]
     weights = tuple(weights_bytes({"": call}) for call in calls)
-    work = tuple(0 if topology.systolic else call.scratch_bytes + call.state_bytes for call in calls)
-    return model, PipelineTask(graph, topology, ticks, OperatorBytes(weights, work))
+    work = tuple(call.scratch_bytes + call.state_bytes for call in calls)
+    return UnitCosts(model, graph, ticks, OperatorBytes(weights, work))
 
 
 def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) -> Pipeline:

@@ -61,6 +61,10 @@ class GroupLine:
         """Return the ticks of a stretch on one unit of any size."""
         return sum(self.works[first:end])
 
+    def operators(self, first: int, end: int) -> tuple[int, ...]:
+        """Return the operators of a stretch, group by group."""
+        return tuple(it for group in self.groups[first:end] for vertex in group for it in vertex)
+
     def ram_bytes(self, first: int, end: int) -> int:
         """Return the RAM of each unit of a region.
 

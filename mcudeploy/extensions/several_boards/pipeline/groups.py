@@ -83,6 +83,12 @@ def single_groups(graph: WorkGraph) -> tuple[Group, ...]:
     return tuple((vertex,) for vertex in single_vertices(graph))
 
 
+def kinds_of_groups(graph: WorkGraph) -> tuple[tuple[Group, ...], tuple[Group, ...], tuple[Group, ...]]:
+    """Return the groups by depth with chains merged, as the source has them; without merging; operators."""
+    merged = groups_of(graph, merged_chains(graph))
+    return merged, groups_of(graph, single_vertices(graph)), single_groups(graph)
+
+
 def group_numbers(groups: Sequence[Group]) -> dict[int, int]:
     """Return the group of every operator."""
     return {

@@ -12,12 +12,7 @@ from mcudeploy.extensions.several_boards.pipeline.unit_regions import Region
 
 def region_text(line: GroupLine, region: Region) -> str:
     """Return the first and last operator of a region."""
-    names = [
-        line.graph.names[operator]
-        for group in line.groups[region.first : region.end]
-        for vertex in group
-        for operator in vertex
-    ]
+    names = [line.graph.names[operator] for operator in line.operators(region.first, region.end)]
     return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 

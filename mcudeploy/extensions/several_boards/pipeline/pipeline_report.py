@@ -60,12 +60,7 @@ def _regions(pipeline: Pipeline) -> list[JsonObject]:
     line = pipeline.line
     return [
         {
-            "operators": [
-                line.graph.names[operator]
-                for group in line.groups[region.first : region.end]
-                for vertex in group
-                for operator in vertex
-            ],
+            "operators": [line.graph.names[it] for it in line.operators(region.first, region.end)],
             "groups": [region.first, region.end],
             "units": [list(unit) for unit in units],
             "work_ticks": line.work(region.first, region.end),
