@@ -3,156 +3,32 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from models import quantised_convolutions
+from recorder import Rows, made, recording
 from test_unit_calls import Case, convolution, core_and_unit, maximum
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
-from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.ethos_u.registers import LONG, SHORT, Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import Touched, check_streams, columns_read, fault_of
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, parts_of, unit_steps, words_of
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 
 pytest.importorskip("ethosu", reason="Vela is not installed: pip install mcudeploy[ethosu]")
 
-RECORDER = """
-#include <stdint.h>
-#include <string.h>
-#include "conv2d_s8_npu.h"
-#include "mcud_npu.h"
-uint32_t recorded[4096], used;
-uint8_t core_rows[64];
-const uint8_t *bases[64][2];
-int32_t runs;
-int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
-{
-    memcpy(recorded + used, words, count * sizeof *words);
-    used += count;
-    bases[runs][0] = regions->base[1];
-    bases[runs++][1] = regions->base[2];
-    return 0;
-}
-static void core(const mcud_op *op, int32_t first, int32_t end)
-{
-    (void)op;
-    (void)end;
-    core_rows[first] = 1;
-}
-const mcud_stage_call stages[1] = {{core, 0}};
-"""
-
-
-class Tensors(ctypes.Structure):
-    _fields_ = (
-        ("memory", ctypes.c_void_p),
-        ("offsets", ctypes.c_void_p),
-        ("row_bytes", ctypes.c_uint32),
-        ("block_rows", ctypes.c_uint32),
-        ("lead", ctypes.c_uint32),
-    )
-
-
-class Op(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("kernel", "params", "input", "output", "scratch")),
-        ("rows", ctypes.c_uint32),
-        ("block_rows", ctypes.c_uint32),
-    )
-
-
-NUMBERS = (
-    *("command_words", "constant_bytes", "operation", "input_rows", "window_rows", "stride_rows", "pad_top"),
-    "output_row_bytes",
-)
-
-
-class Params(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("commands", "constants", "core")),
-        *((name, ctypes.c_int32) for name in NUMBERS),
-    )
-
-
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder = tmp_path_factory.mktemp("kernel")
-    (folder / "recorder.c").write_text(RECORDER)
-    config = "typedef uint32_t mcud_offset, mcud_code;\n#define MCUD_ALIGN 1\n#define MCUD_FUSES_F32 1\n"
-    (folder / "mcud_config.h").write_text(f"#include <stdint.h>\n{config}")
-    firmware = resource_dir("firmware")
-    includes = [
-        f"-I{path}"
-        for path in (folder, firmware / "include", firmware / "arith" / "npu", firmware / "kernels" / "npu")
-    ]
-    sources = [folder / "recorder.c", firmware / "kernels" / "npu" / "conv2d_s8_npu.c"]
-    path = folder / "kernel.so"
-    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", *includes, *sources, "-o", path], check=True)
-    return ctypes.CDLL(str(path))
-
-
-def made(
-    kernel: ctypes.CDLL, call: KernelCall, x: Tensor, y: Tensor, offsets: Sequence[int]
-) -> list[int | list[int]]:
-    """Return what the C kernel does for all rows, in sequence by row: words, or the row of the core."""
-    number = ctypes.c_uint32.in_dll
-    number(kernel, "used").value = 0
-    ctypes.c_int32.in_dll(kernel, "runs").value = 0
-    core_rows = (ctypes.c_uint8 * 64).in_dll(kernel, "core_rows")
-    ctypes.memset(core_rows, 0, 64)
-    arrays = {name: np.ascontiguousarray(call.params[name]) for name in ("commands", "constants")}  # type: ignore[call-overload]
-    pointers = [arrays[name].ctypes.data for name in arrays]
-    stages = ctypes.addressof(ctypes.c_char.in_dll(kernel, "stages"))
-    params = Params(*pointers, stages, *(int(call.params[name]) for name in NUMBERS))  # type: ignore[arg-type]
-    table, zero = np.array(offsets, np.uint32), np.zeros(1, np.uint32)
-    arena = ctypes.create_string_buffer(1)
-    memory = ctypes.addressof(arena) & ~15
-    source = Tensors(memory, table.ctypes.data, x.row_bytes, 1, 0)
-    output = Tensors(memory, zero.ctypes.data, y.row_bytes, y.shape[0], 0)
-    inputs = (ctypes.c_void_p * 1)(ctypes.addressof(source))
-    op = Op(
-        None,
-        ctypes.addressof(params),
-        ctypes.addressof(inputs),
-        ctypes.addressof(output),
-        None,
-        y.shape[0],
-        1,
-    )
-    kernel.mcud_conv2d_s8_npu(ctypes.byref(op), 0, y.shape[0])
-    words = list((ctypes.c_uint32 * 4096).in_dll(kernel, "recorded")[: number(kernel, "used").value])
-    bases = ((ctypes.c_void_p * 2) * 64).in_dll(kernel, "bases")
-    found: list[int | list[int]] = [row for row in range(64) if core_rows[row]]
-    while words:
-        end = words.index(0xFFFF0000) + 1
-        each, words = words[:end], words[end:]
-        shifts = [bases[len(found) - sum(core_rows)][it] - memory for it in range(2)]
-        found.append(moved(each, shifts))
-    return found
-
-
-def moved(words: list[int], shifts: Sequence[int]) -> list[int]:
-    """The words with addresses of the arena instead of those in their regions."""
-    stream = Stream()
-    for it in decode(words):
-        if it.operates:
-            stream.operate(it.name, it.value)
-        else:
-            used = {"IFM_BASE0": 0, "IFM_BASE2": 0, "OFM_BASE0": 1}.get(it.name)
-            stream.set(**{it.name: it.value + (0 if used is None else shifts[used])})
-    return stream.words
+    return recording(tmp_path_factory.mktemp("kernel"))
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -169,7 +45,8 @@ def test_the_kernel_makes_these_words(kernel: ctypes.CDLL, seed: int) -> None:
         expected += [
             words_of(call, it, (offsets.__getitem__,), lambda row: row * y.row_bytes) for it in streams
         ]
-        assert made(kernel, call, x, y, offsets) == expected
+        output = Rows(y, [row * y.row_bytes for row in range(y.shape[0])])
+        assert made(kernel, call, [Rows(x, offsets)], output) == expected
 
 
 def stream_of(
@@ -256,12 +133,12 @@ def test_plans_are_judged_and_settled(tmp_path: Path) -> None:
     model = load_model(quantised_convolutions(tmp_path / "small.onnx"), isa=board.isa)
     planned = find_plans(model, board, Options(time_limit=0.5, max_overhead=300.0))
     for plan in planned.choices:
-        made = planned.model_of(plan)
-        check_streams(plan, made)
-        for step in unit_steps(plan, made):
+        chosen = planned.model_of(plan)
+        check_streams(plan, chosen)
+        for step in unit_steps(plan, chosen):
             assert step.needs_core <= (step.call.params["core"] is not None)
-    plan, made = planned.baseline, planned.model_of(planned.baseline)
-    name, call = next((name, it) for name, it in made.calls.items() if it.isa.unit)
+    plan, chosen = planned.baseline, planned.model_of(planned.baseline)
+    name, call = next((name, it) for name, it in chosen.calls.items() if it.isa.unit)
     wrong = replace(call, params={**call.params, "constant_bytes": int(call.params["constant_bytes"]) + 16})  # type: ignore[arg-type]
     with pytest.raises(PlanFaultError, match=f"the stream of {name}, .* not its constants"):
-        check_streams(plan, made.with_calls({name: wrong}))
+        check_streams(plan, chosen.with_calls({name: wrong}))

@@ -8,17 +8,30 @@ from dataclasses import dataclass
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import RegisterCommand, decode
 from mcudeploy.extensions.ethos_u.unit_calls import FLASH, OUTPUT, SECOND, SOURCE
+from mcudeploy.extensions.ethos_u.unit_elementwise import (
+    BROADCAST,
+    ELEMENTWISE_KERNEL,
+    SCALAR,
+)
 from mcudeploy.extensions.ethos_u.unit_steps import UnitStep, unit_steps, words_of
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import UNIT_ALIGNMENT, LoopNest
 from mcudeploy.ir.plan import Plan
+from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.planner.model.model import Model
 
 _RECORD_BYTES = 10
 _INT8 = 1
 """The precision of signed bytes, channels last, with a scale for each channel."""
 _ROUNDING = 3 << 14
+_OPERAND = 3 << 8
+"""Which operand of a sum has a factor."""
+_GLOBAL = 1 << 8
+"""One scale for all channels."""
+
+Rows = tuple[Interval, ...]
+"""The bytes of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +40,26 @@ class Touched:
     each, those that it writes, and the bytes of its constants.
     """
 
-    reads: tuple[Interval, ...]
+    reads: Rows
     columns: int
-    writes: tuple[Interval, ...]
+    writes: Rows
     constant_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedPair:
+    """The bytes that an elementwise stream may touch: rows of its output, of its first operand and of its
+    second one, which has no bytes if the stream contains its value.
+
+    `shape`, `second`: of the output, and of the second operand. `constant`: whether that is in flash.
+    """
+
+    writes: Rows
+    reads: Rows
+    others: Rows
+    shape: Shape
+    second: Shape
+    constant: bool
 
 
 def columns_read(loops: LoopNest, source: Shape) -> int:
@@ -68,11 +97,28 @@ def _fault_of_rows(plan: Plan, step: UnitStep, rows: Interval, words: Sequence[i
         )
     ]
     writes = tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
-    if len(inputs) > 1:
-        return sum_fault(words, (*reads, writes), output.shape)
+    if step.call.kernel == ELEMENTWISE_KERNEL:
+        return elementwise_fault(words, _touched_pair(plan, step, (rows, reads, writes)))
     constant_bytes = int(step.call.params["constant_bytes"])  # type: ignore[arg-type]
     columns = columns_read(loops, inputs[0].shape)
     return fault_of(words, Touched(reads[0], columns, writes, constant_bytes), inputs[0].shape, output.shape)
+
+
+def _touched_pair(plan: Plan, step: UnitStep, of: tuple[Interval, list[Rows], Rows]) -> TouchedPair:
+    """Return the bytes of an elementwise step; `of`: rows, and their bytes by input, and in the output."""
+    rows, reads, writes = of
+    operator, shape = step.operator, plan.graph.tensors[step.operator.output].shape
+    shapes = [it.shape for it in plan.graph.input_tensors(operator)]
+    assert isinstance(operator.op, Binary)
+    if operator.op.constant_operand is None:
+        first = int(step.call.params["first"])  # type: ignore[arg-type]
+        return TouchedPair(writes, reads[first], reads[1 - first], shape, shapes[1 - first], False)
+    values = operator.constants["constant"]
+    taken = rows if values.shape[0] == shape[0] else Interval(0, 1)
+    size = values[0].size
+    others = tuple(_row(row * size, size) for row in range(taken.lo, taken.hi))
+    scalar = values.min() == values.max()
+    return TouchedPair(writes, reads[0], () if scalar else others, shape, values.shape, True)
 
 
 def _row(begin: int, size: int) -> Interval:
@@ -85,10 +131,10 @@ def fault_of(words: Sequence[int], touched: Touched, source: Shape, output: Shap
     return maps if isinstance(maps, str) else _reason(lambda: _map_fault(maps, touched, source, output))
 
 
-def sum_fault(words: Sequence[int], rows: Sequence[Sequence[Interval]], shape: Shape) -> str | None:
-    """Return what is wrong with a stream of one sum, whose inputs and output are these rows, of one shape."""
+def elementwise_fault(words: Sequence[int], touched: TouchedPair) -> str | None:
+    """Return what is wrong with an elementwise stream, None if it touches these bytes."""
     maps = _maps_of(words, ("ELEMENTWISE",))
-    return maps if isinstance(maps, str) else _reason(lambda: _sum_fault(maps, rows, shape))
+    return maps if isinstance(maps, str) else _reason(lambda: _elementwise_fault(maps, touched))
 
 
 def _maps_of(words: Sequence[int], allowed: Sequence[str]) -> _Maps | str:
@@ -204,22 +250,27 @@ def _constants_fault(maps: _Maps, touched: Touched, output: Shape) -> str | None
     return None
 
 
-def _sum_fault(maps: _Maps, rows: Sequence[Sequence[Interval]], shape: Shape) -> str | None:
-    """Return the first rule that a sum breaks."""
-    height, (_, cols, channels) = len(rows[-1]), shape
+def _elementwise_fault(maps: _Maps, touched: TouchedPair) -> str | None:
+    """Return the first rule that an elementwise operation breaks."""
+    height, (_, cols, channels) = len(touched.writes), touched.shape
     wanted = {"IFM_DEPTH_M1": channels - 1, "OFM_DEPTH_M1": channels - 1, "OFM_WIDTH_M1": cols - 1}
-    wanted |= {"OFM_HEIGHT_M1": height - 1, "IFM_UPSCALE": 0, "IFM2_BROADCAST": 0, "ACTIVATION": 0}
-    wanted |= {"IFM_REGION": SOURCE, "IFM2_REGION": SECOND, "OFM_REGION": OUTPUT, "IFM2_PRECISION": _INT8}
-    for name in ("IFM", "IFM2", "OFM"):
-        wanted |= {f"{name}_HEIGHT0_M1": height - 1, f"{name}_WIDTH0_M1": cols - 1}
-        wanted |= {f"{name}_STRIDE_X": channels, f"{name}_STRIDE_Y": cols * channels}
+    wanted |= {"OFM_HEIGHT_M1": height - 1, "IFM_UPSCALE": 0, "ACTIVATION": 0}
+    wanted |= {"IFM_REGION": SOURCE, "OFM_REGION": OUTPUT, "IFM2_PRECISION": _INT8}
+    sizes = {"IFM": (height, cols, channels), "OFM": (height, cols, channels)}
+    if touched.others:
+        repeated = (own < size for own, size in zip(touched.second, touched.shape, strict=True))
+        wanted["IFM2_BROADCAST"] = sum(bit for bit, it in zip(BROADCAST, repeated, strict=True) if it)
+        wanted["IFM2_REGION"] = FLASH if touched.constant else SECOND
+        sizes["IFM2"] = len(touched.others), touched.second[1], touched.second[2]
+    else:
+        wanted["IFM2_BROADCAST"] = SCALAR
+    for name, (high, wide, deep) in sizes.items():
+        wanted |= {f"{name}_HEIGHT0_M1": high - 1, f"{name}_WIDTH0_M1": wide - 1}
+        wanted |= {f"{name}_STRIDE_X": deep, f"{name}_STRIDE_Y": wide * deep}
     wrong = maps.differing(wanted)
     if wrong is not None:
         return wrong
-    if (
-        maps["IFM_PRECISION"] not in (_INT8 | 1 << 8, _INT8 | 2 << 8)
-        or maps["OFM_PRECISION"] != _INT8 | 1 << 8
-    ):
-        return "it reads or writes another type than int8, another layout, or has a scale for each channel"
-    places = zip(("IFM", "IFM2", "OFM"), rows, strict=True)
+    if maps["IFM_PRECISION"] & ~_OPERAND != _INT8 or maps["OFM_PRECISION"] & ~(_ROUNDING | _GLOBAL) != _INT8:
+        return "it reads or writes another type than int8, or another layout"
+    places = (("IFM", touched.reads), ("IFM2", touched.others), ("OFM", touched.writes))
     return next(filter(None, (maps.misplaced(name, each) for name, each in places)), None)

@@ -29,10 +29,10 @@ FLASH, SOURCE, OUTPUT, SECOND = 0, 1, 2, 4
 OPERATION_CODES = {name: code for code, name in OPERATIONS.items()}
 _MOST_STRIDE, _MOST_DILATION = 3, 2
 _MOST_SIDE, _MOST_TAPS = 64, 4096
-_MOST_SIZE = 65536
+MOST_SIZE = 65536
 _MOST_PADS = (127, 127, 255, 255)
 """Top, left, bottom, right."""
-_ONCE, _TWICE = 2, 0
+ONCE, TWICE = 2, 0
 """Rounding of results: halves up; or as TFLite, twice."""
 _SUM_BITS = 32
 
@@ -81,7 +81,7 @@ def conv_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
         return (
             f"{conv.groups} groups with {conv.out_channels} channels: the unit takes one group, or depthwise"
         )
-    if max(*source.shape, *output.shape) > _MOST_SIZE:
+    if max(*source.shape, *output.shape) > MOST_SIZE:
         return "a side is longer than 65,536"
     return _window_reason(layer.window, conv.pads) or _sums_reason(layer)
 
@@ -106,7 +106,7 @@ def pool_reason(pool: MaxPool, source: Tensor, output: Tensor) -> str | None:
         return f"the unit takes int8, this is {source.dtype}"
     if pool.dilation != (1, 1):
         return f"dilation {pool.dilation}: the unit pools without"
-    if max(*source.shape, *output.shape) > _MOST_SIZE:
+    if max(*source.shape, *output.shape) > MOST_SIZE:
         return "a side is longer than 65,536"
     return _window_reason(_pool_window(pool), pool.pads)
 
@@ -223,7 +223,7 @@ def _commands(
     conv, stream = layer.conv, Stream()
     right = _pad_right(conv.pads, layer.window, layer.source, layer.output)
     _set_maps(stream, layer.source, layer.output, (conv.pads[1], right))
-    rounding = _TWICE if conv.rounding == "tflite" else _ONCE
+    rounding = TWICE if conv.rounding == "tflite" else ONCE
     stream.set(OFM_ZERO_POINT=numbers["quant.zero_point"], OFM_PRECISION=1 | rounding << 14)
     _set_window(stream, layer.window, parts=layer.window.parts_first(layer.source.shape[2]))
     stream.set(

@@ -13,15 +13,15 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     pool_calls,
     pool_reason,
 )
+from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
-from mcudeploy.extensions.ethos_u.unit_sums import sum_calls, sum_reason
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.pool.pool import MaxPool
-from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.model.unit_support import UnitSupport
 
@@ -33,7 +33,9 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
     if isinstance(operator.op, MaxPool):
         return pool_reason(operator.op, inputs[0], output)
     if isinstance(operator.op, Binary):
-        return sum_reason(operator.op, inputs, output)
+        return binary_reason(operator, inputs, output)
+    if isinstance(operator.op, Lut):
+        return "the unit looks up a table in more time than the core"
     return f"the unit does not compute {operator.op.kind} yet"
 
 
@@ -50,8 +52,7 @@ def unit_calls(
         return conv_calls(operator, inputs[0], output, calls, isa)
     if isinstance(operator.op, MaxPool):
         return pool_calls(operator.op, inputs[0], output, calls, isa)
-    assert isinstance(operator.op, Binary)
-    return sum_calls(operator.op, inputs, output, calls[0], isa)
+    return binary_calls(operator, inputs, output, calls[0], isa)
 
 
 def settled(plan: Plan, model: Model) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcudeploy.extensions.ethos_u.registers import Stream
+from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall, Operator
@@ -85,56 +86,76 @@ def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) 
         row = part.rows.hi
 
 
-def sum_parts(
-    rows: Interval, sources: tuple[Address, ...], output: Address, row_bytes: int
+def elementwise_parts(
+    call: KernelCall, rows: Interval, sources: tuple[Address, ...], output: Address
 ) -> Iterator[UnitRows | int]:
-    """Yield the parts of a step that adds two inputs: rows that lie one after another in both.
+    """Yield the parts of an elementwise step: rows that lie one after another in all operands.
 
-    Those whose result crosses an input, without being in its place, are the core's.
+    Those whose result crosses an operand, without being in its place, are the core's.
     """
+    params: dict[str, Any] = dict(call.params)
+    size, first, other = params["row_bytes"], *_operands(call, sources)
+    in_runs = [first] if other is None or not params["second_row_bytes"] else [first, other]
     row = rows.lo
     while row < rows.hi:
         end = row + 1
-        while end < rows.hi and all(it(end) == it(row) + (end - row) * row_bytes for it in sources):
+        while end < rows.hi and all(it(end) == it(row) + (end - row) * size for it in in_runs):
             end += 1
-        distances = (abs(it(row) - output(row)) for it in sources)
-        if any(0 < it < (end - row) * row_bytes for it in distances):
+        written = _bytes(output(row), (end - row) * size)
+        read = [_bytes(it(row), (end - row) * size) for it in in_runs]
+        if other is not None and len(in_runs) == 1:
+            read.append(_bytes(other(row), params["second_bytes"]))
+        if any(it != written and it.overlaps(written) for it in read):
             yield from range(row, end)
         else:
             yield UnitRows(Interval(row, end), Interval(row, end), end, 0, 0)
         row = end
 
 
+def _bytes(begin: int, size: int) -> Interval:
+    return Interval(begin, begin + size)
+
+
+def _operands(call: KernelCall, sources: tuple[Address, ...]) -> tuple[Address, Address | None]:
+    """Return the rows of the first operand, and of the second one where it is an input."""
+    params: dict[str, Any] = dict(call.params)
+    first = sources[params["first"]]
+    if len(sources) == 1:
+        return first, None
+    other = sources[1 - params["first"]]
+    return first, other if params["second_row_bytes"] else lambda row: other(0)
+
+
 def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], output: Address) -> list[int]:
     """Return the words of a stream; addresses are those of the arenas."""
     params: dict[str, Any] = dict(call.params)
     stream, rows = Stream([int(word) for word in params["commands"]]), part.rows
-    source, height = sources[0], len(rows) - 1
-    if len(sources) > 1:
+    height = len(rows) - 1
+    if call.kernel == ELEMENTWISE_KERNEL:
+        _set_operands(stream, call, part, sources)
+    else:
+        source = sources[0]
         stream.set(
-            IFM_BASE0=source(rows.lo),
-            IFM2_BASE0=sources[1](rows.lo),
-            OFM_BASE0=output(rows.lo),
-            IFM_HEIGHT0_M1=height,
-            IFM2_HEIGHT0_M1=height,
+            IFM_BASE0=source(part.reads.lo),
+            IFM_BASE2=source(part.middle if part.middle < part.reads.hi else part.reads.lo),
+            IFM_HEIGHT0_M1=part.middle - part.reads.lo - 1,
+            IFM_PAD_TOP=part.above,
+            IFM_PAD_BOTTOM=part.below,
         )
-        stream.set(OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
-        stream.words.append(params["operation"])
-        stream.stop()
-        return stream.words
-    stream.set(
-        IFM_BASE0=source(part.reads.lo),
-        IFM_BASE2=source(part.middle if part.middle < part.reads.hi else part.reads.lo),
-        IFM_HEIGHT0_M1=part.middle - part.reads.lo - 1,
-        IFM_PAD_TOP=part.above,
-        IFM_PAD_BOTTOM=part.below,
-        OFM_BASE0=output(rows.lo),
-        OFM_HEIGHT_M1=height,
-        OFM_HEIGHT0_M1=height,
-    )
+    stream.set(OFM_BASE0=output(rows.lo), OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
     stream.words.append(params["operation"])
     stream.stop()
     return stream.words
+
+
+def _set_operands(stream: Stream, call: KernelCall, part: UnitRows, sources: tuple[Address, ...]) -> None:
+    """Set the registers of an elementwise operation that depend on the rows."""
+    params: dict[str, Any] = dict(call.params)
+    (first, other), row, step = _operands(call, sources), part.rows.lo, params["second_row_bytes"]
+    stream.set(IFM_BASE0=first(row), IFM_HEIGHT0_M1=len(part.rows) - 1)
+    if params["second_bytes"]:
+        begin = row * step if other is None else other(row)
+        stream.set(IFM2_BASE0=begin, IFM2_HEIGHT0_M1=len(part.rows) - 1 if step else 0)
 
 
 def unit_steps(plan: Plan, model: Model) -> Iterator[UnitStep]:
@@ -168,8 +189,8 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
     def result(row: int) -> int:
         return written + (row - start) * output.row_bytes
 
-    if len(sources) > 1:
-        parts = sum_parts(rows, sources, result, output.row_bytes)
+    if call.kernel == ELEMENTWISE_KERNEL:
+        parts = elementwise_parts(call, rows, sources, result)
     else:
         parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
     return UnitStep(operator, call, sources, result, tuple(parts))

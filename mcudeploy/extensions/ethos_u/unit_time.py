@@ -13,8 +13,6 @@ _FLASH_RATE = 8.0
 """Bytes a cycle of weights, by its other port: waits of a slow flash are not in the estimate. Assumed."""
 _START_CYCLES = 400
 """From the start of a stream to its first block, and from its last one to the interrupt. Assumed."""
-_SUM_TO_RESULT = 3.0
-"""How much longer a result takes if its operands are scaled, too."""
 _LEAST_CYCLES = 32
 """Cycles that the decoder of weights takes for the channels of a granule of 8."""
 
@@ -56,9 +54,12 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     )
 
 
-def sum_cycles(unit: U55, values: int) -> float:
-    """Return the cycles of a sum of two tensors: of its results, or of its feature maps."""
-    return _START_CYCLES + max(values * _SUM_TO_RESULT * unit.output_cycles, 3 * values / _SRAM_RATE)
+def elementwise_cycles(unit: U55, values: int, share: float) -> float:
+    """Return the cycles of an operation of two operands: of its results, or of its feature maps.
+
+    `share`: how much longer a result takes than one of a convolution.
+    """
+    return _START_CYCLES + max(values * share * unit.output_cycles, 3 * values / _SRAM_RATE)
 
 
 def _parts(kernel: tuple[int, int]) -> list[int]:

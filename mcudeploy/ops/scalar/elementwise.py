@@ -219,7 +219,7 @@ class Binary(BroadcastOperator):
             if BINARY[self.function].operation:
                 counts = _float_counts(strides, clips=lowest > -inf or highest < inf)
             return KernelCall(f"{self.function}_f32", {**pointers, **spread, **clip}, counts=counts)
-        a, b = self._quantizations(inputs)
+        a, b = self.operand_quantizations(inputs)
         target = quantization_of(output)
         low, high = clamp_bounds(target, self.low, self.high)
         clamp = {"act.min": low, "act.max": high}
@@ -266,11 +266,11 @@ class Binary(BroadcastOperator):
         """Largest error of an int8 sum before rounding, in LSB; see sum_error. 0 for other functions."""
         if self.function not in ("add", "sub") or not is_int8(output):
             return 0.0
-        return sum_error(*self._quantizations(inputs), quantization_of(output))
+        return sum_error(*self.operand_quantizations(inputs), quantization_of(output))
 
     def product_unit(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
         """The unit of an int8 product before it is scaled, in LSB of the output."""
-        a, b = self._quantizations(inputs)
+        a, b = self.operand_quantizations(inputs)
         return float(a.scale * b.scale / quantization_of(output).scale)
 
     def _constant(self, operator: Operator, output: Tensor) -> ConstantArray | None:
@@ -285,7 +285,7 @@ class Binary(BroadcastOperator):
             )
         return constant
 
-    def _quantizations(self, inputs: tuple[Tensor, ...]) -> tuple[Quantization, Quantization]:
+    def operand_quantizations(self, inputs: tuple[Tensor, ...]) -> tuple[Quantization, Quantization]:
         if self.constant_operand is None:
             a, b = (quantization_of(tensor) for tensor in inputs)
             return a, b

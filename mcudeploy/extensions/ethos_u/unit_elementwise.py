@@ -1,0 +1,283 @@
+"""Sums, differences and products of two int8 operands by the unit, with the bits of the core's kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import frexp
+
+import numpy as np
+
+from mcudeploy.extensions.ethos_u.registers import Stream
+from mcudeploy.extensions.ethos_u.unit_blocks import (
+    UNITS,
+    PairBlock,
+    find_pair_block,
+)
+from mcudeploy.extensions.ethos_u.unit_calls import (
+    FLASH,
+    MOST_SIZE,
+    ONCE,
+    OPERATION_CODES,
+    OUTPUT,
+    SECOND,
+    SOURCE,
+    TWICE,
+    set_map,
+)
+from mcudeploy.extensions.ethos_u.unit_time import elementwise_cycles
+from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT, CallTable, ConstantArray, Counts, KernelCall, ParamValue
+from mcudeploy.ops.requantize import STORED, quantization_of
+from mcudeploy.ops.scalar.elementwise import Binary
+
+ELEMENTWISE_KERNEL = "elementwise_s8_npu"
+SCALAR = 0x80
+"""The second operand is a value in a register."""
+BROADCAST = (1, 2, 4)
+"""The second operand has one row, one column, one channel for all."""
+_MODES = {"mul": 0, "add": 1, "sub": 2}
+_SHARES = {"mul": 1.5, "add": 3.0, "sub": 3.0}
+"""How much longer than a sum of products a result takes."""
+_FRACTION = 20
+"""Bits by which TFLite's sums shift their operands left; the unit does that itself."""
+_FIRST, _OTHER = 1, 2
+"""The operand with a factor: the one with the smaller scale."""
+_GLOBAL_SCALE = 1 << 8
+_MOST_SHIFT = 63
+_MOST_FACTOR = (1 << 16) - 1
+"""The largest factor of an operand, if both have one."""
+
+Registers = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Operands:
+    """The operands of the unit: the one at `position` of the operator, of the output's shape, and the other.
+
+    `points`: their quantisations in this order. `shape`: of the other one. `constant`: its values, None if it
+    is an input.
+    """
+
+    position: int
+    points: tuple[Quantization, Quantization]
+    shape: Shape
+    constant: ConstantArray | None
+
+    @property
+    def number(self) -> int:
+        """The number of the input that is the first operand."""
+        return self.position if self.constant is None else 0
+
+    @property
+    def letters(self) -> str:
+        """The names of both in the core's parameters."""
+        return "ab" if self.position == 0 else "ba"
+
+    @property
+    def scalar(self) -> int | None:
+        """The value of a constant that has only one."""
+        if self.constant is None or self.constant.min() != self.constant.max():
+            return None
+        return int(self.constant.flat[0])
+
+
+def binary_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
+    """Return why the unit does not compute an operation of two operands, None if it does."""
+    found = _binary(operator, inputs, output)
+    return found if isinstance(found, str) else None
+
+
+def binary_calls(
+    operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, core: KernelCall, isa: Isa
+) -> tuple[KernelCall, ...]:
+    """Return the call of a sum, difference or product by the unit, or nothing; `core`: its other call."""
+    found = _binary(operator, inputs, output)
+    if isinstance(found, str):
+        return ()
+    operands, scaling = found
+    assert isinstance(operator.op, Binary)
+    function, scalar = operator.op.function, operands.scalar
+    block, stream = find_pair_block(UNITS[isa.unit], output.shape), Stream()
+    _set_first(stream, inputs[operands.number], output)
+    stream.set(IFM2_ZERO_POINT=operands.points[1].zero_point, IFM2_PRECISION=1)
+    if scalar is not None:
+        stream.set(IFM2_BROADCAST=SCALAR, IFM2_SCALAR=scalar)
+    else:
+        set_map(stream, "IFM2", SECOND if operands.constant is None else FLASH, operands.shape)
+        stream.set(IFM2_BASE2=0, IFM2_BROADCAST=_broadcast(operands.shape, output.shape))
+    stream.set(**scaling)
+    _set_pair_block(stream, block)
+    commands, constant = stream.array, None
+    if operands.constant is not None and scalar is None:
+        constant = np.zeros(-(-operands.constant.size // UNIT_ALIGNMENT) * UNIT_ALIGNMENT, np.int8)
+        constant[: operands.constant.size] = operands.constant.ravel()
+    second_bytes = 0 if scalar is not None else operands.shape[1] * operands.shape[2]
+    params: dict[str, ParamValue] = {
+        "commands": commands,
+        "constants": constant,
+        "core": CallTable((replace(core, others=()),)),
+        "command_words": len(commands),
+        "constant_bytes": 0 if constant is None else constant.nbytes,
+        "operation": OPERATION_CODES["ELEMENTWISE"] | _MODES[function] << 16,
+        "row_bytes": output.row_bytes,
+        "first": operands.number,
+        "second_row_bytes": second_bytes if operands.shape[0] == output.shape[0] else 0,
+        "second_bytes": second_bytes,
+    }
+
+    def counts(rows: Interval) -> Counts:
+        cycles = elementwise_cycles(UNITS[isa.unit], len(rows) * output.row_bytes, _SHARES[function])
+        return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
+
+    return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
+
+
+def _binary(
+    operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
+) -> tuple[_Operands, Registers] | str:
+    """Return the operands and registers of an operation of two operands, or why the unit does not have it."""
+    op = operator.op
+    assert isinstance(op, Binary)
+    if any(it.dtype is not DType.INT8 for it in (*inputs, output)):
+        return f"the unit takes int8, this is {output.dtype}"
+    if op.function not in _MODES:
+        return f"the unit does not compute {op.function}"
+    if max(output.shape) > MOST_SIZE:
+        return "a side is longer than 65,536"
+    operands = _operands(operator, inputs, output)
+    if operands is None:
+        return f"neither operand of {op.function} that the unit could have first is of the result's shape"
+    numbers = {it: x for it, x in op.kernel(operator, inputs, output).params.items() if isinstance(x, int)}
+    if op.function == "mul":
+        scaling = _product(numbers)
+    elif op.rounding == "tflite":
+        scaling = _sum_twice(numbers, operands)
+    else:
+        scaling = _sum_once(numbers, operands)
+    return (operands, scaling) if scaling else "no scales of the unit give the bits of the core"
+
+
+def _operands(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> _Operands | None:
+    """Return the operands; the unit's first one has the output's shape. None if there is none.
+
+    Those of sums and products may change places, those of differences not.
+    """
+    op = operator.op
+    assert isinstance(op, Binary)
+    shapes, points = op.operands(tuple(it.shape for it in inputs)), op.operand_quantizations(inputs)
+    for first in (0, 1) if op.function != "sub" else (0,):
+        if shapes[first] == output.shape and op.constant_operand != first:
+            constant = None if op.constant_operand is None else operator.constants["constant"]
+            return _Operands(first, (points[first], points[1 - first]), shapes[1 - first], constant)
+    return None
+
+
+def _product(numbers: dict[str, int]) -> Registers | None:
+    """Return the scale of a product, with the rounding of the core."""
+    shift = 31 - numbers["quant.shift"] if numbers["twice"] else numbers["quant.shift"]
+    if not 0 < shift <= _MOST_SHIFT:
+        return None
+    rounding = TWICE if numbers["twice"] else ONCE
+    return _result(numbers, numbers["quant.multiplier"] | shift << 32, rounding)
+
+
+def _sum_twice(numbers: dict[str, int], operands: _Operands) -> Registers | None:
+    """Return the scales of a sum that TFLite rounds, None if a shift does not fit its register.
+
+    The operand with the larger scale has the factor one half, without rounding.
+    """
+    other, exact = ("b", "a") if numbers["a_exponent"] == 0 else ("a", "b")
+    half = numbers[f"{exact}_multiplier"], numbers[f"{exact}_exponent"]
+    operand_shift = 31 - numbers[f"{other}_exponent"] - _FRACTION
+    sum_shift = 31 - numbers["quant.shift"]
+    if half != (1 << 30, 0) or not (0 <= operand_shift <= _MOST_SHIFT and 31 <= sum_shift <= _MOST_SHIFT):
+        return None
+    return {
+        **_result(numbers, numbers["quant.multiplier"] | sum_shift << 32, TWICE),
+        "IFM_PRECISION": 1 | (_FIRST if other == operands.letters[0] else _OTHER) << 8,
+        "OPA_SCALE": numbers[f"{other}_multiplier"] | operand_shift << 32,
+        "OPB_SCALE": 0,
+    }
+
+
+def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
+    """Return the scales of a sum that is rounded once: on the core, ties go to the even result.
+
+    Both operands have a factor of 16 bits, in the ratio of the core's multipliers, the sum one of 31 bits.
+    None if that gives another result than the core's for any values that the operands can have.
+    """
+    first, other = (numbers[f"quant.{it}_multiplier"] for it in operands.letters)
+    ratio = Fraction(first, abs(other)) if other else Fraction(0)
+    near = ratio.limit_denominator(_MOST_FACTOR)
+    if ratio > 1:
+        near = 1 / (1 / ratio).limit_denominator(_MOST_FACTOR)
+    if near <= 0:
+        return None
+    factors = near.numerator, near.denominator
+    mantissa, exponent = frexp(first / factors[0] / 2 ** numbers["quant.shift"])
+    scale, shift = round(mantissa * 2**31), 31 - exponent
+    if scale >= 1 << 31 or not 0 < shift <= _MOST_SHIFT:
+        return None
+    a = STORED.astype(np.int64)[:, None]
+    b = (STORED if operands.constant is None else np.unique(operands.constant)).astype(np.int64)
+    whole, sign = numbers["quant.shift"], 1 if other > 0 else -1
+    sums = a * first + b * other + numbers["quant.constant"]
+    core = (sums + (1 << whole - 1) - 1 + (sums >> whole & 1)) >> whole
+    sums = (a - operands.points[0].zero_point) * factors[0]
+    sums = sums + sign * (b - operands.points[1].zero_point) * factors[1]
+    unit = (sums * scale + (1 << shift - 1)) >> shift
+    low, high = (numbers[f"act.{it}"] - numbers["quant.zero_point"] for it in ("min", "max"))
+    if (np.clip(core, low, high) != np.clip(unit, low, high)).any():
+        return None
+    return {
+        **_result(numbers, scale | shift << 32, ONCE),
+        "OPA_SCALE": factors[0],
+        "OPB_SCALE": factors[1],
+    }
+
+
+def _result(numbers: dict[str, int], scale: int, rounding: int) -> Registers:
+    """Return the registers of results with one scale, where both operands have factors, or none has."""
+    return {
+        "IFM_PRECISION": 1,
+        "OFM_SCALE": scale,
+        "OFM_ZERO_POINT": numbers["quant.zero_point"],
+        "OFM_PRECISION": 1 | _GLOBAL_SCALE | rounding << 14,
+        "ACTIVATION": 0,
+        "ACTIVATION_MIN": numbers["act.min"],
+        "ACTIVATION_MAX": numbers["act.max"],
+    }
+
+
+def _broadcast(other: Shape, shape: Shape) -> int:
+    """Return the dimensions that the second operand repeats."""
+    return sum(bit for bit, own, size in zip(BROADCAST, other, shape, strict=True) if own < size)
+
+
+def _set_first(stream: Stream, source: Tensor, output: Tensor) -> None:
+    """Set the registers of the first operand and of the output, of one shape."""
+    for name, region, shape in (("IFM", SOURCE, source.shape), ("OFM", OUTPUT, output.shape)):
+        set_map(stream, name, region, shape)
+        stream.set(**{f"{name}_BASE2": 0, f"{name}_DEPTH_M1": shape[2] - 1})
+    stream.set(
+        IFM_ZERO_POINT=quantization_of(source).zero_point,
+        IFM_UPSCALE=0,
+        OFM_WIDTH_M1=output.shape[1] - 1,
+    )
+
+
+def _set_pair_block(stream: Stream, block: PairBlock) -> None:
+    """Set the registers of a block and of its place in the shared RAM."""
+    stream.set(
+        OFM_BLK_HEIGHT_M1=block.shape[0] - 1,
+        OFM_BLK_WIDTH_M1=block.shape[1] - 1,
+        OFM_BLK_DEPTH_M1=block.shape[2] - 1,
+        IFM_IB_END=block.input_end,
+        IFM2_IB_START=block.second_begin,
+        AB_START=block.input_end,
+        ACC_FORMAT=0,
+        BLOCKDEP=0,
+    )

@@ -1,0 +1,274 @@
+"""Sums, differences and products by the unit: the bits of the core, the kernel's words, and the judge."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bench import machine
+from recorder import Rows, made, recording
+
+from mcudeploy.device.tile import Tile, TileTensor, pack
+from mcudeploy.extensions.ethos_u.registers import Stream, decode
+from mcudeploy.extensions.ethos_u.stream_judge import TouchedPair, elementwise_fault
+from mcudeploy.extensions.ethos_u.unit_offers import reason_against, unit_calls
+from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, elementwise_parts, words_of
+from mcudeploy.ir.block_rows import BlockRows
+from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ops.scalar.elementwise import Binary
+
+IMAGE_AT = 1 << 20
+SHAPE = (5, 16, 24)
+"""Enough values for every pair of most bytes."""
+OTHERS: dict[str, Shape] = {
+    "whole": SHAPE,
+    "channels": (1, 1, 24),
+    "row": (1, 16, 24),
+    "column": (5, 1, 24),
+    "map": (5, 16, 1),
+    "value": (1, 1, 1),
+}
+Case = tuple[Operator, tuple[Tensor, ...], Tensor]
+
+
+def binary(seed: int, other: str = "whole", *, constant: bool = False, function: str = "") -> Case:
+    """A random operation of an input of SHAPE and another operand, which is the first one at some seeds."""
+    rng = np.random.default_rng(seed)
+    function = function or ("add", "sub", "mul")[seed % 3]
+    scales = np.exp(rng.uniform(-2, 2, 3)) if seed % 4 else np.full(3, 0.05)
+    if function == "mul":
+        scales[2] = scales[0] * scales[1] * np.exp(rng.uniform(2, 6))
+    points = [Quantization(float(np.float32(it)), int(rng.integers(-128, 128))) for it in scales]
+    y = Tensor("y", SHAPE, DType.INT8, points[2])
+    x, second = Tensor("x", SHAPE, DType.INT8, points[0]), Tensor("z", OTHERS[other], DType.INT8, points[1])
+    swapped = (
+        bool(seed // 3 % 2)
+        and (function != "sub" or not constant)
+        and (function != "sub" or other == "whole")
+    )
+    clip = {"low": -1.0, "high": 2.0} if seed % 5 == 0 else {}
+    op = Binary(function, rounding="tflite" if seed // 6 % 2 else "once", **clip)
+    if not constant:
+        inputs = (second, x) if swapped else (x, second)
+        return Operator("op", op, tuple(it.name for it in inputs), "y"), inputs, y
+    op = replace(
+        op,
+        constant_operand=0 if swapped else 1,
+        constant_shape=second.shape,
+        constant_quantization=second.quantization,
+    )
+    values = rng.integers(-128, 128, second.shape).astype(np.int8)
+    return Operator("op", op, ("x",), "y", {"constant": values}), (x,), y
+
+
+def both(case: Case, isa: Isa = Isa.U55_128) -> tuple[KernelCall, KernelCall]:
+    core = case[0].op.kernel(*case)
+    calls = unit_calls(*case, core.variants(Isa.ANY), isa)
+    assert calls, reason_against(*case)
+    return core, calls[0]
+
+
+def results(call: KernelCall, case: Case, data: list[bytes], out: int | None, gap: int) -> bytes:
+    """The output of an operation, in the place of input `out` if that is one; rows lie `gap` bytes apart."""
+    _, inputs, y = case
+    session, at = machine().session, 0
+    places: list[TileTensor] = []
+    for tensor, values in zip(inputs, data, strict=True):
+        pitch, size = -(-tensor.row_bytes // 4) * 4 + gap, tensor.row_bytes
+        offsets = tuple(at + row * pitch for row in range(tensor.shape[0]))
+        for row, offset in enumerate(offsets):
+            session.write(0, offset, values[row * size : (row + 1) * size])
+        places.append(TileTensor(offsets, size, BlockRows(1)))
+        at = offsets[-1] + pitch + 16
+    offsets = tuple(at + row * (y.row_bytes + gap) for row in range(SHAPE[0]))
+    output = places[out] if out is not None else TileTensor(offsets, y.row_bytes, BlockRows(1))
+    tile = Tile(call, tuple(places), output, None, SHAPE[0], BlockRows(1))
+    image = pack(tile, machine().kernels(call.kernel), session.info, at=IMAGE_AT)
+    session.write(image.memory, image.at, image.data)
+    found = b""
+    for row, offset in enumerate(output.offsets):
+        session.call(image.memory, image.op_offset, row, row + 1)
+        found += session.read(0, offset, y.row_bytes)
+    return found
+
+
+def check(case: Case, seed: int, isa: Isa) -> None:
+    core, own = both(case, isa)
+    rng = np.random.default_rng(seed)
+    data = [rng.integers(-128, 128, it.shape).astype(np.int8).tobytes() for it in case[1]]
+    expected = results(core, case, data, None, 0)
+    whole = [number for number, it in enumerate(case[1]) if it.shape == SHAPE]
+    for out, gap in ((None, 0), (None, 8), (whole[0], 0), (whole[-1], 8)):
+        assert results(own, case, data, out, gap) == expected, (out, gap)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_two_tensors_have_the_bits_of_the_core(seed: int) -> None:
+    check(binary(seed), seed, (Isa.U55_64, Isa.U55_128, Isa.U55_256)[seed // 3 % 3])
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("other", list(OTHERS))
+@pytest.mark.parametrize("seed", range(0, 12, 3))
+def test_operands_that_are_repeated_or_constant_have_the_bits_of_the_core(
+    seed: int, other: str, constant: bool
+) -> None:
+    for number, function in enumerate(("add", "sub", "mul")):
+        check(binary(seed + number, other, constant=constant, function=function), seed, Isa.U55_128)
+
+
+def test_others_stay_on_the_core() -> None:
+    operator, (x, z), y = binary(0)
+    equal = replace(y, quantization=Quantization(1.0, 0))
+    narrow = replace(z, shape=(1, 1, 24))
+    cases = {
+        "does not compute div": (Binary("div"), (x, z), y),
+        "of the result's shape": (Binary("sub"), (narrow, x), y),
+        "the bits of the core": (
+            Binary("add"),
+            (replace(equal, name="x"), replace(equal, name="z")),
+            replace(y, quantization=Quantization(2.0, 0)),
+        ),
+    }
+    for reason, (op, inputs, output) in cases.items():
+        found = replace(operator, op=op)
+        assert reason in str(reason_against(found, inputs, output))
+        assert unit_calls(found, inputs, output, (KernelCall("add_s8"),), Isa.U55_128) == ()
+
+
+@pytest.mark.parametrize("other", ["whole", "channels", "value"])
+@pytest.mark.parametrize("seed", [7, 8, 9, 11, 19, 20])
+def test_vela_sets_the_same_registers(seed: int, other: str) -> None:
+    """For sums as TFLite rounds them, and products."""
+    api = pytest.importorskip("ethosu.vela.api", reason="Vela is not installed")
+    case = binary(seed, other)
+    if case[0].op.rounding != "tflite" and case[0].op.function != "mul":
+        case = replace(case[0], op=replace(case[0].op, rounding="tflite")), *case[1:]
+    own = {it.name: it.value for it in decode([*both(case)[1].params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
+    operation = api.NpuElementWiseOperation(getattr(api.NpuElementWiseOp, case[0].op.stem.upper()))
+    twice = case[0].op.rounding == "tflite"
+    operation.rounding_mode = api.NpuRoundingMode.TFL if twice else api.NpuRoundingMode.NATURAL
+    first = next(it for it in case[1] if it.shape == SHAPE)
+    second = case[1][1 - case[1].index(first)]
+    maps = []
+    for tensor, region in ((first, 1), (second, 4), (case[2], 2)):
+        each = api.NpuFeatureMap()
+        each.data_type, each.region, each.shape = api.NpuDataType.INT8, region, api.NpuShape3D(*tensor.shape)
+        each.tiles = api.NpuTileBox(tensor.shape[0], tensor.shape[0], tensor.shape[1], [0, 0, 0, 0])
+        each.quantization = api.NpuQuantization(tensor.quantization.scale, tensor.quantization.zero_point)
+        each.layout = api.NpuLayout.NHWC
+        maps.append(each)
+    operation.ifm, operation.ifm2, operation.ofm = maps
+    sides = (own[f"OFM_BLK_{it}_M1"] + 1 for it in ("HEIGHT", "WIDTH", "DEPTH"))
+    operation.block_config = api.NpuShape3D(*sides)
+    words = api.npu_generate_register_command_stream([operation], api.NpuAccelerator.Ethos_U55_128)
+    vela = {it.name: it.value for it in decode(words)}
+    of_rows = {"HEIGHT1_M1", "HEIGHT0_M1", "BASE0", "HEIGHT_M1"}
+    apart = {f"{name}_{it}" for name in ("IFM", "IFM2", "OFM") for it in of_rows}
+    apart |= {"ACTIVATION_MIN", "ACTIVATION_MAX", "ELEMENTWISE", "STOP"}
+    if case[0].op.function == "mul":  # Vela multiplies scales as float32
+        assert own.pop("OFM_SCALE") == pytest.approx(vela.pop("OFM_SCALE"), rel=1e-6)
+    assert {name: it for name, it in own.items() if name not in apart} == {
+        name: it for name, it in vela.items() if name not in apart
+    }
+
+
+CASES = {
+    "sum": lambda: binary(1),
+    "in the place of the second": lambda: binary(3),
+    "channels": lambda: binary(4, "channels"),
+    "constant": lambda: binary(0, "column", constant=True),
+    "constant channels": lambda: binary(2, "channels", constant=True),
+    "value": lambda: binary(0, "value", constant=True),
+}
+STARTS = (512, 4096)
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return recording(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_kernel_makes_these_words(kernels: ctypes.CDLL, name: str) -> None:
+    case = CASES[name]()
+    call, (_, inputs, y), rng = both(case)[1], case, np.random.default_rng(0)
+    for out in (8192, STARTS[0], STARTS[-1 if len(inputs) > 1 else 0], STARTS[0] - 100):
+        of_inputs = []
+        for start, tensor in zip(STARTS, inputs, strict=False):
+            gaps = np.cumsum((rng.random(tensor.shape[0]) < 0.4) * 16) * (out == 8192)
+            of_inputs.append([start + row * tensor.row_bytes + int(gap) for row, gap in enumerate(gaps)])
+        of_output = [out + row * y.row_bytes for row in range(SHAPE[0])]
+        sources = tuple(it.__getitem__ for it in of_inputs)
+        parts = list(elementwise_parts(call, Interval(0, SHAPE[0]), sources, of_output.__getitem__))
+        expected: list[int | list[int]] = [part for part in parts if isinstance(part, int)]
+        streams = [part for part in parts if isinstance(part, UnitRows)]
+        expected += [words_of(call, it, sources, of_output.__getitem__) for it in streams]
+        places = [Rows(tensor, offsets) for tensor, offsets in zip(inputs, of_inputs, strict=True)]
+        assert made(kernels, call, places, Rows(y, of_output)) == expected
+
+
+def touched_by(case: Case, call: KernelCall) -> tuple[list[int], TouchedPair]:
+    """The words of all rows, and the bytes of their step."""
+    operator, inputs, y = case
+    places = tuple(
+        lambda row, start=start, it=it: start + row * it.row_bytes
+        for start, it in zip(STARTS, inputs, strict=False)
+    )
+    (part,) = elementwise_parts(call, Interval(0, SHAPE[0]), places, lambda row: 8192 + row * y.row_bytes)
+    assert isinstance(part, UnitRows)
+
+    def rows(begin: int, shape: Shape) -> tuple[Interval, ...]:
+        size = shape[1] * shape[2]
+        return tuple(Interval(begin + row * size, begin + (row + 1) * size) for row in range(shape[0]))
+
+    first = next(number for number, it in enumerate(inputs) if it.shape == SHAPE)
+    others, second = (), SHAPE
+    constant = operator.constants.get("constant")
+    if len(inputs) > 1:
+        second = inputs[1 - first].shape
+        others = rows(STARTS[1 - first], second)
+    elif constant is not None:
+        second = constant.shape
+        others = rows(0, second) if constant.size > 1 else ()
+    reads, writes = rows(STARTS[first], SHAPE), rows(8192, SHAPE)
+    words = words_of(call, part, places, lambda row: 8192 + row * y.row_bytes)
+    return words, TouchedPair(writes, reads, others, SHAPE, second, constant is not None)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_judge_refuses_other_rows(name: str) -> None:
+    case = CASES[name]()
+    words, touched = touched_by(case, both(case)[1])
+    assert elementwise_fault(words, touched) is None
+    harmless = ("ZERO_POINT", "ACTIVATION_M", "_BLK_", "IB_", "AB_", "ACC_", "BLOCKDEP", "STRIDE_C", "SCALE")
+    harmless = (*harmless, "BASE1", "BASE2", "BASE3", "HEIGHT1", "SCALAR")
+    for number, changed in enumerate(decode(words)):
+        spared = any(it in changed.name for it in harmless)
+        if changed.operates or spared:
+            continue
+        for bit in (0, 1, 5):
+            stream = Stream()
+            for at, it in enumerate(decode(words)):
+                if it.operates:
+                    stream.operate(it.name, it.value)
+                else:
+                    stream.set(**{it.name: it.value ^ (1 << bit) if at == number else it.value})
+            assert elementwise_fault(stream.words, touched) is not None, (changed, bit)
+
+
+def test_rows_whose_result_crosses_an_operand_are_the_cores() -> None:
+    case = binary(1)
+    size = case[2].row_bytes
+    parts = elementwise_parts(
+        both(case)[1],
+        Interval(0, 3),
+        (lambda row: row * size, lambda row: 10 * size + row * size),
+        lambda row: row * size - 5,
+    )
+    assert list(parts) == [0, 1, 2]
