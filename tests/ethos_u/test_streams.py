@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from models import quantised_convolutions
 from recorder import Rows, made, recording
-from test_unit_calls import Case, convolution, core_and_unit, maximum
+from test_unit_calls import Case, convolution, core_and_unit, maximum, mean
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
@@ -70,7 +70,7 @@ def stream_of(
 
 
 HARMLESS = frozenset({
-    *("IFM_ZERO_POINT", "OFM_ZERO_POINT", "ACTIVATION_MIN", "ACTIVATION_MAX"),  # values, no bytes
+    *("IFM_ZERO_POINT", "OFM_ZERO_POINT", "OFM_SCALE", "ACTIVATION_MIN", "ACTIVATION_MAX"),  # no bytes
     *("OFM_BLK_HEIGHT_M1", "OFM_BLK_WIDTH_M1", "OFM_BLK_DEPTH_M1", "IFM_IB_END", "AB_START", "ACC_FORMAT"),
     *("BLOCKDEP", "IFM_STRIDE_C", "OFM_STRIDE_C"),  # one operation; channels last
     *("IFM_BASE1", "IFM_BASE3", "OFM_BASE1", "OFM_BASE3", "IFM_HEIGHT1_M1", "OFM_HEIGHT1_M1"),  # of no column
@@ -80,7 +80,7 @@ HARMLESS = frozenset({
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("of", [convolution, maximum])
+@pytest.mark.parametrize("of", [convolution, maximum, mean])
 def test_a_changed_register_that_moves_a_byte_is_refused(seed: int, of: Callable[[int], Case]) -> None:
     words, touched, x, y = stream_of(seed, of)
     assert fault_of(words, touched, x.shape, y.shape) is None

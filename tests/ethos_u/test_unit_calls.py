@@ -19,7 +19,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.pool.pool import MaxPool
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
 
@@ -136,7 +136,7 @@ def test_what_the_unit_does_not_compute_stays_on_the_core(changed: dict[str, obj
     assert len(core_and_unit(operator, x, y)) == 1
 
 
-def maximum(seed: int) -> tuple[Operator, Tensor, Tensor]:
+def maximum(seed: int) -> Case:
     """A random maximum over windows."""
     rng = np.random.default_rng(seed)
     kernel, stride = (tuple(int(it) for it in rng.integers(1, most, 2)) for most in (6, 4))
@@ -149,9 +149,29 @@ def maximum(seed: int) -> tuple[Operator, Tensor, Tensor]:
     return Operator("pool", pool, ("x",), "y"), x, replace(x, name="y", shape=(*size, x.shape[2]))
 
 
+def mean(seed: int) -> Case:
+    """A random mean over windows: one of a whole image, with ties as in TFLite, or several."""
+    rng = np.random.default_rng(seed)
+    kernel, stride, times = (tuple(int(it) for it in rng.integers(1, most, 2)) for most in (8, 4, 5))
+    if seed % 2:
+        stride, times = kernel, (1, 1)
+    ties = ("even", "away", "even", "up")[seed % 4]
+    rows, cols = (tap + (count - 1) * step for tap, step, count in zip(kernel, stride, times, strict=True))
+    x = tensor("x", (rows, cols, int(rng.integers(1, 40))), int(rng.integers(-128, 128)))
+    y = replace(x, name="y", shape=(*times, x.shape[2]))
+    if ties == "even":
+        y = replace(y, quantization=Quantization(float(rng.uniform(0.1, 1)), int(rng.integers(-128, 128))))
+    return (
+        Operator("pool", AveragePool(kernel, stride, (1, 1), (0, 0, 0, 0), times, False, ties), ("x",), "y"),
+        x,
+        y,
+    )
+
+
+@pytest.mark.parametrize("of", [maximum, mean])
 @pytest.mark.parametrize("seed", range(16))
-def test_pools_have_the_bits_of_the_core_for_any_cut(seed: int) -> None:
-    operator, x, y = maximum(seed)
+def test_pools_have_the_bits_of_the_core_for_any_cut(seed: int, of: Callable[[int], Case]) -> None:
+    operator, x, y = of(seed)
     core, alone, own = core_and_unit(operator, x, y, (Isa.U55_128, Isa.U55_256)[seed % 2])
     rng = np.random.default_rng(seed)
     data = rng.integers(-128, 128, x.shape).astype(np.int8).tobytes()
@@ -159,6 +179,22 @@ def test_pools_have_the_bits_of_the_core_for_any_cut(seed: int) -> None:
     assert results(alone, x, y, data, whole) == results(core, x, y, data, whole)
     for cut in (tuple(int(it) for it in rng.integers(1, 5, 3)) for _ in range(3)):
         assert results(own, x, y, data, cut) == results(core, x, y, data, cut), (operator.op, cut)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"pads": (1, 1, 1, 1), "out_size": (4, 4)}, "without padding"),
+        ({"ties": "even", "kernel_shape": (2, 1), "out_size": (3, 4)}, "ties of means of 2 values"),
+    ],
+)
+def test_means_of_other_bits_stay_on_the_core(changed: dict[str, object], reason: str) -> None:
+    x = tensor("x", (4, 4, 8), 0)
+    pool = replace(AveragePool((3, 3), (1, 1), (1, 1), (0, 0, 0, 0), (2, 2), False, "away"), **changed)
+    y = replace(x, name="y", shape=(*pool.out_size, 8))
+    operator = Operator("pool", pool, ("x",), "y")
+    assert reason in str(unit.reason_against(operator, (x,), y))
+    assert len(core_and_unit(operator, x, y)) == 1
 
 
 def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -> dict[str, int]:
@@ -186,8 +222,9 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
 
     set_here = {it.name: it.value for it in decode([*call.params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
     operation.ifm, operation.ofm = feature_map(x, 1), feature_map(y, 2)
-    operation.kernel = api.NpuKernel(*conv.kernel_shape[::-1], *conv.stride[::-1], *conv.dilation[::-1])
-    below = (y.shape[0] - 1) * conv.stride[0] + set_here["KERNEL_HEIGHT_M1"] + 1 - conv.pads[0] - x.shape[0]
+    stride = [1 if size == 1 else step for step, size in zip(conv.stride, y.shape, strict=False)]
+    operation.kernel = api.NpuKernel(*conv.kernel_shape[::-1], *stride[::-1], *conv.dilation[::-1])
+    below = (y.shape[0] - 1) * stride[0] + set_here["KERNEL_HEIGHT_M1"] + 1 - conv.pads[0] - x.shape[0]
     operation.padding = api.NpuPadding(conv.pads[0], conv.pads[1], max(0, below), set_here["IFM_PAD_RIGHT"])
     if not pooling:
         weights = set_here["WEIGHT_BASE"], set_here["WEIGHT_LENGTH"]

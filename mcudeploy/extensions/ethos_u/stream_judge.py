@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import RegisterCommand, decode
-from mcudeploy.extensions.ethos_u.unit_calls import FLASH, OUTPUT, SECOND, SOURCE
+from mcudeploy.extensions.ethos_u.unit_calls import FLASH, GLOBAL_SCALE, MEAN, OUTPUT, SECOND, SOURCE
 from mcudeploy.extensions.ethos_u.unit_elementwise import (
     BROADCAST,
     ELEMENTWISE_KERNEL,
@@ -27,8 +27,6 @@ _INT8 = 1
 _ROUNDING = 3 << 14
 _OPERAND = 3 << 8
 """Which operand of a sum has a factor."""
-_GLOBAL = 1 << 8
-"""One scale for all channels."""
 
 Rows = tuple[Interval, ...]
 """The bytes of rows."""
@@ -223,8 +221,9 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
     wrong = maps.differing(shapes)
     if wrong is not None:
         return wrong
-    if maps["IFM_PRECISION"] != _INT8 or maps["OFM_PRECISION"] & ~_ROUNDING != _INT8:
-        return "it reads or writes another type than int8, another layout, or has one scale for all channels"
+    scale = GLOBAL_SCALE if (maps.operation.name, maps.operation.value) == ("POOL", MEAN) else 0
+    if maps["IFM_PRECISION"] != _INT8 or maps["OFM_PRECISION"] & ~_ROUNDING != _INT8 | scale:
+        return "it reads or writes another type than int8, another layout, or has its scales elsewhere"
     if (maps.side(0), maps.side(1)) != (len(touched.reads), touched.columns):
         read = f"{maps.side(0)} rows of {maps.side(1)}"
         return f"it reads {read}, its step {len(touched.reads)} of {touched.columns}"
@@ -270,7 +269,8 @@ def _elementwise_fault(maps: _Maps, touched: TouchedPair) -> str | None:
     wrong = maps.differing(wanted)
     if wrong is not None:
         return wrong
-    if maps["IFM_PRECISION"] & ~_OPERAND != _INT8 or maps["OFM_PRECISION"] & ~(_ROUNDING | _GLOBAL) != _INT8:
+    manner = _ROUNDING | GLOBAL_SCALE
+    if maps["IFM_PRECISION"] & ~_OPERAND != _INT8 or maps["OFM_PRECISION"] & ~manner != _INT8:
         return "it reads or writes another type than int8, or another layout"
     places = (("IFM", touched.reads), ("IFM2", touched.others), ("OFM", touched.writes))
     return next(filter(None, (maps.misplaced(name, each) for name, each in places)), None)

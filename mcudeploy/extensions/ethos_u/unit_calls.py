@@ -19,7 +19,7 @@ from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_constants, numbers_of
-from mcudeploy.ops.pool.pool import MaxPool
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 KERNEL = "conv2d_s8_npu"
 WITH_CORE = "core"
@@ -34,6 +34,10 @@ _MOST_PADS = (127, 127, 255, 255)
 """Top, left, bottom, right."""
 ONCE, TWICE = 2, 0
 """Rounding of results: halves up; or as TFLite, twice."""
+GLOBAL_SCALE = 1 << 8
+"""One scale for all channels, in a register."""
+MEAN = 1
+"""The mode of a pool that computes means."""
 _SUM_BITS = 32
 
 
@@ -57,7 +61,8 @@ class _Convolution:
     @property
     def window(self) -> UnitWindow:
         conv = self.conv
-        return UnitWindow(conv.kernel_shape, conv.stride, conv.dilation, self.by_channel)
+        stride = _strides(conv.stride, self.output.shape[:2])
+        return UnitWindow(conv.kernel_shape, stride, conv.dilation, self.by_channel)
 
     def numbers(self) -> tuple[ConvConstants, dict[str, Any]]:
         """Return the constants of the core's kernels, and the arithmetic parameters."""
@@ -100,19 +105,43 @@ def _window_reason(window: UnitWindow, pads: Pads) -> str | None:
     return None
 
 
-def pool_reason(pool: MaxPool, source: Tensor, output: Tensor) -> str | None:
-    """Return why the unit does not compute a maximum over windows, None if it does."""
+def pool_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
+    """Return why the unit does not compute a maximum or a mean over windows, None if it does."""
+    pool = operator.op
+    assert isinstance(pool, MaxPool | AveragePool)
     if source.dtype is not DType.INT8:
         return f"the unit takes int8, this is {source.dtype}"
     if pool.dilation != (1, 1):
         return f"dilation {pool.dilation}: the unit pools without"
     if max(*source.shape, *output.shape) > MOST_SIZE:
         return "a side is longer than 65,536"
-    return _window_reason(_pool_window(pool), pool.pads)
+    reason = _window_reason(_pool_window(pool), pool.pads)
+    return reason or (_mean_reason(operator, source, output) if isinstance(pool, AveragePool) else None)
 
 
-def _pool_window(pool: MaxPool) -> UnitWindow:
-    return UnitWindow(pool.kernel_shape, pool.stride, pool.dilation, True)
+def _mean_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
+    """Return why the unit does not compute a mean: its windows have one scale, and ties go up."""
+    numbers = operator.op.kernel(operator, (source,), output).params
+    multipliers, shift, zero_point = (numbers[it] for it in ("multipliers", "shift", "input_zero_point"))
+    assert isinstance(multipliers, np.ndarray) and isinstance(shift, int) and isinstance(zero_point, int)
+    if multipliers.size != 1 or max(operator.op.pads):  # type: ignore[attr-defined]
+        return "the unit computes means over windows without padding, which contain one number of values"
+    taps = int(np.prod(operator.op.kernel_shape))  # type: ignore[attr-defined]
+    sums = np.arange((-128 - zero_point) * taps, (127 - zero_point) * taps + 1, dtype=np.int64)
+    products = sums * int(multipliers.flat[0])
+    if ((products & (1 << shift) - 1 == 1 << shift - 1) & (products >> shift & 1 == 0)).any():
+        return f"ties of means of {taps} values go to the even result on the core, up on the unit"
+    return None
+
+
+def _pool_window(pool: MaxPool | AveragePool) -> UnitWindow:
+    return UnitWindow(pool.kernel_shape, _strides(pool.stride, pool.out_size), pool.dilation, True)
+
+
+def _strides(stride: tuple[int, int], size: tuple[int, ...]) -> tuple[int, int]:
+    """Return the strides, 1 where there is one window."""
+    rows, cols = (1 if count == 1 else step for count, step in zip(size, stride, strict=True))
+    return rows, cols
 
 
 def _sums_reason(layer: _Convolution) -> str | None:
@@ -143,7 +172,7 @@ def conv_calls(
     of_rows = _OfRows(
         _commands(layer, block, constants, numbers),
         UnitWork(unit, window, block, source.shape, constants.weight_bytes),
-        "DEPTHWISE" if layer.by_channel else "CONV",
+        OPERATION_CODES["DEPTHWISE" if layer.by_channel else "CONV"],
         layer.conv.pads[0],
         constants.words,
     )
@@ -151,20 +180,32 @@ def conv_calls(
 
 
 def pool_calls(
-    pool: MaxPool, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
+    operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the calls of a maximum over windows by the unit, as `conv_calls` does."""
+    """Return the calls of a maximum or a mean over windows by the unit, as `conv_calls` does."""
+    pool = operator.op
+    assert isinstance(pool, MaxPool | AveragePool)
     unit, window = UNITS[isa.unit], _pool_window(pool)
     block = find_block(unit, window, source.shape, output.shape)
+    stream, numbers = Stream(), dict[str, Any](calls[0].params)
+    pads = pool.pads[1], _pad_right(pool.pads, window, source, output)
     zero_point = requantize.quantization_of(source).zero_point
-    stream = Stream()
-    _set_maps(stream, source, output, (pool.pads[1], _pad_right(pool.pads, window, source, output)))
-    stream.set(OFM_ZERO_POINT=zero_point, OFM_PRECISION=1)
+    _set_maps(stream, source.shape, output, pads, numbers.get("input_zero_point", zero_point))
+    if isinstance(pool, AveragePool):
+        stream.set(
+            OFM_ZERO_POINT=numbers["output_zero_point"],
+            OFM_PRECISION=1 | GLOBAL_SCALE | ONCE << 14,
+            OFM_SCALE=int(numbers["multipliers"].flat[0]) | numbers["shift"] << 32,
+        )
+    else:
+        stream.set(OFM_ZERO_POINT=zero_point, OFM_PRECISION=1)
     _set_window(stream, window, parts=False)
     stream.set(ACTIVATION=0, ACTIVATION_MIN=-128, ACTIVATION_MAX=127)
     _set_block(stream, block)
     work = UnitWork(unit, window, block, source.shape, 0)
-    return _OfRows(stream.array, work, "POOL", pool.pads[0], None).calls(output, calls, isa)
+    mode = MEAN if isinstance(pool, AveragePool) else 0
+    operation = OPERATION_CODES["POOL"] | mode << 16
+    return _OfRows(stream.array, work, operation, pool.pads[0], None).calls(output, calls, isa)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +214,7 @@ class _OfRows:
 
     commands: NDArray[np.uint32]
     work: UnitWork
-    operation: str
+    operation: int
     pad_top: int
     constants: NDArray[np.uint32] | None
 
@@ -187,7 +228,7 @@ class _OfRows:
             "core": CallTable((replace(spare, others=()),)),
             "command_words": len(commands),
             "constant_bytes": 0 if self.constants is None else self.constants.nbytes,
-            "operation": OPERATION_CODES[self.operation],
+            "operation": self.operation,
             "input_rows": self.work.source[0],
             "window_rows": window.area[0],
             "stride_rows": window.stride[0],
@@ -222,7 +263,8 @@ def _commands(
     """Return the commands that set the registers which are the same for all rows of the output."""
     conv, stream = layer.conv, Stream()
     right = _pad_right(conv.pads, layer.window, layer.source, layer.output)
-    _set_maps(stream, layer.source, layer.output, (conv.pads[1], right))
+    zero_point = requantize.quantization_of(layer.source).zero_point
+    _set_maps(stream, layer.source.shape, layer.output, (conv.pads[1], right), zero_point)
     rounding = TWICE if conv.rounding == "tflite" else ONCE
     stream.set(OFM_ZERO_POINT=numbers["quant.zero_point"], OFM_PRECISION=1 | rounding << 14)
     _set_window(stream, layer.window, parts=layer.window.parts_first(layer.source.shape[2]))
@@ -241,12 +283,12 @@ def _commands(
     return stream.array
 
 
-def _set_maps(stream: Stream, source: Tensor, output: Tensor, pads: tuple[int, int]) -> None:
+def _set_maps(stream: Stream, source: Shape, output: Tensor, pads: tuple[int, int], zero_point: int) -> None:
     """Set the registers of an input with these pads, left and right, and of an output."""
-    set_map(stream, "IFM", SOURCE, source.shape)
+    set_map(stream, "IFM", SOURCE, source)
     stream.set(
-        IFM_DEPTH_M1=source.shape[2] - 1,
-        IFM_ZERO_POINT=requantize.quantization_of(source).zero_point,
+        IFM_DEPTH_M1=source[2] - 1,
+        IFM_ZERO_POINT=zero_point,
         IFM_PRECISION=1,
         IFM_UPSCALE=0,
         IFM_PAD_LEFT=pads[0],

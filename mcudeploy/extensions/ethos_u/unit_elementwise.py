@@ -16,6 +16,7 @@ from mcudeploy.extensions.ethos_u.unit_blocks import (
 )
 from mcudeploy.extensions.ethos_u.unit_calls import (
     FLASH,
+    GLOBAL_SCALE,
     MOST_SIZE,
     ONCE,
     OPERATION_CODES,
@@ -45,7 +46,6 @@ _FRACTION = 20
 """Bits by which TFLite's sums shift their operands left; the unit does that itself."""
 _FIRST, _OTHER = 1, 2
 """The operand with a factor: the one with the smaller scale."""
-_GLOBAL_SCALE = 1 << 8
 _MOST_SHIFT = 63
 _MOST_FACTOR = (1 << 16) - 1
 """The largest factor of an operand, if both have one."""
@@ -245,7 +245,7 @@ def _result(numbers: dict[str, int], scale: int, rounding: int) -> Registers:
         "IFM_PRECISION": 1,
         "OFM_SCALE": scale,
         "OFM_ZERO_POINT": numbers["quant.zero_point"],
-        "OFM_PRECISION": 1 | _GLOBAL_SCALE | rounding << 14,
+        "OFM_PRECISION": 1 | GLOBAL_SCALE | rounding << 14,
         "ACTIVATION": 0,
         "ACTIVATION_MIN": numbers["act.min"],
         "ACTIVATION_MAX": numbers["act.max"],

@@ -20,7 +20,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.pool.pool import MaxPool
+from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.model.unit_support import UnitSupport
@@ -30,8 +30,8 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
     """Return why the unit does not compute an operator with the bits of the core, None if it does."""
     if isinstance(operator.op, Conv2d):
         return conv_reason(operator, inputs[0], output)
-    if isinstance(operator.op, MaxPool):
-        return pool_reason(operator.op, inputs[0], output)
+    if isinstance(operator.op, MaxPool | AveragePool):
+        return pool_reason(operator, inputs[0], output)
     if isinstance(operator.op, Binary):
         return binary_reason(operator, inputs, output)
     if isinstance(operator.op, Lut):
@@ -50,8 +50,8 @@ def unit_calls(
         return ()
     if isinstance(operator.op, Conv2d):
         return conv_calls(operator, inputs[0], output, calls, isa)
-    if isinstance(operator.op, MaxPool):
-        return pool_calls(operator.op, inputs[0], output, calls, isa)
+    if isinstance(operator.op, MaxPool | AveragePool):
+        return pool_calls(operator, inputs[0], output, calls, isa)
     return binary_calls(operator, inputs, output, calls[0], isa)
 
 
