@@ -51,7 +51,7 @@ class Unit:
 
 def units(folder: Path) -> list[Unit]:
     """Return all C files with their compilers; those of boards are written below `folder`."""
-    found = []
+    listed = []
     for name in BOARDS:
         board = load_board(name)
         without = {*(() if board.unit_hal else [ON_UNIT]), *(() if board.core_hal else [RUN_CORES])}
@@ -67,8 +67,8 @@ def units(folder: Path) -> list[Unit]:
         includes = (f"-I{folder / name / part}" for part in parts)
         defines += tuple(f"-D{macro}={value}" for macro, value in project.defines.items())
         compiler = (tool, *board.cpu_flags, *libc, "-std=c99", *defines, *includes)
-        found += [Unit(file, compiler) for file in sorted((folder / name / "src").rglob("*.c"))]
-    return found + generated_units(folder)
+        listed += [Unit(file, compiler) for file in sorted((folder / name / "src").rglob("*.c"))]
+    return listed + generated_units(folder)
 
 
 def generated_units(folder: Path) -> list[Unit]:
@@ -117,14 +117,14 @@ def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
     """
     done = subprocess.run(commands(tool, unit), capture_output=True, text=True, check=False)
     text = done.stdout + done.stderr
-    found = {
+    messages = {
         (check.removeprefix("-W"), Path(file).name)
         for file, checks in FINDING.findall(text)
         for check in checks.split(",")
     }
-    if done.returncode and not found:
+    if done.returncode and not messages:
         raise OSError(f"{tool} fails on {unit.file}: {text.strip()[:500]}")
-    return found
+    return messages
 
 
 def unexpected(tool: str, work: Iterable[Unit]) -> tuple[list[str], set[tuple[str, str, str]]]:

@@ -41,9 +41,9 @@ def main() -> int:
             print(f"| {name} |", end="", flush=True)
             arenas: list[float] = []
             for seconds in limits:
-                found, cpu_s = planned(model, Path(folder) / "first.plan", arguments.board, seconds)
-                arenas.append(float(str(found["arena_bytes"])) if found else float("inf"))
-                arena = f"{arenas[-1]:,.0f}" if found else "does not fit"
+                plan, cpu_s = planned(model, Path(folder) / "first.plan", arguments.board, seconds)
+                arenas.append(float(str(plan["arena_bytes"])) if plan else float("inf"))
+                arena = f"{arenas[-1]:,.0f}" if plan else "does not fit"
                 print(f" {arena} ({cpu_s / seconds:.2f}) |", end="", flush=True)
             print(flush=True)
             grows |= any(more > less for less, more in pairwise(arenas))

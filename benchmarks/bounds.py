@@ -120,9 +120,9 @@ def _name(path: Path) -> str:
 def examine(path: Path, arguments: argparse.Namespace) -> Row:
     """Count the bounds of a model, and its runs with adversarial inputs. Raises DeployError."""
     options = Options(time_limit=arguments.time_limit)
-    made = plan_model(path, load_board(arguments.board), options)
-    counted = CountedProgram.of(made)
-    samples = adversarial(made.model.graph, arguments.inputs)
+    deployment = plan_model(path, load_board(arguments.board), options)
+    counted = CountedProgram.of(deployment)
+    samples = adversarial(deployment.model.graph, arguments.inputs)
     bounds = counted.bounds(counted.windows(samples[-1]))
     largest, above = 0, []
     runs = [counted.counts(sample) for sample in samples]

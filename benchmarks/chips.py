@@ -32,15 +32,15 @@ def main() -> None:
     print("| board | halfwords of code run, 10^6 | seconds here | equals the host |\n|---|---|---|---|")
     for board in options.boards or IN_UNICORN:
         try:
-            made, (sample,) = deployed(board, options.model)
+            deployment, (sample,) = deployed(board, options.model)
         except FitError:
             print(f"| `{board}` | does not fit | | |", flush=True)
             continue
-        with open_device(HOST, made.build(HOST)) as device:
-            _, expected = ran(made, device, sample)
-        with tempfile.TemporaryDirectory() as folder, started(built(made, Path(folder))) as (_, device):
+        with open_device(HOST, deployment.build(HOST)) as device:
+            _, expected = ran(deployment, device, sample)
+        with tempfile.TemporaryDirectory() as folder, started(built(deployment, Path(folder))) as (_, device):
             start = time.monotonic()
-            ticks, outputs = ran(made, device, sample)
+            ticks, outputs = ran(deployment, device, sample)
             seconds = time.monotonic() - start
         print(f"| `{board}` | {ticks / 1e6:.1f} | {seconds:.0f} | {outputs == expected} |", flush=True)
 

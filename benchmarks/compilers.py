@@ -274,8 +274,8 @@ def run_on_core(core: Core, library: Path, objects: Path) -> tuple[int, str]:
 
 
 def models_in(paths: list[Path], limit: int) -> list[Path]:
-    found = sorted(file for path in paths for file in path.rglob("*") if file.suffix in {".onnx", ".tflite"})
-    return found[:: max(1, len(found) // limit)][:limit]
+    files = sorted(file for path in paths for file in path.rglob("*") if file.suffix in {".onnx", ".tflite"})
+    return files[:: max(1, len(files) // limit)][:limit]
 
 
 def build(model: Path, board: str, folder: Path) -> Path | None:

@@ -41,15 +41,15 @@ def outputs(path: Path, options: Options, count: int) -> list[bytes]:
     """Return the stored outputs of the program on this computer, for random inputs."""
     target = Target(load_board("host"))
     planned = find_plans(read_model(path, options), target.board, options)
-    made = Deployment.of(planned, planned.baseline, target.board, options)
-    storage, graph = Storage.of(made.plan), made.plan.graph
-    found = []
-    with open_device(target, made.build(target)) as device:
+    deployment = Deployment.of(planned, planned.baseline, target.board, options)
+    storage, graph = Storage.of(deployment.plan), deployment.plan.graph
+    values = []
+    with open_device(target, deployment.build(target)) as device:
         for seed in range(count):
             run_once(device, storage, load_samples(graph, [], [], seed)[0].stored)
             tensors = (storage.get_tensor(device, border.tensor) for border in graph.outputs)
-            found.append(b"".join(tensor.tobytes() for tensor in tensors))
-    return found
+            values.append(b"".join(tensor.tobytes() for tensor in tensors))
+    return values
 
 
 def figures(path: Path, target: Target, options: Options) -> dict[str, Any]:
@@ -78,13 +78,13 @@ def main() -> int:
         differing = sum(one != other for one, other in zip(*both, strict=True))
         wrong += differing
         for name, options in (("kept", kept), ("removed", _UNSPLIT)):
-            found = figures(path, target, options)
-            removed = found["constant_channels"]
+            row = figures(path, target, options)
+            removed = row["constant_channels"]
             rows.append(
                 (
-                    path.parent.name, name, removed["channels"] if removed else 0, f"{found['macs']:,}",
-                    f"{found['weights_bytes']:,}", f"{found['arena_bytes']:,}", f"{found['flash_bytes']:,}",
-                    f"{found['cycles_model']['instructions']:,}", f"{found['latency']['value']:,}",
+                    path.parent.name, name, removed["channels"] if removed else 0, f"{row['macs']:,}",
+                    f"{row['weights_bytes']:,}", f"{row['arena_bytes']:,}", f"{row['flash_bytes']:,}",
+                    f"{row['cycles_model']['instructions']:,}", f"{row['latency']['value']:,}",
                     f"{arguments.inputs - differing} of {arguments.inputs} equal",
                 )
             )  # fmt: skip

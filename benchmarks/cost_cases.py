@@ -111,13 +111,13 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     def one_of(values: tuple[int, ...]) -> int:
         return int(rng.choice(values))
 
-    made: list[Graph] = []
+    graphs: list[Graph] = []
 
     def add(op: Any, shape: Shape, weights: tuple[int, ...]) -> None:
         graph = weighted(op, shape, weights, dtype)
         bytes_used = sum(tensor.size_bytes for tensor in graph.tensors.values())
         if bytes_used + graph.operators[0].constants["weights"].nbytes <= MOST_BYTES:
-            made.append(graph)
+            graphs.append(graph)
 
     for _ in range(28):
         rows, cols = int(rng.integers(2, 9)), int(rng.integers(2, 25))
@@ -154,8 +154,8 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         _first_layers(add)
         _depthwise(add)
         _larger_windows(add)
-    yield from made
-    yield from _variations(made, dtype)
+    yield from graphs
+    yield from _variations(graphs, dtype)
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)

@@ -132,10 +132,10 @@ def samples(
             windows = calls_of_kernels(target, firmware, Path(folder) / "counts")
             for (_, (_, spent, _)), (cycles, flash_bytes) in zip(timed, windows, strict=True):
                 spent["cycles"], spent["flash_bytes"] = cycles, flash_bytes
-    found: defaultdict[str, list[Sample]] = defaultdict(list)
+    by_kernel: defaultdict[str, list[Sample]] = defaultdict(list)
     for variant, sample in timed:
-        found[variant].append(sample)
-    return found
+        by_kernel[variant].append(sample)
+    return by_kernel
 
 
 def counting(target: Target, firmware: Firmware, out: Path, flash: Sequence[Interval]) -> tuple[str, ...]:
@@ -156,12 +156,12 @@ def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Itera
     functions, core = Functions(firmware.elf), core_of(target)
     entries = [functions.named(f"mcud_{name}").address for name in kernels_for(target.board.isa)]
     outside = [functions.named(name) for name in ("hal_ticks", "timing_call")]
-    found = profile(target, firmware, {})
+    counts = profile(target, firmware, {})
     for window in read_windows(counted, entries):
         for function in outside:
             for address in [at for at in window.executed if 0 <= at - function.address < function.size]:
                 del window.executed[address]
-        cycles = sum(cycles.typical for cycles in found.cycles(window, core).values())
+        cycles = sum(cycles.typical for cycles in counts.cycles(window, core).values())
         yield cycles, float(sum(window.loaded.values()) - window.loaded[_OTHER])
 
 
@@ -233,22 +233,22 @@ def _blocks(total: int) -> list[Interval]:
     return sorted(middle | {Interval(0, 1), Interval(0, min(2, total)), Interval(last, total)}, key=str)
 
 
-def fit(found: Sequence[tuple[Counts, float, float]]) -> dict[str, float]:
+def fit(samples: Sequence[tuple[Counts, float, float]]) -> dict[str, float]:
     """Return the costs with the least sum of relative errors: of counts, a time, and the known part of it.
 
     A sample that costs nothing states that its loops do.
     """
     solver = pywraplp.Solver.CreateSolver("GLOP")
-    names = sorted({name for counts, *_ in found for name in counts})
+    names = sorted({name for counts, *_ in samples for name in counts})
     costs = {name: solver.NumVar(0, solver.infinity(), name) for name in names}
-    for counts, measured, inner in found:
+    for counts, measured, inner in samples:
         above, below = solver.NumVar(0, solver.infinity(), ""), solver.NumVar(0, solver.infinity(), "")
         whole = measured or 1.0
         predicted = sum(costs[name] * (count / whole) for name, count in counts.items())
         solver.Add(predicted + below - above == (measured - inner) / whole)
         solver.Objective().SetCoefficient(above, 1)
         solver.Objective().SetCoefficient(below, 1)
-    unused = [name for name in names if not any(counts.get(name) for counts, *_ in found)]
+    unused = [name for name in names if not any(counts.get(name) for counts, *_ in samples)]
     if unused:
         raise RuntimeError(f"no case has loops {', '.join(unused)}")
     solver.Objective().SetMinimization()
@@ -264,11 +264,11 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
 
     `foreign`: the folder of the tables of an extension, whose cases are measured.
     """
-    found = samples(board_of(core), chosen, own_cases if foreign else cases)
+    by_kernel = samples(board_of(core), chosen, own_cases if foreign else cases)
     path = (foreign or COSTS) / f"{core}.csv"
     kernels = {name.removesuffix(TWICE) for name in kernels_for(board_of(core).isa)}
     wanted = kernels & set(chosen or all_kernels())
-    missing = wanted - {"feed", "conv2d_s8_1x1_sums"} - {variant.partition(":")[0] for variant in found}
+    missing = wanted - {"feed", "conv2d_s8_1x1_sums"} - {variant.partition(":")[0] for variant in by_kernel}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
     tables, report = list[dict[str, dict[str, float]]](), list[tuple[object, ...]]()
@@ -277,9 +277,9 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
         if not chosen:  # only those that are assumed, as no core computes them
             known = {name: cost for name, cost in known.items() if name.endswith(UNIT_SUFFIX)}
         table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
-        for variant in sorted(found):
+        for variant in sorted(by_kernel):
             measured = [
-                (counts, spent[unit], inner.get(unit, 0.0)) for counts, spent, inner in found[variant]
+                (counts, spent[unit], inner.get(unit, 0.0)) for counts, spent, inner in by_kernel[variant]
             ]
             try:
                 table[variant] = cost = fit(measured)
@@ -313,8 +313,8 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
         target = Target(load_board(name), emulate=True)
         for path in models:
             report = as_json(measure_model(path, target, options))
-            made = plan_model(path, target.board, options)
-            predicted = predicted_ticks(made, "instructions")
+            deployment = plan_model(path, target.board, options)
+            predicted = predicted_ticks(deployment, "instructions")
             # with modelled cycles, instructions stand beside them
             real = {it["name"]: it.get("instructions", it["ticks"]) for it in report["operators"]}
             kernels = {it["name"]: it["kernel"] for it in report["operators"]}

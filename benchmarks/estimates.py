@@ -78,12 +78,12 @@ class _Narrow:
         real = self._add("DequantizeLinear", [self._constant(weights), self._constant(scale), zeros], axis=0)
         reach = dilation * (kernel[0] - 1)
         pads = [reach // 2, kernel[1] // 2, reach - reach // 2, kernel[1] - 1 - kernel[1] // 2]
-        made = self._add(
+        names = self._add(
             "Conv", [self._current, real], pads=pads, dilations=[dilation, 1], strides=[stride, 1],
             group=channels if alone else 1,
         )  # fmt: skip
-        made = self._add("Relu", [made])
-        stored = self._add("QuantizeLinear", [made, self._constant(_SCALE), self._constant(np.int8(0))])
+        names = self._add("Relu", [names])
+        stored = self._add("QuantizeLinear", [names, self._constant(_SCALE), self._constant(np.int8(0))])
         self._current = self._real(stored)
         self.shape = outputs, (rows - 1) // stride + 1, cols
 
@@ -162,12 +162,12 @@ class ModelError:
         return 100 * (self.estimated / self.measured - 1)
 
 
-def predicted_ticks(made: Deployment, unit: Unit) -> dict[str, float]:
+def predicted_ticks(deployment: Deployment, unit: Unit) -> dict[str, float]:
     """Return the shipped table's prediction for every operator of a plan, without views and fed rows."""
-    graph, tiled = made.plan.graph, TiledGraph.of(made.plan)
-    times = estimated(board_costs(made.board, unit))(graph, ())
-    costs = Costs(tiled.flow, by_calls(times, made.model.calls))
-    steps = Counter(step.operator for step in made.plan.schedule.steps)
+    graph, tiled = deployment.plan.graph, TiledGraph.of(deployment.plan)
+    times = estimated(board_costs(deployment.board, unit))(graph, ())
+    costs = Costs(tiled.flow, by_calls(times, deployment.model.calls))
+    steps = Counter(step.operator for step in deployment.plan.schedule.steps)
     return {
         operator.name: costs.operator_ticks(at, tiled.step_rows[at]) * steps[at] / tiled.step_counts[at]
         for at, operator in enumerate(graph.operators)
@@ -179,21 +179,21 @@ def errors_of(name: str, path: Path, target: Target, options: Options) -> ModelE
     """Plan and run a model, and return its errors. Raises DeployError."""
     model = load_model(path, isa=target.board.isa)
     planned = find_plans(model, target.board, options)
-    made = Deployment.of(planned, planned.choices[0], target.board, options)
-    samples = load_samples(made.model.graph, [], [], options.seed)
-    _, observed = run_on(made, target, samples, SILENT)
-    predicted = predicted_ticks(made, planned.objective)
+    deployment = Deployment.of(planned, planned.choices[0], target.board, options)
+    samples = load_samples(deployment.model.graph, [], [], options.seed)
+    _, observed = run_on(deployment, target, samples, SILENT)
+    predicted = predicted_ticks(deployment, planned.objective)
     latency = observed.measurement.latency
     operators = tuple(
         OperatorError(
-            name, it.operator, made.model.calls[it.operator].variant, it.steps, predicted[it.operator],
+            name, it.operator, deployment.model.calls[it.operator].variant, it.steps, predicted[it.operator],
             it.ticks, latency,
         )
         for it in observed.measurement.operators
         if it.operator in predicted
     )  # fmt: skip
-    sizes = made.plan.layout.arena_bytes, len(made.plan.splits)
-    return ModelError(name, *sizes, made.plan.estimate.ticks, latency, operators)
+    sizes = deployment.plan.layout.arena_bytes, len(deployment.plan.splits)
+    return ModelError(name, *sizes, deployment.plan.estimate.ticks, latency, operators)
 
 
 def operator_rows(operators: Iterable[OperatorError], most: int) -> Iterator[tuple[object, ...]]:

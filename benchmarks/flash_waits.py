@@ -44,11 +44,11 @@ def without_waits(board: Board) -> Board:
     return board.model_copy(update={"flash": flash})
 
 
-def timed(made: Deployment, board: Board) -> tuple[Latency, float]:
+def timed(deployment: Deployment, board: Board) -> tuple[Latency, float]:
     """Return the latency of a plan with all waits, and its overhead over its unsplit plan in percent."""
-    base = made.planned.baseline
-    own = estimated_latency(made.plan, made.model, board)
-    unsplit = estimated_latency(base, made.planned.model_of(base), board)
+    base = deployment.planned.baseline
+    own = estimated_latency(deployment.plan, deployment.model, board)
+    unsplit = estimated_latency(base, deployment.planned.model_of(base), board)
     if own is None or unsplit is None:
         raise SystemExit(f"{board.name} has no cycle model")
     return own, 100 * (own.ticks / unsplit.ticks - 1)

@@ -49,7 +49,7 @@ def _bottleneck(shape: Shape, expanded: int, projected: int, stride: int, roundi
         Conv2d(expanded, (3, 3), (stride, stride), pads=(1, 1, 1, 1), groups=expanded),
         Conv2d(projected),
     )
-    stages, made, source = list[Operator](), list[Tensor](), shape
+    stages, tensors, source = list[Operator](), list[Tensor](), shape
     for once, names in zip(convs, ("xe", "ed", "dy"), strict=True):
         conv = replace(once, rounding=rounding)
         graph = weighted(
@@ -57,6 +57,6 @@ def _bottleneck(shape: Shape, expanded: int, projected: int, stride: int, roundi
         )
         (operator,) = graph.operators
         stages.append(replace(operator, name=f"to_{names[1]}", inputs=(names[0],), output=names[1]))
-        made.append(replace(graph.tensors["y"], name=names[1]))
-        source = made[-1].shape
-    return one_operator(Fused(tuple(stages), tuple(made[:-1])), (shape,), DType.INT8)
+        tensors.append(replace(graph.tensors["y"], name=names[1]))
+        source = tensors[-1].shape
+    return one_operator(Fused(tuple(stages), tuple(tensors[:-1])), (shape,), DType.INT8)

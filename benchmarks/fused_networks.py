@@ -51,7 +51,7 @@ def main() -> int:
         for line in (*findings, *tally.findings):
             bad += 1
             print(line, flush=True)
-        plans = [made.plan for it in subjects for made, _ in it.made]
+        plans = [judged.plan for it in subjects for judged, _ in it.plans]
         counts.update(it.verdict for it in subjects)
         counts.update({"plans": len(plans), "with fused chains": sum(bool(it.form.fused) for it in plans)})
         counts.update(tally.counts)

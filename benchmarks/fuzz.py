@@ -133,7 +133,7 @@ def _batch(batch: _Batch) -> Tally:
         for (kind, traits), subject in zip(labels, subjects, strict=True):
             tally.verdicts[kind, subject.verdict] += 1
             tally.by_trait.update((trait, subject.verdict) for trait in traits)
-            tally.programs += len(subject.made)
+            tally.programs += len(subject.plans)
             for finding in subject.findings:
                 if finding.kind == "refused":
                     tally.refusals.update(set(finding.text.splitlines()))
@@ -178,16 +178,16 @@ def _flat(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:
 
 def _windows(batch: _Batch, folder: Path) -> Tally:
     tally = Tally()
-    for found in examine_hops(batch.seeds, folder):
-        tally.verdicts["windows", found.verdict] += 1
-        tally.programs += found.programs
-        if found.verdict == "refused":
-            tally.refusals[found.text] += 1
-        elif found.verdict != "verified":
-            tally.found.append(f"h{found.seed} {found.verdict} (--hop {found.hop}): {found.text}")
+    for findings in examine_hops(batch.seeds, folder):
+        tally.verdicts["windows", findings.verdict] += 1
+        tally.programs += findings.programs
+        if findings.verdict == "refused":
+            tally.refusals[findings.text] += 1
+        elif findings.verdict != "verified":
+            tally.found.append(f"h{findings.seed} {findings.verdict} (--hop {findings.hop}): {findings.text}")
             if batch.keep is not None:
                 batch.keep.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(folder / f"h{found.seed}.onnx", batch.keep / f"h{found.seed}.onnx")
+                shutil.copyfile(folder / f"h{findings.seed}.onnx", batch.keep / f"h{findings.seed}.onnx")
     return tally
 
 
@@ -201,10 +201,10 @@ def _keep(subject: Subject, folder: Path) -> None:
 
 
 def _by_verdict(tally: Tally) -> Counter[str]:
-    found: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
     for (_, verdict), count in tally.verdicts.items():
-        found[verdict] += count
-    return found
+        verdicts[verdict] += count
+    return verdicts
 
 
 def _print(tally: Tally, seconds: float) -> None:

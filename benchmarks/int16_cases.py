@@ -176,8 +176,8 @@ def _by_element(shape: Shape) -> Iterator[Graph]:
     yield mixed_operator(IntegerBinary("max"), one * 2, _SHORT)
     table: dict[str, ConstantArray] = {"table": interpolated_function("exp", 0.0003, 0.0005)}
     yield mixed_operator(LutInt16(), one, _SHORT, table)
-    for source, made in ((_SHORT, _SHORT), (_SHORT, _BYTE), (_BYTE, _SHORT)):
-        yield mixed_operator(RescaleInt16(_HALF, _HALF), [(shape, source)], made)
+    for source, target in ((_SHORT, _SHORT), (_SHORT, _BYTE), (_BYTE, _SHORT)):
+        yield mixed_operator(RescaleInt16(_HALF, _HALF), [(shape, source)], target)
     for tangent in (False, True):
         yield mixed_operator(SigmoidInt16(tangent, 20_000, 10), one, _SHORT)
     yield mixed_operator(SoftmaxInt16(_HALF), one, _SHORT)

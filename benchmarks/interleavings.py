@@ -37,20 +37,22 @@ def main() -> int:
     arguments = parser.parse_args()
     start, wrong, trips = time.monotonic(), 0, list[Trip]()
     for batch in range(-(-arguments.plans // _BATCH)):
-        found = drawn(min(_BATCH, arguments.plans - batch * _BATCH), arguments.seed + batch, arguments.graphs)
+        batch_trips = drawn(
+            min(_BATCH, arguments.plans - batch * _BATCH), arguments.seed + batch, arguments.graphs
+        )
         with tempfile.TemporaryDirectory(prefix="mcudeploy-together-") as folder:
-            for line in interleaved(found, Path(folder), arguments.runs, MODES[batch % len(MODES)]):
+            for line in interleaved(batch_trips, Path(folder), arguments.runs, MODES[batch % len(MODES)]):
                 print(line, flush=True)
                 wrong += 1
-        trips += found
+        trips += batch_trips
         print(f"{time.monotonic() - start:.0f} s: {len(trips)} plans", file=sys.stderr, flush=True)
     _print(trips, arguments.runs, wrong, time.monotonic() - start)
     return int(wrong > 0)
 
 
 def _print(trips: list[Trip], runs: int, wrong: int, seconds: float) -> None:
-    plans = [trip.made.plan for trip in trips]
-    ways = ", ".join(f"{count} {way}" for way, count in Counter(trip.made.way for trip in trips).items())
+    plans = [trip.judged.plan for trip in trips]
+    ways = ", ".join(f"{count} {way}" for way, count in Counter(trip.judged.way for trip in trips).items())
     lanes = sorted(Counter(len(plan.lanes) for plan in plans).items())
     cores = ", ".join(f"{count} for {number} cores" for number, count in lanes)
     figures, steps = Figures.of(plans), sum(len(plan.schedule.steps) for plan in plans)

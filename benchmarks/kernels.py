@@ -120,11 +120,11 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
         for case in cases:
             graph = graph_of(case, dtype)
             (operator,) = graph.operators
-            made, macs = graph.tensors["y"], graph.loops(operator).macs()
-            parts = [Interval(0, made.shape[0]), *(Interval(r, r + 1) for r in range(made.shape[0]))]
+            output, macs = graph.tensors["y"], graph.loops(operator).macs()
+            parts = [Interval(0, output.shape[0]), *(Interval(r, r + 1) for r in range(output.shape[0]))]
             cut = (1,) * case.inputs
-            shapes = " -> ".join("x".join(map(str, shape)) for shape in (case.shape, made.shape))
-            usual = operator.op.kernel(operator, graph.input_tensors(operator), made)
+            shapes = " -> ".join("x".join(map(str, shape)) for shape in (case.shape, output.shape))
+            usual = operator.op.kernel(operator, graph.input_tensors(operator), output)
             for call in usual.variants(target.board.isa):
                 whole, *by_rows = (
                     target.board.instructions(
@@ -133,7 +133,7 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
                     for part in parts
                 )
                 more = f"{100 * (sum(by_rows) / whole - 1):+.1f}"
-                per = f"{whole / (macs or made.elements):.2f}"
+                per = f"{whole / (macs or output.elements):.2f}"
                 yield case.name, shapes, call.variant, call.scratch_bytes, macs, whole, per, more
 
 

@@ -35,8 +35,8 @@ def greedy_bytes(plan: Plan, model: Model, board: Board) -> int:
 
 def best_of_each(plans: Sequence[Plan]) -> list[Plan]:
     """Return the first split one and the first unsplit one: plans are sorted."""
-    found = (next((plan for plan in plans if bool(plan.splits) is split), None) for split in (True, False))
-    return [plan for plan in found if plan is not None]
+    best = (next((plan for plan in plans if bool(plan.splits) is split), None) for split in (True, False))
+    return [plan for plan in best if plan is not None]
 
 
 def main() -> None:

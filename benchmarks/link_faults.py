@@ -56,11 +56,11 @@ def main() -> int:
     start, faults, resends = time.monotonic(), Counter[str](), 0
     for runs in count(1):
         try:
-            found, happened, again = _run(members, frames, arguments.seed * 1000 + runs, _MEAN_BYTES)
+            received, happened, again = _run(members, frames, arguments.seed * 1000 + runs, _MEAN_BYTES)
         except ProtocolError as error:
             print(f"run {runs}: {error}")
             return 1
-        wrong = sum(one != other for one, other in zip(found, expected, strict=True))
+        wrong = sum(one != other for one, other in zip(received, expected, strict=True))
         if wrong:
             print(f"run {runs}: {wrong} of {_FRAMES} frames are wrong")
             return 1
@@ -86,9 +86,9 @@ def _run(
     """Return results, faults that happened, packets sent again."""
     wires = [FaultyWire(seed * 10 + number, mean_bytes) for number in range(len(members) - 1)]
     with over_wires(members, _LINE, wires) as nodes:
-        found = Chain(nodes, 60).run(frames, members[-1].stage.sent.size_bytes)
+        received = Chain(nodes, 60).run(frames, members[-1].stage.sent.size_bytes)
         resends = sum(node.state().resends for node in nodes)
-    return found, sum((wire.faults for wire in wires), Counter[str]()), resends
+    return received, sum((wire.faults for wire in wires), Counter[str]()), resends
 
 
 if __name__ == "__main__":

@@ -31,14 +31,14 @@ def main() -> None:
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--board", default="mps2-an505")
     asked = parser.parse_args()
-    found: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
+    errors: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
     for path in asked.models:
         try:
             for variant, each in _of_model(path, Target(load_board(asked.board), emulate=True)):
-                found[variant].append(each)
+                errors[variant].append(each)
         except ModelError as error:
             print(f"{path}: {str(error).splitlines()[0]}")
-    for variant, each in sorted(found.items()):
+    for variant, each in sorted(errors.items()):
         shown = ", ".join(
             f"{ratio:.2f} ({inputs} to {outputs})" for ratio, inputs, outputs in sorted(set(each))
         )

@@ -38,10 +38,10 @@ def main() -> int:
     start, wrong, trips = time.monotonic(), list[str](), list[Trip]()
     for batch in range(-(-arguments.plans // _BATCH)):
         count = min(_BATCH, arguments.plans - batch * _BATCH)
-        found = drawn(count, arguments.seed + batch, arguments.graphs)
+        batch_trips = drawn(count, arguments.seed + batch, arguments.graphs)
         with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
-            wrong += _told(differing(found, Path(folder)))
-        trips += found
+            wrong += _told(differing(batch_trips, Path(folder)))
+        trips += batch_trips
         print(f"{time.monotonic() - start:.0f} s: {len(trips)} plans", file=sys.stderr, flush=True)
     if trips:
         _print(trips, f"plans on the host in {len(MODES)} modes", len(wrong), time.monotonic() - start)
@@ -57,17 +57,17 @@ def main() -> int:
 
 
 def _told(lines: Iterable[str]) -> list[str]:
-    found = []
+    names = []
     for line in lines:
         print(line, flush=True)
-        found.append(line)
-    return found
+        names.append(line)
+    return names
 
 
 def _print(trips: Sequence[Trip], what: str, wrong: int, seconds: float) -> None:
-    plans = [trip.made.plan for trip in trips]
+    plans = [trip.judged.plan for trip in trips]
     across, flying = (sum(each) for each in zip(*map(crossings, plans), strict=True))
-    ways = ", ".join(f"{count} {way}" for way, count in Counter(trip.made.way for trip in trips).items())
+    ways = ", ".join(f"{count} {way}" for way, count in Counter(trip.judged.way for trip in trips).items())
     steps = sum(len(plan.schedule.steps) for plan in plans)
     transfers = sum(len(plan.layout.transfers) for plan in plans)
     print(f"{len(plans)} {what} ({ways}), {len({id(trip.base) for trip in trips})} graphs, {steps} steps")

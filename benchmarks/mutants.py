@@ -76,7 +76,7 @@ def main() -> None:
         again(kinds[0], arguments.seed, arguments.only)
         return
     whole = sum(SHARES[kind] for kind in kinds)
-    found = 0
+    findings = 0
     for kind in kinds:
         start = time.monotonic()
         tally = tried(
@@ -88,8 +88,8 @@ def main() -> None:
         )
         for what, numbers in sorted(tally.findings.items(), key=lambda each: -len(each[1])):
             print(f"  {len(numbers)} x {what} (first: {min(numbers)})", flush=True)
-        found += len(tally.findings)
-    sys.exit(found > 0)
+        findings += len(tally.findings)
+    sys.exit(findings > 0)
 
 
 if __name__ == "__main__":

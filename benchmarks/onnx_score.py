@@ -107,11 +107,11 @@ def outcome(case: TestCase, model: ModelProto) -> Outcome:
         program = prepare(model)
         for inputs, expected in case.data_sets:
             given = dict(zip(names, map(array, inputs), strict=False))
-            found = program.run({name: given[name] for name in program.inputs})
+            computed = program.run({name: given[name] for name in program.inputs})
             wanted = [array(value) for value in expected]
-            if rounded_alike(wanted, found):
+            if rounded_alike(wanted, computed):
                 continue
-            Runner.assert_similar_outputs(wanted, found, case.rtol, case.atol)
+            Runner.assert_similar_outputs(wanted, computed, case.rtol, case.atol)
     except BackendIsNotSupposedToImplementIt as error:
         cause = error.__cause__
         problem = cause.problems[0] if isinstance(cause, ModelError) and cause.problems else None
@@ -123,33 +123,33 @@ def outcome(case: TestCase, model: ModelProto) -> Outcome:
     return Outcome("passed")
 
 
-def rounded_alike(expected: Sequence[Any], found: Sequence[Any]) -> bool:
+def rounded_alike(expected: Sequence[Any], computed: Sequence[Any]) -> bool:
     """Whether floats differ by no more than float32 rounds the largest value of an output.
 
     The zeros that some tests expect are rounding errors of the computation.
     """
-    return len(expected) == len(found) and all(
+    return len(expected) == len(computed) and all(
         isinstance(want, np.ndarray)
         and want.dtype == got.dtype == np.float32
         and want.shape == got.shape
         and np.isfinite(want).all()
         and np.abs(got - want).max(initial=0) <= ROUNDING * np.abs(want).max(initial=0)
-        for want, got in zip(expected, found, strict=True)
+        for want, got in zip(expected, computed, strict=True)
     )
 
 
 def score(case: TestCase) -> Score:
     """Return a test's score in all forms, or, outside the subset, unchanged only."""
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     before = b""
     of = group(case)
     for model in forms(case) if of == SUBSET else [case.model]:
         data = model.SerializeToString()
-        found.append(outcome(case, model) if data != before else found[-1])
+        outcomes.append(outcome(case, model) if data != before else outcomes[-1])
         before = data
-        if found[-1].kind != "refused":
+        if outcomes[-1].kind != "refused":
             break
-    return Score(case.name, operator(case), of, tuple(found))
+    return Score(case.name, operator(case), of, tuple(outcomes))
 
 
 def operator(case: TestCase) -> str:
@@ -194,15 +194,15 @@ def kept_file() -> Path:
 
 def kept(path: Path) -> dict[str, Score]:
     """Return results of an earlier run, without truncated lines."""
-    found = {}
+    results = {}
     for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
         try:
             fields = json.loads(line)
         except ValueError:
             continue
         forms = tuple(Outcome(**each) for each in fields.pop("forms"))
-        found[fields["name"]] = Score(**fields, forms=forms)
-    return found
+        results[fields["name"]] = Score(**fields, forms=forms)
+    return results
 
 
 def scores(names: Sequence[str], jobs: int) -> list[Score]:
@@ -229,9 +229,9 @@ def scores(names: Sequence[str], jobs: int) -> list[Score]:
     return [known[name] for name in names]
 
 
-def told(found: Iterable[Score]) -> Iterator[str]:
+def told(scores: Iterable[Score]) -> Iterator[str]:
     """Yield a line for each test."""
-    for each in found:
+    for each in scores:
         kinds = ", ".join(form.kind for form in each.forms)
         yield f"{each.name} ({each.op}, {each.group}): {kinds} {each.last.op} {each.last.why}".rstrip()
 
@@ -246,12 +246,12 @@ def main() -> int:
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # notes of the front end
     names = [name for name, case in cases().items() if options.only in (None, operator(case))]
-    found = scores(names, options.jobs)
-    bad = [each for each in found if each.bad]
+    results = scores(names, options.jobs)
+    bad = [each for each in results if each.bad]
     if options.only is None:
-        FILE.write_text(text(found, onnx.__version__), encoding="utf-8")
-    print("\n".join(told(bad if options.only is None else found)))
-    return int(bool(bad) or not found)
+        FILE.write_text(text(results, onnx.__version__), encoding="utf-8")
+    print("\n".join(told(bad if options.only is None else results)))
+    return int(bool(bad) or not results)
 
 
 if __name__ == "__main__":

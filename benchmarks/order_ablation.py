@@ -64,22 +64,22 @@ def orders(
 ) -> tuple[dict[str, Ordered], float]:
     """Return the best order of each case, and the CPU seconds of all."""
     start = time.process_time()
-    found = {
+    results = {
         name: best_order(problem, Effort(seconds * UNITS_PER_SECOND), methods, updates=updates)
         for name, problem, updates in cases
     }
-    return found, time.process_time() - start
+    return results, time.process_time() - start
 
 
-def row(left_out: str, full: dict[str, Ordered], found: dict[str, Ordered], seconds: float) -> str:
+def row(left_out: str, full: dict[str, Ordered], others: dict[str, Ordered], seconds: float) -> str:
     """Return a line of the table."""
     higher = (
         f"{name} {100 * (each.peak_bytes / full[name].peak_bytes - 1):+.1f} %"
-        for name, each in found.items()
+        for name, each in others.items()
         if each.peak_bytes != full[name].peak_bytes
     )
     open_now = (
-        name for name, each in found.items() if each.status != "optimal" and full[name].status == "optimal"
+        name for name, each in others.items() if each.status != "optimal" and full[name].status == "optimal"
     )
     return f"| {left_out} | {', '.join(higher)} | {', '.join(open_now)} | {seconds:.1f} |"
 

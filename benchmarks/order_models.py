@@ -38,8 +38,8 @@ def model_row(name: str, model: Model, seconds: float) -> list[str]:
         name,
         f"{activations.steps}",
         f"{activations.peak(range(activations.steps)):,}",
-        *(f"{found.peak_bytes:,}" for found, _ in results),
-        ", ".join(sorted({status(found) for found, _ in results})),
+        *(f"{order.peak_bytes:,}" for order, _ in results),
+        ", ".join(sorted({status(order) for order, _ in results})),
         results[0][0].method,
         f"{max(took for _, took in results):.2f}",
     ]
@@ -50,23 +50,23 @@ def methods_row(name: str, model: Model, seconds: float) -> list[str]:
     problem = problem_of(whole(model.graph), {}, in_place=False)
     cells = [name, f"{problem.steps}", f"{problem.peak(range(problem.steps)):,}"]
     for methods in (*((method,) for method in ALONE), DEFAULT):
-        found, took = timed(problem, seconds, methods)
-        proven = ", proven" if found.status == "optimal" else ""
-        cells.append(f"{found.peak_bytes:,} ({took:.2f} s{proven})")
+        order, took = timed(problem, seconds, methods)
+        proven = ", proven" if order.status == "optimal" else ""
+        cells.append(f"{order.peak_bytes:,} ({took:.2f} s{proven})")
     return cells
 
 
 def timed(problem: OrderProblem, seconds: float, methods: Collection[str]) -> tuple[Ordered, float]:
     """Return the best order and its CPU seconds: they hardly depend on other programs."""
     start = time.process_time()
-    found = best_order(problem, Effort(seconds * UNITS_PER_SECOND), methods)
-    return found, time.process_time() - start
+    order = best_order(problem, Effort(seconds * UNITS_PER_SECOND), methods)
+    return order, time.process_time() - start
 
 
-def status(found: Ordered) -> str:
+def status(order: Ordered) -> str:
     """Return `optimal`, or the largest possible gap of the peak."""
-    gap = 100 * (found.peak_bytes / max(found.lower_bound_bytes, 1) - 1)
-    return f"gap {gap:.1f} %" if found.status == "feasible" else found.status
+    gap = 100 * (order.peak_bytes / max(order.lower_bound_bytes, 1) - 1)
+    return f"gap {gap:.1f} %" if order.status == "feasible" else order.status
 
 
 def line(cells: Iterable[str]) -> None:

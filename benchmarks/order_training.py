@@ -46,40 +46,42 @@ def synthetic(count: int, seed: int) -> dict[str, Any]:
     tensors: list[dict[str, Any]] = []
 
     def node(op: str, inputs: list[int], size: int, phase: str, base: int | None = None) -> int:
-        made = len(tensors)
-        tensors.append({"id": made, "bytes": size, "alias_of": base})
+        sources = len(tensors)
+        tensors.append({"id": sources, "bytes": size, "alias_of": base})
         nodes.append(
-            {"id": len(nodes), "op": op, "inputs": inputs, "outputs": [made], "view": base is not None}
+            {"id": len(nodes), "op": op, "inputs": inputs, "outputs": [sources], "view": base is not None}
             | {"phase": phase}
         )
-        return made
+        return sources
 
     layers = max(count // 7, 2)
     weights = [node("param", [], 4 * rng.randrange(16, 65536), "fwd") for _ in range(layers)]
-    made = [node("input", [], 65536, "fwd")]
+    sources = [node("input", [], 65536, "fwd")]
     reads: list[list[int]] = []
     for weight in weights:
         chosen = sorted(
-            {max(0, len(made) - 1 - int(rng.expovariate(0.4))) for _ in range(rng.choice((1, 1, 2, 3)))}
+            {max(0, len(sources) - 1 - int(rng.expovariate(0.4))) for _ in range(rng.choice((1, 1, 2, 3)))}
         )
-        view = node("view", [made[chosen[0]]], tensors[made[chosen[0]]]["bytes"], "fwd", made[chosen[0]])
+        view = node(
+            "view", [sources[chosen[0]]], tensors[sources[chosen[0]]]["bytes"], "fwd", sources[chosen[0]]
+        )
         size = 1024 * rng.choice((4, 16, 16, 64, 64, 256))
         reads.append(chosen)
-        made.append(node("layer", [view, weight, *(made[other] for other in chosen[1:])], size, "fwd"))
+        sources.append(node("layer", [view, weight, *(sources[other] for other in chosen[1:])], size, "fwd"))
     gradient: dict[int, int] = {}
     updates: list[tuple[int, int]] = []
     for layer in reversed(range(layers)):
         own = gradient.pop(layer + 1, None)
         if own is None:
-            own = node("loss_grad", [made[layer + 1]], tensors[made[layer + 1]]["bytes"], "bwd")
+            own = node("loss_grad", [sources[layer + 1]], tensors[sources[layer + 1]]["bytes"], "bwd")
         for other in reads[layer]:
-            inputs = [own, weights[layer], made[other]]
+            inputs = [own, weights[layer], sources[other]]
             if other in gradient:
                 inputs.append(gradient[other])
             if other:
-                gradient[other] = node("input_grad", inputs, tensors[made[other]]["bytes"], "bwd")
+                gradient[other] = node("input_grad", inputs, tensors[sources[other]]["bytes"], "bwd")
         size = tensors[weights[layer]]["bytes"]
-        slope = node("weight_grad", [own, made[reads[layer][0]]], size, "bwd")
+        slope = node("weight_grad", [own, sources[reads[layer][0]]], size, "bwd")
         scaled = node("mul", [slope], size, "bwd")
         updates.append((weights[layer], node("sub", [weights[layer], scaled], size, "update")))
     return {
@@ -93,8 +95,8 @@ def synthetic(count: int, seed: int) -> dict[str, Any]:
 
 def graphs(folder: Path) -> list[PlainGraph]:
     """Return all graphs of a folder, the small ones first."""
-    found = [load_plain_graph(path) for path in sorted((*folder.glob("*.json"), *folder.glob("*.json.gz")))]
-    return sorted(found, key=lambda graph: graph.problem.steps)
+    loaded = [load_plain_graph(path) for path in sorted((*folder.glob("*.json"), *folder.glob("*.json.gz")))]
+    return sorted(loaded, key=lambda graph: graph.problem.steps)
 
 
 def compared(graph: PlainGraph, seconds: float) -> tuple[list[str], bool]:
@@ -104,11 +106,11 @@ def compared(graph: PlainGraph, seconds: float) -> tuple[list[str], bool]:
     good = True
     for methods in (*((method,) for method in DEFAULT), DEFAULT):
         start = time.process_time()
-        found = best_order(graph.problem, Effort(seconds * UNITS_PER_SECOND), methods, updates=graph.updates)
-        cells.append(f"{found.peak_bytes / 1024:,.1f} ({time.process_time() - start:.1f} s)")
-        good = good and graph.problem.is_valid(found.order) and found.peak_bytes <= file_order
-    gap = found.peak_bytes / found.lower_bound_bytes - 1
-    cells += [f"{found.lower_bound_bytes / 1024:,.1f}", f"{gap:.2%}", found.status, found.method]
+        order = best_order(graph.problem, Effort(seconds * UNITS_PER_SECOND), methods, updates=graph.updates)
+        cells.append(f"{order.peak_bytes / 1024:,.1f} ({time.process_time() - start:.1f} s)")
+        good = good and graph.problem.is_valid(order.order) and order.peak_bytes <= file_order
+    gap = order.peak_bytes / order.lower_bound_bytes - 1
+    cells += [f"{order.lower_bound_bytes / 1024:,.1f}", f"{gap:.2%}", order.status, order.method]
     print(f"{graph.name}: {cells[-5:]}", file=sys.stderr)
     return cells, good
 
@@ -131,21 +133,21 @@ def grown(count: int, seconds: float) -> Grown:
     quick = best_order(graph.problem, Effort.of(seconds), QUICK, updates=graph.updates)
     quick_s = time.monotonic() - start
     start = time.monotonic()
-    found = best_order(graph.problem, Effort.of(seconds), updates=graph.updates)
+    order = best_order(graph.problem, Effort.of(seconds), updates=graph.updates)
     taken = time.monotonic() - start
-    gap = found.peak_bytes / found.lower_bound_bytes - 1
+    gap = order.peak_bytes / order.lower_bound_bytes - 1
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    peaks = (f"{peak / 1024:,.1f}" for peak in (file_order, quick.peak_bytes, found.peak_bytes))
+    peaks = (f"{peak / 1024:,.1f}" for peak in (file_order, quick.peak_bytes, order.peak_bytes))
     cells = (
-        f"{len(graph.nodes):,}", f"{graph.problem.steps:,}", *peaks, f"{found.lower_bound_bytes / 1024:,.1f}",
-        f"{gap:.2%}", found.method, f"{quick_s:.1f}", f"{taken:.1f}", f"{mebibytes:,.0f}",
+        f"{len(graph.nodes):,}", f"{graph.problem.steps:,}", *peaks, f"{order.lower_bound_bytes / 1024:,.1f}",
+        f"{gap:.2%}", order.method, f"{quick_s:.1f}", f"{taken:.1f}", f"{mebibytes:,.0f}",
     )  # fmt: skip
     return Grown(cells, len(graph.nodes), quick_s, mebibytes)
 
 
-def drawing(found: list[Grown]) -> str:
+def drawing(points: list[Grown]) -> str:
     """Return the curves as SVG: seconds and memory over nodes, both axes logarithmic."""
-    left, right = log10(found[0].nodes), log10(found[-1].nodes)
+    left, right = log10(points[0].nodes), log10(points[-1].nodes)
 
     def place(nodes: float, value: float) -> tuple[float, float]:
         across = (log10(nodes) - left) / ((right - left) or 1.0)
@@ -161,22 +163,22 @@ def drawing(found: list[Grown]) -> str:
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 15}" text-anchor="middle">nodes of a training step</text>',
     ]
     for power in range(LOWEST, HIGHEST + 1):
-        _, y = place(found[0].nodes, 10.0**power)
+        _, y = place(points[0].nodes, 10.0**power)
         parts.append(
             f'<line x1="{MARGIN}" y1="{y:.1f}" x2="{WIDTH - MARGIN}" y2="{y:.1f}" stroke="#dddddd"/>'
         )
         parts.append(f'<text x="{MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g}</text>')
-    for one in found:
+    for one in points:
         x, _ = place(one.nodes, 1.0)
         parts.append(
             f'<text x="{x:.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{one.nodes:,}</text>'
         )
     curves = (
-        ("seconds of the quick methods", "#1b6ca8", [one.quick_s for one in found]),
-        ("MiB of the process, all methods", "#c0392b", [one.mebibytes for one in found]),
+        ("seconds of the quick methods", "#1b6ca8", [one.quick_s for one in points]),
+        ("MiB of the process, all methods", "#c0392b", [one.mebibytes for one in points]),
     )
     for number, (name, colour, values) in enumerate(curves):
-        spots = [place(one.nodes, value) for one, value in zip(found, values, strict=True)]
+        spots = [place(one.nodes, value) for one, value in zip(points, values, strict=True)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
@@ -221,14 +223,14 @@ def main() -> int:
     sizes = [size for size in SIZES if size <= arguments.growth]
     if sizes:
         with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
-            found = list(pool.map(partial(grown, seconds=arguments.growth_limit), sizes))
+            results = list(pool.map(partial(grown, seconds=arguments.growth_limit), sizes))
         table(
             ["nodes", "steps", "file order", "quick", "all", "lower bound", "gap", "best by",
              "seconds, quick", "seconds, all", "MiB of the process"],
-            [list(one.cells) for one in found],
+            [list(one.cells) for one in results],
         )  # fmt: skip
         if arguments.svg:
-            arguments.svg.write_text(drawing(found), "utf-8")
+            arguments.svg.write_text(drawing(results), "utf-8")
     return int(not good)
 
 

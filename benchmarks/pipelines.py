@@ -66,11 +66,11 @@ class Models:
 def ratios(task: PipelineTask, model: Model, mode: Mode, objective: Objective) -> tuple[str, Pipeline | None]:
     """Return throughput and latency of one unit over those of the pipeline."""
     try:
-        found = divided(model, task, mode, objective)
+        division = divided(model, task, mode, objective)
     except FitError as error:
         return str(error).partition(" Try")[0], None
-    run, single = found.simulation(), task.single_ticks
-    return f"{single / run.period:.2f}x / {single / run.latency:.2f}x", found
+    run, single = division.simulation(), task.single_ticks
+    return f"{single / run.period:.2f}x / {single / run.latency:.2f}x", division
 
 
 def row(models: Models, name: str, topology: Topology, objective: Objective) -> str:
@@ -79,9 +79,9 @@ def row(models: Models, name: str, topology: Topology, objective: Objective) -> 
     model, task = task_of(models[name], topology)
     cells, best = [], None
     for mode in MODES:
-        text, found = ratios(task, model, mode, objective)
+        text, division = ratios(task, model, mode, objective)
         cells.append(text)
-        best = found if mode == "best" else best
+        best = division if mode == "best" else best
     seconds = process_time() - start
     size = f"{topology.width} x {topology.height}"
     head = f"| {name.rpartition('/')[2]} | {topology.unit_text} {size} | {' | '.join(cells)} |"
@@ -97,8 +97,8 @@ def row(models: Models, name: str, topology: Topology, objective: Objective) -> 
 def exact_row(models: Models, name: str, topology: Topology, objective: Objective) -> str:
     """Return `best` beside CP-SAT, for each kind of groups."""
     model, task = task_of(models[name], topology)
-    found = divided(model, task, "best", objective)
-    best_ticks, start = worth(found.line, found.regions, objective), process_time()
+    division = divided(model, task, "best", objective)
+    best_ticks, start = worth(division.line, division.regions, objective), process_time()
     least, proven, counts = float("inf"), True, []
     for groups in task.groups("best"):
         line = task.line(groups)

@@ -33,7 +33,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Searched:
     """Arenas by model, and moves and CPU seconds of all models."""
 
     arenas: dict[Key, int]
@@ -93,7 +93,7 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
 """The omitted parts, and how each is switched off."""
 
 
-def plans(paths: list[Path], board_name: str, options: Options) -> Made:
+def plans(paths: list[Path], board_name: str, options: Options) -> Searched:
     """Return the best plan of each model."""
     board, start = load_board(board_name), time.process_time()
     arenas: dict[Key, int] = {}
@@ -104,20 +104,20 @@ def plans(paths: list[Path], board_name: str, options: Options) -> Made:
             plan = find_plans(read_model(path, chosen, isa=board.isa), board, chosen).choices[0]
             arenas[f"{path.parent.name}/{path.stem}", way] = plan.layout.arena_bytes
             moves += len(plan.layout.transfers)
-    return Made(arenas, moves, time.process_time() - start)
+    return Searched(arenas, moves, time.process_time() - start)
 
 
-def row(left_out: str, full: Made, made: Made) -> str:
+def row(left_out: str, full: Searched, reduced: Searched) -> str:
     """Return a line of the table."""
-    growth = {key: made.arenas[key] / size - 1 for key, size in full.arenas.items()}
+    growth = {key: reduced.arenas[key] / size - 1 for key, size in full.arenas.items()}
     worst = max(growth, key=lambda key: growth[key])
     larger = sum(more > 0 for more in growth.values())
     smaller = sum(more < 0 for more in growth.values())
     mean = sum(growth.values()) / len(growth)
     at_worst = f"{100 * growth[worst]:+.1f} %: {' '.join(worst)}" if growth[worst] > 0 else ""
     return (
-        f"| {left_out} | {larger} | {smaller} | {100 * mean:+.2f} % | {at_worst} | {made.moves} | "
-        f"{made.seconds:.0f} |"
+        f"| {left_out} | {larger} | {smaller} | {100 * mean:+.2f} % | {at_worst} | {reduced.moves} | "
+        f"{reduced.seconds:.0f} |"
     )
 
 

@@ -71,17 +71,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder) / "first.plan", Path(folder) / "second.plan"
         for model in models:
-            found, cpu_s = planned(model, first, arguments.board, arguments.time_limit)
+            plan, cpu_s = planned(model, first, arguments.board, arguments.time_limit)
             same = ""
-            if arguments.twice and found:
+            if arguments.twice and plan:
                 with busy():
                     planned(model, second, arguments.board, arguments.time_limit)
                 is_same = first.read_bytes() == second.read_bytes()
                 same, fault = "yes" if is_same else "NO", fault or not is_same
             name = model.parent.name if model.name == "model.onnx" else model.stem
             share = cpu_s / arguments.time_limit
-            arena = f"{found['arena_bytes']:,}" if found else "does not fit"
-            candidates = found["search"]["candidates"] if found else ""
+            arena = f"{plan['arena_bytes']:,}" if plan else "does not fit"
+            candidates = plan["search"]["candidates"] if plan else ""
             print(f"| {name} | {arena} | {candidates} | {cpu_s:.1f} | {share:.2f} | {same} |", flush=True)
             fault |= share > MOST
     return int(fault)

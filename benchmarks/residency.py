@@ -47,8 +47,8 @@ class Graphs:
     def __getitem__(self, name: str) -> tuple[Trace, int]:
         if name not in self._known:
             graph = load_plain_graph(self._folder / f"{name}.json.gz")
-            found = best_order(graph.problem, Effort.of(30), DEFAULT, updates=graph.updates)
-            self._known[name] = trace_of(graph, found.order), found.peak_bytes
+            order = best_order(graph.problem, Effort.of(30), DEFAULT, updates=graph.updates)
+            self._known[name] = trace_of(graph, order.order), order.peak_bytes
         return self._known[name]
 
 

@@ -42,8 +42,8 @@ def signal_cases() -> Iterator[Graph]:
                 yield mixed_operator(RealFft(length), [((2, 1, count), dtype)], dtype)
             yield mixed_operator(RealFft(length, True), [((2, 1, length + 2), dtype)], dtype)
     for shape in ((4, 1, 40), (1, 1, 257), (2, 5, 8)):
-        for source, made in ((_SHORT, _WORD), (_SHORT, _FLOAT), (_WORD, _SHORT), (_WORD, DType.INT8)):
-            yield mixed_operator(Cast(), [(shape, source)], made)
+        for source, target in ((_SHORT, _WORD), (_SHORT, _FLOAT), (_WORD, _SHORT), (_WORD, DType.INT8)):
+            yield mixed_operator(Cast(), [(shape, source)], target)
 
 
 def _samples() -> Iterator[Graph]:

@@ -26,12 +26,12 @@ SLACK_BYTES = 64
 
 def figures(model: Path, target: Target, options: Options) -> tuple[int, int, int] | None:
     """Return painted stack, bound, and the bound of the library, in bytes; None if there is no bound."""
-    made = plan_model(model, target.board, options)
-    sample = load_samples(made.model.graph, [], [], options.seed)[0]
-    firmware = made.build(target)
+    deployment = plan_model(model, target.board, options)
+    sample = load_samples(deployment.model.graph, [], [], options.seed)[0]
+    firmware = deployment.build(target)
     bound = stack_bound(firmware)
-    with open_device(target, firmware, made.patience_s) as device:
-        run_once(device, Storage.of(made.plan), sample.stored)
+    with open_device(target, firmware, deployment.patience_s) as device:
+        run_once(device, Storage.of(deployment.plan), sample.stored)
         painted = device.session.stack().used_bytes
     return bound and (painted, bound.program_bytes, bound.library_bytes)
 
@@ -52,13 +52,13 @@ def main() -> int:
     for name in arguments.board:
         for model in models:
             try:
-                found = figures(model, Target(load_board(name), emulate=True), options)
+                stacks = figures(model, Target(load_board(name), emulate=True), options)
             except FitError:
                 continue
             except DeployError as error:
                 print(f"{name} {model.parent.name}: {error}", file=sys.stderr)
                 continue
-            painted, bound, library = found or (0, -1, 0)
+            painted, bound, library = stacks or (0, -1, 0)
             runs += 1
             wrong += painted > bound
             loose += bound > painted + SLACK_BYTES

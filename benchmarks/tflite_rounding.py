@@ -26,17 +26,19 @@ from mcudeploy.verify.difference import Difference  # noqa: E402
 COLUMNS = ("model", "operators: differ / elements, worst", "outputs: differ / elements, worst", "other top")
 
 
-def cell(name: str, found: Difference) -> str:
+def cell(name: str, difference: Difference) -> str:
     """Return one difference as text."""
-    share = 100 * found.mismatches / max(found.elements, 1)
-    return f"{name}{found.mismatches:,} / {found.elements:,} ({share:.2g} %), {found.worst:g} LSB"
+    share = 100 * difference.mismatches / max(difference.elements, 1)
+    return (
+        f"{name}{difference.mismatches:,} / {difference.elements:,} ({share:.2g} %), {difference.worst:g} LSB"
+    )
 
 
-def by_kind(found: Rounding) -> dict[str, Difference]:
+def by_kind(rounding: Rounding) -> dict[str, Difference]:
     """Return the operators of one kind together."""
     groups: dict[str, list[Difference]] = defaultdict(list)
-    for name, each in found.operators.items():
-        groups[found.kinds[name]].append(each)
+    for name, each in rounding.operators.items():
+        groups[rounding.kinds[name]].append(each)
     merged = {}
     for kind, differences in groups.items():
         merged[kind] = reduce(Difference.merge, differences)
@@ -53,10 +55,10 @@ def main() -> None:
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     for path in options.models:
         files = [] if options.inputs is None else sorted((options.inputs / path.stem).rglob("input_0.npy"))
-        found = rounding(path, options.samples, [np.load(file) for file in files])
-        operators = "; ".join(cell(f"{kind} ", each) for kind, each in by_kind(found).items())
-        tops = f"{found.tops} of {found.samples}"
-        print(f"| {path.stem} | {operators} | {cell('', found.outputs)} | {tops} |", flush=True)
+        roundings = rounding(path, options.samples, [np.load(file) for file in files])
+        operators = "; ".join(cell(f"{kind} ", each) for kind, each in by_kind(roundings).items())
+        tops = f"{roundings.tops} of {roundings.samples}"
+        print(f"| {path.stem} | {operators} | {cell('', roundings.outputs)} | {tops} |", flush=True)
 
 
 if __name__ == "__main__":

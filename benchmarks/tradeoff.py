@@ -25,23 +25,23 @@ Point = tuple[float, float]
 
 def points(model: Path, target: Target, limits: Sequence[float], seconds: float) -> tuple[int, list[Point]]:
     """Return the unsplit arena in bytes; for each limit the measured overhead in percent and the arena."""
-    found: list[Point] = []
+    curve: list[Point] = []
     unsplit = 0
     for limit in limits:
         report = as_json(tune_model(model, [target], Options(max_overhead=limit, time_limit=seconds)))
         unsplit = report["unsplit_arena_bytes"]
-        found.append((report["overhead_percent"], report["arena_bytes"]))
+        curve.append((report["overhead_percent"], report["arena_bytes"]))
         print(
             f"| {model.parent.name} | {limit} | {unsplit:,} | {report['arena_bytes']:,} | "
             f"{report['overhead_percent']:+.2f} | {len(report['splits'])} |",
             flush=True,
         )
-    return unsplit, found
+    return unsplit, curve
 
 
 def drawing(curves: dict[str, tuple[int, list[Point]]]) -> str:
     """Return the curves as SVG: share of the unsplit arena over measured overhead."""
-    most = max(x for _, found in curves.values() for x, _ in found) or 1.0
+    most = max(x for _, curve in curves.values() for x, _ in curve) or 1.0
 
     def place(x: float, y: float) -> str:
         across = MARGIN + (WIDTH - 2 * MARGIN) * max(x, 0.0) / most
@@ -57,9 +57,9 @@ def drawing(curves: dict[str, tuple[int, list[Point]]]) -> str:
         f'<text x="20" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 20 {HEIGHT / 2})">'
         "arena as a share of unsplit, 0 to 1</text>",
     ]
-    for number, (name, (unsplit, found)) in enumerate(curves.items()):
+    for number, (name, (unsplit, curve)) in enumerate(curves.items()):
         colour = COLOURS[number % len(COLOURS)]
-        line = [(0.0, float(unsplit)), *sorted(found)]
+        line = [(0.0, float(unsplit)), *sorted(curve)]
         spots = [place(x, y / unsplit) for x, y in line]
         parts.append(f'<polyline points="{" ".join(spots)}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [

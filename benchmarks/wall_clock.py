@@ -27,10 +27,10 @@ def least_us(model: Path, cores: int, runs: int) -> float:
     """Return the shortest run of the unsplit plan."""
     target, options = Target(load_board("host")), Options(split=False, cores=cores)
     planned = find_plans(load_model(model), target.board, options)
-    made = Deployment.of(planned, planned.baseline, target.board, options)
-    sample = load_samples(made.model.graph, [], [], 0)[0]
-    storage = Storage.of(made.plan)
-    with open_device(target, made.build(target)) as device:
+    deployment = Deployment.of(planned, planned.baseline, target.board, options)
+    sample = load_samples(deployment.model.graph, [], [], 0)[0]
+    storage = Storage.of(deployment.plan)
+    with open_device(target, deployment.build(target)) as device:
         return min(run_once(device, storage, sample.stored) for _ in range(runs)) / 1000
 
 

@@ -42,8 +42,8 @@ class _Mover:
         for time, step in enumerate(steps):
             while self.random.random() < share:
                 self._move(time)
-            made = self.tiled.written(step.operator, step.block)
-            self._bear(made, time)
+            written = self.tiled.written(step.operator, step.block)
+            self._bear(written, time)
             for number, block_id in enumerate(self.ids):
                 if not any(time + 1 in life for life in self.lives.of(number)):
                     self.above.pop(block_id, None)
@@ -57,12 +57,12 @@ class _Mover:
             if name not in fixed and not any(offset % self.alignment for offset in offsets):
                 yield number
 
-    def _bear(self, made: int, time: int) -> None:
+    def _bear(self, block: int, time: int) -> None:
         for number, reuses in enumerate(self.lives.reuses):
-            inherits = reuses == made and self.lives.first[made] == time and made in self.movable
+            inherits = reuses == block and self.lives.first[block] == time and block in self.movable
             if inherits and self.ids[number] in self.above and self.random.random() < 0.7:
-                self.above[self.ids[made]] = place = self.above[self.ids[number]]
-                self.births[self.ids[made]] = place.lo
+                self.above[self.ids[block]] = place = self.above[self.ids[number]]
+                self.births[self.ids[block]] = place.lo
 
     def _move(self, time: int) -> None:
         spans = {number: self.lives.of(number) for number in self.movable}

@@ -50,34 +50,34 @@ def repeating(tiled: TiledGraph, schedule: Schedule, *blocks: BlockId) -> Schedu
     steps = schedule.steps
     for name, block in blocks:
         last = lives(tiled, steps).end[tiled.first_block[name] + block] - 1
-        made = {tiled.written(step.operator, step.block): step for step in steps}
-        steps = (*steps[:last], made[tiled.first_block[name] + block], *steps[last:])
+        producers = {tiled.written(step.operator, step.block): step for step in steps}
+        steps = (*steps[:last], producers[tiled.first_block[name] + block], *steps[last:])
     return Schedule(steps, "feasible")
 
 
 def elsewhere(plan: Plan, name: str, block: int, life: int, offset: int, **arenas: int) -> Plan:
     """The plan with one residence of a block at another offset; `arenas`: other sizes."""
-    found = [list(each) for each in plan.layout.blocks[name]]
-    found[block][life] = replace(found[block][life], offset=offset)
-    blocks = {**plan.layout.blocks, name: tuple(map(tuple, found))}
+    residences = [list(each) for each in plan.layout.blocks[name]]
+    residences[block][life] = replace(residences[block][life], offset=offset)
+    blocks = {**plan.layout.blocks, name: tuple(map(tuple, residences))}
     return replace(plan, layout=replace(plan.layout, blocks=blocks, arenas=arenas or plan.layout.arenas))
 
 
 def moving(plan: Plan, *moves: Move, **arenas: int) -> Plan:
     """The plan with these moves, by time; `arenas`: other sizes. What is dead by then lives longer."""
-    blocks = {name: [list(block) for block in found] for name, found in plan.layout.blocks.items()}
+    blocks = {name: [list(block) for block in residences] for name, residences in plan.layout.blocks.items()}
     transfers = list(plan.layout.transfers)
     for move in moves:
-        found = blocks[move.tensor][move.block]
-        at = max((at for at, each in enumerate(found) if each.life.lo <= move.before), default=0)
-        life, memory = found[at].life, found[at].memory
-        found[at] = replace(found[at], life=Interval(life.lo, move.before))
+        residences = blocks[move.tensor][move.block]
+        at = max((at for at, each in enumerate(residences) if each.life.lo <= move.before), default=0)
+        life, memory = residences[at].life, residences[at].memory
+        residences[at] = replace(residences[at], life=Interval(life.lo, move.before))
         after = Interval(move.before, max(move.before, life.hi))
-        found.insert(at + 1, Residence(after, memory, move.offset))
+        residences.insert(at + 1, Residence(after, memory, move.offset))
         transfers.append(Transfer(CPU, move.tensor, move.block, at, at + 1, move.before))
     layout = replace(
         plan.layout,
-        blocks={name: tuple(map(tuple, found)) for name, found in blocks.items()},
+        blocks={name: tuple(map(tuple, residences)) for name, residences in blocks.items()},
         transfers=tuple(transfers),
         arenas=arenas or plan.layout.arenas,
     )

@@ -51,8 +51,8 @@ def test_onnx_own_runner_passes_and_skips(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_node_runs_on_inputs_by_name_and_under_sanitizers() -> None:
     left, right = np.float32([[1, -2], [3, 4]]), np.float32([[10, 20]])
     node = helper.make_node("Sub", ["left", "right"], ["out"])
-    (found,) = backend.run_node(node, {"right": right, "left": left}, opset_version=14, sanitize=True)
-    assert np.array_equal(found, left - right) and found.dtype == np.float32
+    (output,) = backend.run_node(node, {"right": right, "left": left}, opset_version=14, sanitize=True)
+    assert np.array_equal(output, left - right) and output.dtype == np.float32
 
 
 def test_quantised_outputs_come_in_the_types_of_the_model() -> None:
@@ -64,8 +64,8 @@ def test_quantised_outputs_come_in_the_types_of_the_model() -> None:
         [numpy_helper.from_array(np.float32(0.5), "scale"), numpy_helper.from_array(np.uint8(130), "zero")],
     )
     program = backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]))
-    (found,) = program.run([np.float32([[-100, -1, 0], [0.5, 2, 100]])])
-    assert found.dtype == np.uint8 and found.tolist() == [[0, 128, 130], [131, 134, 255]]
+    (output,) = program.run([np.float32([[-100, -1, 0], [0.5, 2, 100]])])
+    assert output.dtype == np.uint8 and output.tolist() == [[0, 128, 130], [131, 134, 255]]
     with pytest.raises(UsageError, match=r"'x' needs float32 \[2, 3\], found float32 \[3, 2\]"):
         program.run([np.zeros((3, 2), np.float32)])
     with pytest.raises(UsageError, match="inputs x; found 2 values"):
@@ -102,5 +102,5 @@ def test_arguments_of_wrong_kinds() -> None:
 
 def test_what_float16_does_not_hold_is_infinite() -> None:
     """Without a warning, which fails a test."""
-    (found,) = backend.run_node(helper.make_node("Mul", ["x", "x"], ["y"]), np.float16([[2, 400]]))
-    assert found.dtype == np.float16 and found.tolist() == [[4, np.inf]]
+    (output,) = backend.run_node(helper.make_node("Mul", ["x", "x"], ["y"]), np.float16([[2, 400]]))
+    assert output.dtype == np.float16 and output.tolist() == [[4, np.inf]]

@@ -35,8 +35,8 @@ def read(text: str, folder: Path, name: str = "person.model.cc") -> tuple[str, b
     """The name and content of the model in a C file."""
     path = folder / name
     path.write_text(text)
-    found = model_file(path)
-    return found.name, found.read_bytes()
+    model = model_file(path)
+    return model.name, model.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ def rows(heading: str) -> dict[str, list[int]]:
 
 def number(cell: str) -> int:
     """The beginning of a cell."""
-    found = re.match(r"\s*(\d+)", cell)
-    return int(found[1]) if found else 0
+    match = re.match(r"\s*(\d+)", cell)
+    return int(match[1]) if match else 0
 
 
 def test_the_operators_are_the_subset() -> None:

@@ -62,8 +62,8 @@ def without_code(page: Path) -> str:
 
 def headings(page: Path) -> set[str]:
     """The names of headings in links."""
-    found = re.findall(r"^#+ (.*)", without_code(page), re.M)
-    return {re.sub(r"[^\w -]", "", it.lower()).replace(" ", "-") for it in found}
+    titles = re.findall(r"^#+ (.*)", without_code(page), re.M)
+    return {re.sub(r"[^\w -]", "", it.lower()).replace(" ", "-") for it in titles}
 
 
 def test_the_keys_of_plan_files_are_described() -> None:

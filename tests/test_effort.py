@@ -55,12 +55,12 @@ def test_endless_effort_is_never_spent() -> None:
 
 def test_rounds_of_a_short_limit_are_the_first_of_a_longer_one() -> None:
     def sizes(seconds: float, begun: float = 0.0) -> list[float]:
-        whole, found = Effort.of(seconds), []
+        whole, parts = Effort.of(seconds), []
         whole.spend(begun)
         for one in whole.rounds(seconds):
-            found.append(one.left)
+            parts.append(one.left)
             one.spend(0.9 * one.left)  # what is left is there for the next
-        return found
+        return parts
 
     short, long = sizes(5, 1000), sizes(70, 1000)
     assert short == long[: len(short)] and len(short) < len(long)

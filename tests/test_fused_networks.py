@@ -17,9 +17,9 @@ def test_fused_networks_and_their_mutants(tmp_path: Path) -> None:
     bad = [f"{it.name} {each}" for it in subjects for each in it.findings if each.kind in BAD]
     tally = examine_mutants(subjects, _MUTANTS, 0, tmp_path / "mutants")
     assert bad + tally.findings == []
-    made = [made for it in subjects for made, _ in it.made if made.plan.form.fused]
+    fused = [fused for it in subjects for fused, _ in it.plans if fused.plan.form.fused]
     by_groups = [
-        call for it in made for call in it.model.calls.values() if call.params.get("summed_pixels", 0)
+        call for it in fused for call in it.model.calls.values() if call.params.get("summed_pixels", 0)
     ]
-    assert len(made) == 2 and len(by_groups) == 3
+    assert len(fused) == 2 and len(by_groups) == 3
     assert 0 < tally.counts["mutants refused"] < _MUTANTS

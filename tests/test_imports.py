@@ -26,13 +26,13 @@ FROM_THE_CORE, FROM_OTHERS = 0, 13
 def imports(path: Path) -> set[str]:
     """The modules of the package that a file imports, in functions and for types too."""
     tree = ast.parse(path.read_text("utf-8"))
-    found = [
+    names = [
         f"{node.module}.{name.name}"
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for name in node.names
     ]
-    return {name if name in MODULES else name.rpartition(".")[0] for name in found} & set(MODULES)
+    return {name if name in MODULES else name.rpartition(".")[0] for name in names} & set(MODULES)
 
 
 IMPORTS = {name: imports(path) - {name} for name, path in MODULES.items()}
@@ -58,13 +58,13 @@ def is_extension(module: str) -> bool:
 
 def asked_classes(path: Path) -> set[str]:
     """The classes that a file asks for by isinstance or a pattern."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
-            found += ast.walk(node.args[1])
+            nodes += ast.walk(node.args[1])
         elif isinstance(node, ast.MatchClass):
-            found.append(node.cls)
-    return {node.id for node in found if isinstance(node, ast.Name)}
+            nodes.append(node.cls)
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def test_operators_answer_for_themselves() -> None:

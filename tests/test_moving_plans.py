@@ -48,7 +48,7 @@ _GRAPHS, _TOGETHER = 14, 20
 def test_moves_change_no_bit_of_an_output(seed: int, tmp_path: Path) -> None:
     trips = drawn(_TOGETHER, seed, _GRAPHS)
     assert len(trips) == _TOGETHER
-    across, flying = (sum(each) for each in zip(*(crossings(it.made.plan) for it in trips), strict=True))
+    across, flying = (sum(each) for each in zip(*(crossings(it.judged.plan) for it in trips), strict=True))
     assert across > 2 * _TOGETHER and flying > 2
     wrong = list(differing(trips, tmp_path))
     assert not wrong, "\n".join(wrong)
@@ -57,8 +57,8 @@ def test_moves_change_no_bit_of_an_output(seed: int, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def flying() -> list[Trip]:
     """Some of the planner's plans with transfers that take steps."""
-    found = drawn_by_planner(12, 1, _GRAPHS, BOARDS[0])
-    return [it for it in found if crossings(it.made.plan)[1] > 2]
+    trips = drawn_by_planner(12, 1, _GRAPHS, BOARDS[0])
+    return [it for it in trips if crossings(it.judged.plan)[1] > 2]
 
 
 def test_programs_without_waits_are_found(
@@ -72,18 +72,18 @@ def test_programs_without_waits_are_found(
         return tuple(entry for entry in entries if not isinstance(entry, Wait))
 
     monkeypatch.setattr(Plan, "tape", property(without_waits))
-    found = list(differing(flying[:1], tmp_path))
-    assert {line.split(", ")[-2 if "run" in line else -1].split(":")[0] for line in found} >= {"wait", "half"}
-    assert not any(", core" in line or ", start" in line for line in found)
+    names = list(differing(flying[:1], tmp_path))
+    assert {line.split(", ")[-2 if "run" in line else -1].split(":")[0] for line in names} >= {"wait", "half"}
+    assert not any(", core" in line or ", start" in line for line in names)
 
 
 @pytest.mark.parametrize("engine", MODES)
 def test_firmware_of_several_memories_runs_on_the_host(engine: SoftEngine | None, flying: list[Trip]) -> None:
-    made, found = flying[0].made, list[bytes]()
-    for one in (flying[0].base, made):
+    judged, results = flying[0].judged, list[bytes]()
+    for one in (flying[0].base, judged):
         program = make_program(one.plan, one.model.calls, "net", one.board)
         files = render_firmware(program, one.plan, Source(one.model.path.name, one.model.sha256))
-        soft = engine if one is made else None
+        soft = engine if one is judged else None
         firmware = build_firmware(
             one.board, files, program.kernels, emulate=False, sanitize=True, engine=soft
         )
@@ -91,8 +91,8 @@ def test_firmware_of_several_memories_runs_on_the_host(engine: SoftEngine | None
             storage = Storage.of(one.plan)
             run_once(device, storage, load_samples(one.model.graph, [], [], 1)[0].stored)
             outputs = (storage.get_tensor(device, it.tensor) for it in one.plan.graph.outputs)
-            found.append(b"".join(np.asarray(it).tobytes() for it in outputs))
-    assert found[0] == found[1]
+            results.append(b"".join(np.asarray(it).tobytes() for it in outputs))
+    assert results[0] == results[1]
 
 
 def test_the_driver_of_a_board_moves_them(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_changed_files_are_sound_or_refused_in_one_line() -> None:
         for _ in range(25):
             try:
                 plan = stored_again(trip, lambda text: _changed(text, random))
-                check(plan, trip.made.model.work, trip.made.board)
+                check(plan, trip.judged.model.work, trip.judged.board)
             except (ConfigError, PlanFaultError) as error:
                 assert "\n" not in str(error) and str(error)
                 refused += 1
@@ -148,24 +148,24 @@ def test_a_changed_file_is_not_taken_for_the_plan() -> None:
     content = json.loads(_text(trip))
     content["transfers"] = []
     with pytest.raises((ConfigError, PlanFaultError), match=r"not made yet|in one memory|is moved|resides"):
-        check(stored_again(trip, lambda _: json.dumps(content)), trip.made.model.work, trip.made.board)
+        check(stored_again(trip, lambda _: json.dumps(content)), trip.judged.model.work, trip.judged.board)
 
 
 def _text(trip: Trip) -> str:
-    found: list[str] = []
-    stored_again(trip, lambda text: found.append(text) or text)
-    return found[0]
+    lines: list[str] = []
+    stored_again(trip, lambda text: lines.append(text) or text)
+    return lines[0]
 
 
 def test_a_copy_by_the_core_reads_one_memory_and_writes_the_other() -> None:
     checked = 0
     for trip in drawn(3, 7, _GRAPHS):
-        plan = trip.made.plan
+        plan = trip.judged.plan
         rates = {"read_rate": 0.5, "write_rate": 0.125}
         memories = {
-            it.name: it if it.is_fast else it.model_copy(update=rates) for it in trip.made.board.memories
+            it.name: it if it.is_fast else it.model_copy(update=rates) for it in trip.judged.board.memories
         }
-        board = trip.made.board.model_copy(update={"memories": tuple(memories.values())})
+        board = trip.judged.board.model_copy(update={"memories": tuple(memories.values())})
         tiled, wanted = TiledGraph.of(plan), 0.0
         for entry in plan.tape:
             if isinstance(entry, Transfer) and entry.engine == CPU:
@@ -173,5 +173,5 @@ def test_a_copy_by_the_core_reads_one_memory_and_writes_the_other() -> None:
                 to_slow, from_slow = (not memories[it.memory].is_fast for it in (new, old))
                 wanted += tiled.block_bytes(entry.tensor, entry.block) * (2 * from_slow + 8 * to_slow)
                 checked += to_slow != from_slow
-        assert stalls(plan, tiled, board, work_bytes(trip.made.model.calls)).copies == wanted
+        assert stalls(plan, tiled, board, work_bytes(trip.judged.model.calls)).copies == wanted
     assert checked

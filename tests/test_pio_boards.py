@@ -204,8 +204,8 @@ def test_the_port_of_a_board_that_is_its_own_usb_device_may_come_late(
     board = load_board(f"pio:{name}" if patient else name)
     firmware = Firmware(Path("firmware.elf"), board, 1, False, Sizes(0, 0, 0, 0, 0, 0))
     if patient:
-        found = target._session_after_flashing(target.Target(board), "/dev/ttyACM0", firmware)
-        assert found is session  # type: ignore[comparison-overlap]
+        opened = target._session_after_flashing(target.Target(board), "/dev/ttyACM0", firmware)
+        assert opened is session  # type: ignore[comparison-overlap]
         return
     with pytest.raises(PortError, match="gone"):
         target._session_after_flashing(target.Target(board), "/dev/ttyACM0", firmware)

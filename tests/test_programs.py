@@ -21,12 +21,12 @@ STARTS = re.compile(
 
 
 def test_one_module_starts_and_finds_programs() -> None:
-    found = {
+    modules = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
         if STARTS.search(path.read_text("utf-8"))
     }
-    assert found == {"common/programs.py"}
+    assert modules == {"common/programs.py"}
 
 
 @pytest.fixture

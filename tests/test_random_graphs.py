@@ -13,7 +13,7 @@ from fuzzing import plans, running
 from fuzzing.flat import draw_flat
 from fuzzing.forms import examine_forms
 from fuzzing.generate import TRAITS, Drawn, Trait, draw, traits_of
-from fuzzing.plans import Made
+from fuzzing.plans import JudgedPlan
 from fuzzing.reduce import smaller
 from fuzzing.running import BAD, examine
 from onnx import TensorProto, helper, numpy_helper
@@ -105,7 +105,7 @@ def _traits_seen(graph: onnx.GraphProto) -> set[Trait]:
     types = {tensor.data_type for tensor in graph.initializer}
     constants = {tensor.name for tensor in graph.initializer}
     inputs = [info.type.tensor_type for info in graph.input if info.name not in constants]
-    found: dict[Trait, bool] = {
+    traits: dict[Trait, bool] = {
         "batch": any(kind.shape.dim[0].dim_value > 1 for kind in inputs),
         "decomposed": not ops.isdisjoint({*RULES, "Elu", "Erf", "Max", "Min", "PRelu", "ReduceMax"}),
         "control": not ops.isdisjoint({"If", "Loop", "Scan"}),
@@ -113,15 +113,15 @@ def _traits_seen(graph: onnx.GraphProto) -> set[Trait]:
         "int16": not types.isdisjoint(_WIDE),
         "int32": any(kind.elem_type in _INTEGERS for kind in inputs),
     }
-    return {trait for trait, seen in found.items() if seen}
+    return {trait for trait, seen in traits.items() if seen}
 
 
 def test_the_fast_memory_of_some_plans_is_tiny(tmp_path: Path) -> None:
     (subject,) = examine([("chain", 0, _chain())], tmp_path, ["tiny"])
     assert not subject.findings
-    (made,) = (made for made, _ in subject.made if made.way == "tiny")
-    fast, large = made.board.memories
-    assert made.plan.layout.arenas.get(fast.name, 0) <= 300 < made.plan.layout.arenas[large.name]
+    (judged,) = (judged for judged, _ in subject.plans if judged.way == "tiny")
+    fast, large = judged.board.memories
+    assert judged.plan.layout.arenas.get(fast.name, 0) <= 300 < judged.plan.layout.arenas[large.name]
 
 
 def test_tflite_files_are_verified_and_are_litert_s(tmp_path: Path) -> None:
@@ -174,37 +174,39 @@ def _chain() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def _found(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, made: Made) -> list[running.Finding]:
+def _found(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, judged: JudgedPlan
+) -> list[running.Finding]:
     """Findings where the way of this name gives another plan than it should."""
     usual = plans.others
 
-    def others(model: Model, base: Made, seed: int):  # type: ignore[no-untyped-def]
+    def others(model: Model, base: JudgedPlan, seed: int):  # type: ignore[no-untyped-def]
         for way, make in usual(model, base, seed):
-            yield way, (lambda: replace(made, way=name)) if way == name else make
+            yield way, (lambda: replace(judged, way=name)) if way == name else make
 
     monkeypatch.setattr(plans, "others", others)
     (subject,) = examine([("chain", 0, _chain())], folder, [name])
     return subject.findings
 
 
-def _unsplit(folder: Path) -> Made:
+def _unsplit(folder: Path) -> JudgedPlan:
     path = folder / "usual.onnx"
     onnx.save(_chain(), path)
     return plans.unsplit(load_model(path))
 
 
 def test_a_plan_that_overwrites_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = _unsplit(tmp_path)
-    first = next(iter(made.plan.graph.inputs)).tensor
-    second = made.plan.graph.operators[0].output
-    wrong = replace(made, plan=lying(made.plan, {second: offsets_of(made.plan, first)}))
+    judged = _unsplit(tmp_path)
+    first = next(iter(judged.plan.graph.inputs)).tensor
+    second = judged.plan.graph.operators[0].output
+    wrong = replace(judged, plan=lying(judged.plan, {second: offsets_of(judged.plan, first)}))
     assert [it.kind for it in _found(monkeypatch, tmp_path, "split", wrong)] == ["wrong", "wrong"]
 
 
 def test_an_arena_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = _unsplit(tmp_path)
-    layout = replace(made.plan.layout, arenas={"ram": 64})
-    small = replace(made, plan=replace(made.plan, layout=layout))
+    judged = _unsplit(tmp_path)
+    layout = replace(judged.plan.layout, arenas={"ram": 64})
+    small = replace(judged, plan=replace(judged.plan, layout=layout))
     (finding,) = _found(monkeypatch, tmp_path, "split", small)
     assert finding.kind == "sanitizer" and "AddressSanitizer" in finding.text
 

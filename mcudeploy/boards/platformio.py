@@ -270,12 +270,12 @@ def _unreachable(board: str, why: str) -> BoardNotFoundError:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(read_limited(path, _MOST_BYTES))
+        manifest = json.loads(read_limited(path, _MOST_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(manifest, dict):
         raise ConfigError(f"{path} is not a manifest of PlatformIO")
-    return found
+    return manifest
 
 
 def _checked(manifest: object, source: str) -> _Manifest:

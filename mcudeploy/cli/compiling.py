@@ -53,11 +53,11 @@ def compiling_told(tell: Callable[[str], None]) -> Iterator[None]:
     from numba.core.event import Event, Listener, install_listener
 
     class Compiling(Listener):
-        told = False
+        announced = False
 
         def on_start(self, event: Event) -> None:
-            if not self.told:
-                self.told = True
+            if not self.announced:
+                self.announced = True
                 tell(COMPILING)
 
         def on_end(self, event: Event) -> None:

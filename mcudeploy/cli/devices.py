@@ -58,8 +58,8 @@ def boards_option(command: Command) -> Command:
 def _load_boards(_: click.Context, __: click.Parameter, names: str) -> tuple[Board, ...]:
     from mcudeploy.boards.catalogue import load_board
 
-    found = {board.name: board for board in (load_board(name.strip()) for name in names.split(","))}
-    return tuple(found.values())
+    boards = {board.name: board for board in (load_board(name.strip()) for name in names.split(","))}
+    return tuple(boards.values())
 
 
 def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:

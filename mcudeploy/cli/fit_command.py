@@ -169,9 +169,9 @@ def table(console: Console, report: Values) -> None:
         console.print(cell(line), soft_wrap=True)
 
 
-def _how(found: Values) -> str:
-    kind = {"unsplit": "unsplit", "input kept": "split, input kept"}.get(found["way"], "split")
-    return f"{kind}, {found['options']}" if found["options"] else kind
+def _how(fit: Values) -> str:
+    kind = {"unsplit": "unsplit", "input kept": "split, input kept"}.get(fit["way"], "split")
+    return f"{kind}, {fit['options']}" if fit["options"] else kind
 
 
 def _notes(boards: list[dict[str, Any]]) -> list[str]:

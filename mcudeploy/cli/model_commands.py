@@ -109,21 +109,21 @@ def plan(
         return
     try:
         with output.progress() as progress:
-            found = api.plan_model(model, boards[0], replace(options, resume=True), progress)
+            deployment = api.plan_model(model, boards[0], replace(options, resume=True), progress)
             interrupts.close()  # a late interrupt would lose a long search
     except FitError as error:
         told = _with_commands(error)
         pages.write_misfit(model, boards[0], told)
         raise told from error
     if destination:
-        api.save_plan(found, destination)
+        api.save_plan(deployment, destination)
     if chart:
-        api.save_chart(found, chart)
-    report = as_json(found)
+        api.save_chart(deployment, chart)
+    report = as_json(deployment)
     if explain:
-        report = {**report, "explanation": analyzer.explain(found.plan.graph)}
+        report = {**report, "explanation": analyzer.explain(deployment.plan.graph)}
     if pages.requested:
-        pages.write(model, [pages.subject(found, report)], destination)
+        pages.write(model, [pages.subject(deployment, report)], destination)
     output.result(report, tables.plan)
 
 
@@ -143,14 +143,14 @@ def _plan_all(
         try:
             with output.progress() as progress:
                 progress.stage(f"board {board.name}")
-                found = api.plan_model(model, board, options, progress)
+                deployment = api.plan_model(model, board, options, progress)
         except FitError as found_none:
             error = _with_commands(found_none, board.name)
             reports.append({"board": board.name, "fits": False, "message": str(error)})
             subjects.append(pages.misfit(board, error))
             continue
-        reports.append({"fits": True, **as_json(found)})
-        subjects.append(pages.subject(found, reports[-1]))
+        reports.append({"fits": True, **as_json(deployment)})
+        subjects.append(pages.subject(deployment, reports[-1]))
     pages.write(model, subjects)
     output.result({"boards": reports}, tables.plans)
     if not any(report["fits"] for report in reports):

@@ -18,9 +18,9 @@ def outputs(console: Console, report: Values) -> None:
 
     Small outputs of more samples are printed as curves.
     """
-    found = report["outputs"]
-    samples = 1 + max((it["sample"] for it in found), default=0)
-    for output in found:
+    listed = report["outputs"]
+    samples = 1 + max((it["sample"] for it in listed), default=0)
+    for output in listed:
         if output["sample"] >= _MOST_SAMPLES:
             break
         sample = f"sample {output['sample']}, " if samples > 1 else ""
@@ -31,7 +31,7 @@ def outputs(console: Console, report: Values) -> None:
         else:
             reach = f"from {output['least']:g} to {output['most']:g}"
             console.print(cell(f"{name}: {count_text(output['elements'], 'value')} {reach}"), soft_wrap=True)
-    for curve in output_curves(found):
+    for curve in output_curves(listed):
         console.print(
             cell(f"{plain(curve.name)}  {curve.bars(_CURVE_WIDTH)}  {curve.summary}"), soft_wrap=True
         )

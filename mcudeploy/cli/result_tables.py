@@ -94,11 +94,11 @@ def _states(states: Sequence[Values]) -> str:
 
 def _left_out(report: Values) -> str:
     """Return the channels that the front end removed."""
-    found = report.get("constant_channels")
-    if not found:
+    removed = report.get("constant_channels")
+    if not removed:
         return ""
-    channels = count_text(found["channels"], "constant or unread channel")
-    return f"{channels}: {found['macs']:,} MACs, {found['weight_bytes']:,} B of weights"
+    channels = count_text(removed["channels"], "constant or unread channel")
+    return f"{channels}: {removed['macs']:,} MACs, {removed['weight_bytes']:,} B of weights"
 
 
 def _macs(report: Values) -> str:
@@ -106,13 +106,13 @@ def _macs(report: Values) -> str:
     return _count(report, "macs") + (f" a run, {per_second:,.0f} a second" if per_second else "")
 
 
-def _fit(report: Values, found: Values) -> str:
-    fits = "fits" if found["fits"] else "does not fit"
-    text = f"{found['arena_bytes']:,} B: {fits} {plain(report['board'])}"
-    if "latency" not in found:
+def _fit(report: Values, figures: Values) -> str:
+    fits = "fits" if figures["fits"] else "does not fit"
+    text = f"{figures['arena_bytes']:,} B: {fits} {plain(report['board'])}"
+    if "latency" not in figures:
         return text
     period = f" of {report['period_ms']:g} ms" if "period_ms" in report else ""
-    return f"{text}; {milliseconds_text(found['latency'])}{period}, {found['flash_bytes']:,} B of flash"
+    return f"{text}; {milliseconds_text(figures['latency'])}{period}, {figures['flash_bytes']:,} B of flash"
 
 
 def plan(console: Console, report: Values) -> None:
@@ -126,22 +126,22 @@ def plan(console: Console, report: Values) -> None:
 def plans(console: Console, report: Values) -> None:
     """Print the report of `plan` for several boards."""
     table = table_of("board", "fits", "arena>", "unsplit>", "latency>", "overhead>")
-    for found in report["boards"]:
-        if not found["fits"]:
-            table.add_row(cell(found["board"]), cell("no", "red"), *[cell("-")] * 4)
+    for board in report["boards"]:
+        if not board["fits"]:
+            table.add_row(cell(board["board"]), cell("no", "red"), *[cell("-")] * 4)
             continue
-        overhead = found["overhead_percent"]
+        overhead = board["overhead_percent"]
         texts = (
-            _bytes(found, "arena_bytes"),
-            _bytes(found, "unsplit_arena_bytes"),
-            milliseconds_text(latency_of(found)),
+            _bytes(board, "arena_bytes"),
+            _bytes(board, "unsplit_arena_bytes"),
+            milliseconds_text(latency_of(board)),
             "-" if overhead is None else f"{overhead:+.2f} %",
         )
-        table.add_row(cell(found["board"]), cell("yes", "green"), *map(cell, texts))
+        table.add_row(cell(board["board"]), cell("yes", "green"), *map(cell, texts))
     console.print(table)
-    for found in report["boards"]:
-        if not found["fits"]:
-            console.print(Text(lines(f"{found['board']}: {found['message']}")), soft_wrap=True)
+    for board in report["boards"]:
+        if not board["fits"]:
+            console.print(Text(lines(f"{board['board']}: {board['message']}")), soft_wrap=True)
 
 
 def tune(console: Console, report: Values) -> None:
@@ -391,16 +391,16 @@ def _stand_in(estimates: Values | None) -> str:
     return f"latencies by the costs of kernels on {other}, which stand in for those on {core}"
 
 
-def _sharing(found: Values | None) -> str:
-    if found is None:
+def _sharing(sharing: Values | None) -> str:
+    if sharing is None:
         return ""
-    count = len({function["unit"] for function in found["functions"]})
+    count = len({function["unit"] for function in sharing["functions"]})
     units = count_text(count, "unit") + (" apart" if count > 1 else "")
     return (
-        f"saves {found['saved_bytes']:,} B of {found['separate_bytes']:,} B for {units}; "
-        f"{count_text(len(found['functions']), 'function')}, "
-        f"{count_text(found['border_tensors'], 'tensor')} between them "
-        f"({found['border_bytes']:,} B), copies: {found['copies']}"
+        f"saves {sharing['saved_bytes']:,} B of {sharing['separate_bytes']:,} B for {units}; "
+        f"{count_text(len(sharing['functions']), 'function')}, "
+        f"{count_text(sharing['border_tensors'], 'tensor')} between them "
+        f"({sharing['border_bytes']:,} B), copies: {sharing['copies']}"
     )
 
 
@@ -429,8 +429,8 @@ def _size_facts(report: Values) -> list[tuple[str, str]]:
 
 
 def _painted(report: Values) -> str:
-    found, most = _bytes(report, "stack_bytes"), _bytes(report, "stack_bound_bytes")
-    return f"{found} (at most {most}; {_library_stack(report)})" if most else found
+    painted, most = _bytes(report, "stack_bytes"), _bytes(report, "stack_bound_bytes")
+    return f"{painted} (at most {most}; {_library_stack(report)})" if most else painted
 
 
 def _library_stack(report: Values) -> str:

@@ -22,10 +22,10 @@ class ReportSection:
     facts: Callable[[Values], list[tuple[str, str]]]
 
 
-def facts(console: Console, found: Iterable[tuple[str, str]]) -> None:
+def facts(console: Console, pairs: Iterable[tuple[str, str]]) -> None:
     """Print a line for each name and value; none for an empty value."""
     grid = Table.grid(padding=(0, 2))
-    for name, value in found:
+    for name, value in pairs:
         if value:
             grid.add_row(cell(name, "dim"), cell(value))
     console.print(grid)

@@ -47,8 +47,8 @@ def _waits(report: Values) -> str:
         return f"{text}, modelled"
     limits = (f"--memory {plain(name)}={_size(size)}" for name, size in report["memory_limits"].items())
     price = f"{moved['percent']:.2f} % of the latency, modelled"
-    asked = " ".join(limits)
-    return f"{text}: {asked} costs {price}" if asked else f"{text}, {price}"
+    options = " ".join(limits)
+    return f"{text}: {options} costs {price}" if options else f"{text}, {price}"
 
 
 def _size(size: int) -> str:
@@ -74,11 +74,11 @@ def _both(traffic: Values) -> str:
 
 def cores_facts(report: Values) -> Facts:
     """Return how several cores run a plan, and their speed-up; none for one core."""
-    found = report.get("parallel")
-    if not found:
+    cores = report.get("parallel")
+    if not cores:
         return []
-    waits = ", ".join(f"{count:,}" for count in found["waits"])
-    text = f"{found['cores']} share every step; waits by core: {waits}"
-    if found["speedup"]:
-        text += f"; {found['speedup']:.2f} times as fast as one core ({found['one_core']:,})"
+    waits = ", ".join(f"{count:,}" for count in cores["waits"])
+    text = f"{cores['cores']} share every step; waits by core: {waits}"
+    if cores["speedup"]:
+        text += f"; {cores['speedup']:.2f} times as fast as one core ({cores['one_core']:,})"
     return [("cores", text)]

@@ -488,12 +488,12 @@ class Run:
         later = any(self.ran[step[0], other] for other in range(block + 1, operator.count))
         require(bool(operator.inputs) or not later, f"{where} takes rows of an input after later ones")
         first, end = operator.interval(block)
-        target, used, made = None, list[Used](), 0 if operator.accumulates else block
+        target, used, output_block = None, list[Used](), 0 if operator.accumulates else block
         if not operator.accumulates or end == operator.rows:
             total = plan.tensors[operator.output]["rows"]
             written = range(total) if operator.accumulates else range(first, end)
-            target = self.place(operator.output, made, out, written, where)
-            used.append((target, plan.size(operator.output, made)))
+            target = self.place(operator.output, output_block, out, written, where)
+            used.append((target, plan.size(operator.output, output_block)))
         for operand, (name, record) in enumerate(zip(operator.inputs, records, strict=True)):
             root, rows = plan.roots[name], operator.reads(operand, first, end)
             same_rows = operand in operator.facts["overwrites"] and plan.cut[root][1] == operator.lead
@@ -506,7 +506,7 @@ class Run:
             self.work(operator, block, entry, used, where)
         self.ran[pair] += 1
         if target is not None:
-            self.write(operator.output, made, target)
+            self.write(operator.output, output_block, target)
 
     def read(self, name: str, record: Record, rows: tuple[int, int], where: str) -> list[Used]:
         """The places of the blocks that hold rows of a tensor, each intact where C reads it."""

@@ -17,17 +17,17 @@ from mcudeploy.planner.axes import AxisGraph, Edge
 def graph(inputs: Mapping[str, Shape], operators: Sequence[tuple[str, Any, str]]) -> Graph:
     """Return a graph of operators (name, definition, names of inputs); a tensor has its operator's name."""
     shapes = dict(inputs)
-    made = []
+    built = []
     for name, op, sources in operators:
         read = tuple(sources.split())
         shapes[name] = op.loops(tuple(shapes[source] for source in read)).output_shape()
-        made.append(Operator(name, op, read, name))
-    read_names = {source for operator in made for source in operator.inputs}
-    outputs = [operator.name for operator in made if operator.name not in read_names]
+        built.append(Operator(name, op, read, name))
+    read_names = {source for operator in built for source in operator.inputs}
+    outputs = [operator.name for operator in built if operator.name not in read_names]
     return Graph(
         "test",
         {name: Tensor(name, shape, DType.FLOAT32) for name, shape in shapes.items()},
-        tuple(made),
+        tuple(built),
         tuple(_border(name, shapes[name]) for name in inputs),
         tuple(_border(name, shapes[name]) for name in outputs),
     )
@@ -90,6 +90,6 @@ def row_edge(axes: AxisGraph, reader: str, operand: int = 0) -> Edge:
     return edge
 
 
-def names(found: Graph, groups: Sequence[frozenset[int]]) -> list[str]:
+def names(graph: Graph, groups: Sequence[frozenset[int]]) -> list[str]:
     """Return each group as the names of its operators, in order."""
-    return [" ".join(found.operators[member].name for member in sorted(members)) for members in groups]
+    return [" ".join(graph.operators[member].name for member in sorted(members)) for members in groups]

@@ -34,7 +34,7 @@ SUM_OF_8_ROWS = Accumulating((8, 8), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False
 
 
 def test_residual_block_is_one_component() -> None:
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [
             ("a", conv(4), "image"),
@@ -43,11 +43,11 @@ def test_residual_block_is_one_component() -> None:
             ("sum", Binary("add"), "c a"),
         ],
     )
-    assert names(found, components(found)) == ["a b c sum"]
+    assert names(built, components(built)) == ["a b c sum"]
 
 
 def test_residual_block_with_stride_and_projection() -> None:
-    found = graph(
+    built = graph(
         {"image": (16, 16, 4)},
         [
             ("stem", conv(4), "image"),
@@ -59,13 +59,13 @@ def test_residual_block_with_stride_and_projection() -> None:
             ("dense", conv(10, kernel=1), "pool"),
         ],
     )
-    assert names(found, components(found)) == ["stem skip b c sum", "pool", "dense"]
-    assert cuttable(axis_graph(found)) == (True, True, True, True, True, False, False)
+    assert names(built, components(built)) == ["stem skip b c sum", "pool", "dense"]
+    assert cuttable(axis_graph(built)) == (True, True, True, True, True, False, False)
 
 
 def test_squeeze_and_excitation_lies_between() -> None:
     """The product takes x in parts, but its other operand needs all of x: x is cut with its predecessors."""
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [
             ("x", conv(4), "image"),
@@ -75,31 +75,31 @@ def test_squeeze_and_excitation_lies_between() -> None:
             ("y", conv(4), "mul"),
         ],
     )
-    assert names(found, components(found)) == ["x", "pool", "fc", "mul y"]
-    assert not convex(found, {0, 3})
-    assert convex(found, {0, 1, 2, 3})
+    assert names(built, components(built)) == ["x", "pool", "fc", "mul y"]
+    assert not convex(built, {0, 3})
+    assert convex(built, {0, 1, 2, 3})
 
 
 def test_what_needs_a_tensor_whole_is_not_in_its_component() -> None:
     """Without operators in between, {x, pool, mul} would be convex, but mul needs the pool's result."""
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [("x", conv(4), "image"), ("pool", SUM_OF_8_ROWS, "x"), ("mul", Binary("mul"), "x pool")],
     )
-    assert convex(found, {0, 1, 2})
-    assert names(found, components(found)) == ["x pool", "mul"]
+    assert convex(built, {0, 1, 2})
+    assert names(built, components(built)) == ["x pool", "mul"]
 
 
 def test_an_accumulating_pool_ends_a_component_from_inside() -> None:
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [("x", conv(4), "image"), ("pool", SUM_OF_8_ROWS, "x"), ("dense", conv(10, kernel=1), "pool")],
     )
-    assert names(found, components(found)) == ["x pool", "dense"]
+    assert names(built, components(built)) == ["x pool", "dense"]
 
 
 def test_flatten_and_dense() -> None:
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [
             ("x", conv(4), "image"),
@@ -108,11 +108,11 @@ def test_flatten_and_dense() -> None:
             ("other", conv(10, kernel=1), "flat"),
         ],
     )
-    assert names(found, components(found)) == ["x", "dense", "flat", "other"]
+    assert names(built, components(built)) == ["x", "dense", "flat", "other"]
 
 
 def test_views_that_keep_rows_and_views_that_do_not() -> None:
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [
             ("x", conv(4), "image"),
@@ -122,12 +122,12 @@ def test_views_that_keep_rows_and_views_that_do_not() -> None:
             ("z", conv(4), "broken"),
         ],
     )
-    assert names(found, components(found)) == ["x kept y", "broken", "z"]
-    assert cuttable(axis_graph(found)) == (True, True, True, False, True)
+    assert names(built, components(built)) == ["x kept y", "broken", "z"]
+    assert cuttable(axis_graph(built)) == (True, True, True, False, True)
 
 
 def test_a_transpose_begins_a_component() -> None:
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [
             ("x", conv(4), "image"),
@@ -135,11 +135,11 @@ def test_a_transpose_begins_a_component() -> None:
             ("y", conv(4), "turned"),
         ],
     )
-    assert names(found, components(found)) == ["x", "turned y"]
+    assert names(built, components(built)) == ["x", "turned y"]
 
 
 def test_attention_cuts_queries_with_scores() -> None:
-    found = graph(
+    built = graph(
         {"tokens": (16, 1, 8)},
         [
             ("x", Lut(), "tokens"),
@@ -152,19 +152,19 @@ def test_attention_cuts_queries_with_scores() -> None:
             ("out", Binary("add"), "mixed x"),
         ],
     )
-    assert names(found, components(found)) == ["x k v", "q scores soft mixed out"]
+    assert names(built, components(built)) == ["x k v", "q scores soft mixed out"]
 
 
 def test_a_window_over_everything_ends_a_component() -> None:
-    found = graph({"image": (3, 8, 4)}, [("x", Lut(), "image"), ("y", conv(4), "x"), ("z", Lut(), "y")])
-    assert names(found, components(found)) == ["x", "y z"]
+    built = graph({"image": (3, 8, 4)}, [("x", Lut(), "image"), ("y", conv(4), "x"), ("z", Lut(), "y")])
+    assert names(built, components(built)) == ["x", "y z"]
 
 
-def _paths_leave(found: Graph, members: frozenset[int]) -> bool:
+def _paths_leave(graph: Graph, members: frozenset[int]) -> bool:
     """The plain definition: a path that leaves the members and returns."""
-    producers = found.producers()
-    readers: dict[int, set[int]] = {position: set() for position in range(len(found.operators))}
-    for position, operator in enumerate(found.operators):
+    producers = graph.producers()
+    readers: dict[int, set[int]] = {position: set() for position in range(len(graph.operators))}
+    for position, operator in enumerate(graph.operators):
         for name in operator.inputs:
             if name in producers:
                 readers[producers[name]].add(position)
@@ -246,7 +246,7 @@ def test_500_operators_take_less_than_a_second() -> None:
     for number in range(1, 500):
         far = max(0, number - 1 - number % 7)
         operators.append((f"o{number}", Binary("add"), f"o{number - 1} o{far}"))
-    found = graph({"in": (64, 8, 4)}, operators)
+    built = graph({"in": (64, 8, 4)}, operators)
     start = time.process_time()
-    assert len(components(found)) == 1
+    assert len(components(built)) == 1
     assert time.process_time() - start < 1

@@ -19,7 +19,7 @@ MODEL = str(Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.on
 
 
 def test_a_residual_network() -> None:
-    found = graph(
+    built = graph(
         {"image": (16, 8, 4)},
         [
             ("a", conv(4), "image"),
@@ -30,7 +30,7 @@ def test_a_residual_network() -> None:
             ("dense", conv(10, kernel=1), "pool"),
         ],
     )
-    assert explain(found) == "\n".join(
+    assert explain(built) == "\n".join(
         [
             "6 operators; 1 component to be cut along rows",
             "input image  16 rows  taken in parts",
@@ -58,7 +58,7 @@ def test_a_residual_network() -> None:
 
 
 def test_every_end_has_its_reason() -> None:
-    found = graph(
+    built = graph(
         {"image": (8, 8, 4)},
         [
             ("x", conv(4), "image"),
@@ -71,7 +71,7 @@ def test_every_end_has_its_reason() -> None:
             ("window", conv(4, kernel=3), "small"),
         ],
     )
-    text = explain(found)
+    text = explain(built)
     for reason in (
         "gate takes all 8 rows into one",
         "connected, but gate would lie between",
@@ -88,8 +88,8 @@ def test_every_end_has_its_reason() -> None:
 
 
 def test_an_input_that_is_read_whole_is_said_so() -> None:
-    found = graph({"image": (8, 8, 4)}, [("x", Lut(), "image"), ("pool", global_pool(8, 8), "image")])
-    assert "input image  8 rows  read whole by pool" in explain(found)
+    built = graph({"image": (8, 8, 4)}, [("x", Lut(), "image"), ("pool", global_pool(8, 8), "image")])
+    assert "input image  8 rows  read whole by pool" in explain(built)
 
 
 @pytest.mark.parametrize("as_json", [True, False])

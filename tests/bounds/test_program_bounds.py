@@ -48,9 +48,9 @@ def extremes(sample: Sample) -> list[Sample]:
 
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "microbit"])
 def test_no_count_is_above_its_bound(convolutions: Path, board: str) -> None:
-    made = plan_model(convolutions, load_board(board), QUICK)
-    counted = CountedProgram.of(made)
-    samples = extremes(load_samples(made.model.graph, [], [], 0)[0])
+    deployment = plan_model(convolutions, load_board(board), QUICK)
+    counted = CountedProgram.of(deployment)
+    samples = extremes(load_samples(deployment.model.graph, [], [], 0)[0])
     bounds = counted.bounds(counted.windows(samples[0]))
     largest = [0] * len(bounds.steps)
     for run in map(counted.counts, samples):
@@ -93,8 +93,8 @@ def test_the_header_states_the_bounds(convolutions: Path, tmp_path: Path) -> Non
 def test_floats_in_software_have_bounds_or_reasons(tmp_path: Path) -> None:
     """A Cortex-M3 adds floats by functions of GCC's library, which branch by data."""
     model = fully_connected(tmp_path / "dense.onnx", (8, 6, 4), quantised=False)
-    made = plan_model(model, load_board("mps2-an385"), QUICK)
-    bounds = bounds_of(made, load_samples(made.model.graph, [], [], 0)[0])
+    deployment = plan_model(model, load_board("mps2-an385"), QUICK)
+    bounds = bounds_of(deployment, load_samples(deployment.model.graph, [], [], 0)[0])
     for step in bounds.steps:
         assert (step.instructions is None) == (step.dependence is Dependence.LOOPS) == bool(step.reason)
     assert Dependence.NONE not in {step.dependence for step in bounds.steps}
@@ -116,19 +116,19 @@ def test_boards_without_an_emulated_twin_are_refused(convolutions: Path, tmp_pat
 
 
 def test_several_cores_have_no_bounds(convolutions: Path) -> None:
-    made = plan_model(convolutions, load_board("mps2-an521"), replace(QUICK, cores=2))
+    deployment = plan_model(convolutions, load_board("mps2-an521"), replace(QUICK, cores=2))
     with pytest.raises(ConfigError, match="--parallel 1"):
-        bounds_of(made, load_samples(made.model.graph, [], [], 0)[0])
+        bounds_of(deployment, load_samples(deployment.model.graph, [], [], 0)[0])
 
 
 def test_steps_with_an_interrupt_are_counted_again(
     convolutions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows of the first run, or of all, are read as if the handler had run in them."""
-    made = plan_model(convolutions, load_board("mps2-an386"), QUICK)
-    counted = CountedProgram.of(made)
-    sample = load_samples(made.model.graph, [], [], 0)[0]
-    clean, entries = counted.counts(sample), len(made.plan.tape)
+    deployment = plan_model(convolutions, load_board("mps2-an386"), QUICK)
+    counted = CountedProgram.of(deployment)
+    sample = load_samples(deployment.model.graph, [], [], 0)[0]
+    clean, entries = counted.counts(sample), len(deployment.plan.tape)
     handler = counted.functions.named("uart_interrupt").address
 
     def interrupted(path: Path, most: int) -> list[Counts]:

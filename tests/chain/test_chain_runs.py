@@ -51,8 +51,8 @@ def _run(
 ) -> tuple[list[bytes], Counter[str]]:
     wires = [FaultyWire(seed + number, mean) for number in range(len(members) - 1)]
     with over_wires(members, LINE, wires) as nodes:
-        found = Chain(nodes, 60).run(frames, members[-1].stage.sent.size_bytes)
-    return found, sum((wire.faults for wire in wires), Counter[str]())
+        run = Chain(nodes, 60).run(frames, members[-1].stage.sent.size_bytes)
+    return run, sum((wire.faults for wire in wires), Counter[str]())
 
 
 def test_faults_on_lines_change_no_frame() -> None:
@@ -60,22 +60,22 @@ def test_faults_on_lines_change_no_frame() -> None:
     frames = _frames(members, 8)
     expected, none = _run(members, frames, 0, CLEAN)
     assert not none and len(set(expected)) > 1
-    found, faults = _run(members, frames, 100, 800)
+    received, faults = _run(members, frames, 100, 800)
     assert len(faults) == 5 and faults.total() >= 20, faults
-    assert found == expected
+    assert received == expected
 
 
 def test_emulated_boards_of_two_kinds_are_verified(tmp_path: Path) -> None:
     targets = tuple(Target(load_board(name), emulate=True) for name in ("stm32f405", "mps2-an505"))
     ran = run_chain(EXAMPLE, ChainRequest(targets, LINE, 2), QUICK, inputs=[], expected=[], progress=SILENT)
-    found = report(ran)
-    assert found["verified"], found["reasons"]
-    for board in found["boards"]:
+    summary = report(ran)
+    assert summary["verified"], summary["reasons"]
+    for board in summary["boards"]:
         assert board["ram_bytes"] < board["board_ram_bytes"]
         assert board["flash_bytes"] < board["board_flash_bytes"]
         assert board["stack_bytes"] > 0 and board["latency"] > 10_000
-    assert json.loads(json.dumps(found)) == found
-    assert found["frame_seconds"] <= found["latency_seconds"]
+    assert json.loads(json.dumps(summary)) == summary
+    assert summary["frame_seconds"] <= summary["latency_seconds"]
 
 
 def test_a_run_can_begin_anew_in_the_middle_of_a_frame() -> None:

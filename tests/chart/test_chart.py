@@ -42,9 +42,9 @@ def _drawing(blocks: int, name: str = "conv_0", memories: int = 1) -> Drawing:
 
 @pytest.fixture(scope="module")
 def split() -> Drawing:
-    found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
-    plan = found.choices[0]
-    return chart.draw(plan, found.model_of(plan).work, MODEL.name)
+    plans = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
+    plan = plans.choices[0]
+    return chart.draw(plan, plans.model_of(plan).work, MODEL.name)
 
 
 def _shapes(text: str) -> dict[str, ElementTree.Element]:
@@ -58,9 +58,9 @@ def _shapes(text: str) -> dict[str, ElementTree.Element]:
 
 
 def test_a_drawing_has_every_block_and_the_peak_of_the_plan() -> None:
-    found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
-    for plan in (found.choices[0], found.baseline):
-        drawn = chart.draw(plan, found.model_of(plan).work, MODEL.name)
+    plans = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
+    for plan in (plans.choices[0], plans.baseline):
+        drawn = chart.draw(plan, plans.model_of(plan).work, MODEL.name)
         (panel,) = drawn.panels
         assert (panel.arena_bytes, max(panel.load)) == (plan.layout.arena_bytes, plan.estimate.peak_bytes)
         assert panel.peak_step == plan.estimate.peak_step

@@ -40,8 +40,8 @@ def deployed(path: Path, board: str, **options: object) -> Deployment:
     return Deployment.of(planned, planned.choices[0], load_board(board), chosen)
 
 
-def subject(made: Deployment) -> html.Subject:
-    return html.Subject(made, objects.plan(made) | objects.latency(made, None, None))
+def subject(deployment: Deployment) -> html.Subject:
+    return html.Subject(deployment, objects.plan(deployment) | objects.latency(deployment, None, None))
 
 
 @pytest.fixture(scope="module")
@@ -194,8 +194,8 @@ def test_a_trace_has_each_step_once_and_ends_with_the_latency(vww: Deployment) -
 
 
 def test_a_trace_of_two_cores_has_two_threads_that_never_overlap_themselves(tmp_path: Path) -> None:
-    made = deployed(quantised_convolutions(tmp_path / "m.onnx"), "rp2350", cores=2)
-    told = json.loads(trace(made, None))
+    deployment = deployed(quantised_convolutions(tmp_path / "m.onnx"), "rp2350", cores=2)
+    told = json.loads(trace(deployment, None))
     threads: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
     for event in told["traceEvents"]:
         if event["ph"] == "X":
@@ -203,9 +203,9 @@ def test_a_trace_of_two_cores_has_two_threads_that_never_overlap_themselves(tmp_
     assert all(threads.values())
     for spans in threads.values():
         assert all(one[1] <= other[0] + 1e-3 for one, other in pairwise(spans))
-    alone = replace(made, model=replace(made.model, cores=1))
+    alone = replace(deployment, model=replace(deployment.model, cores=1))
     assert max(spans[-1][1] for spans in threads.values()) < 1000 * sum(
-        step_times(alone, None).milliseconds(made.board)
+        step_times(alone, None).milliseconds(deployment.board)
     )
 
 

@@ -55,12 +55,12 @@ class Register:
 
 def _fields(bits: dict[str, list[int]]) -> dict[str, int]:
     """Masks by the name of the field."""
-    found = {name: ((1 << width) - 1) << low for name, (low, width) in bits.items()}
-    for name, mask in list(found.items()):
+    masks = {name: ((1 << width) - 1) << low for name, (low, width) in bits.items()}
+    for name, mask in list(masks.items()):
         numbered = re.fullmatch(r"(\D+)(\d+)", name)
         if numbered and bits[name][1] == 1:
-            found[numbered[1]] = found.get(numbered[1], 0) | mask
-    return found
+            masks[numbered[1]] = masks.get(numbered[1], 0) | mask
+    return masks
 
 
 def _elements(registers: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

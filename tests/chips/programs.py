@@ -37,8 +37,8 @@ PATIENT = Timing(answer_s=600.0, resend_s=600.0)
 
 def deployed(board: str, model: Path) -> tuple[Deployment, list[Sample]]:
     """A plan of the model for a board, and an input."""
-    made = api.plan_model(model, load_board(board), Options(split=False))
-    return made, load_samples(made.model.graph, [], [], 0)
+    deployment = api.plan_model(model, load_board(board), Options(split=False))
+    return deployment, load_samples(deployment.model.graph, [], [], 0)
 
 
 class _Flags:
@@ -56,11 +56,11 @@ class _Flags:
         return f'"{value}"'
 
 
-def built(made: Deployment, folder: Path) -> Firmware:
+def built(deployment: Deployment, folder: Path) -> Firmware:
     """The firmware for hardware by one call of the compiler: PlatformIO takes ten times as long."""
-    board = made.board
-    files = render_firmware(made.program, made.plan, made.source)
-    project = assemble(board, files, made.program.sources, emulate=False)
+    board = deployment.board
+    files = render_firmware(deployment.program, deployment.plan, deployment.source)
+    project = assemble(board, files, deployment.program.sources, emulate=False)
     write_project(project, folder)
     environment = _Flags()
     build = json.loads(project.files[f"boards/{board.name}.json"])["build"]
@@ -80,12 +80,12 @@ def built(made: Deployment, folder: Path) -> Firmware:
     return Firmware(elf, board, project.firmware_hash, False, measure(elf))
 
 
-def ran(made: Deployment, device: Device, sample: Sample) -> tuple[int, dict[str, bytes]]:
+def ran(deployment: Deployment, device: Device, sample: Sample) -> tuple[int, dict[str, bytes]]:
     """The ticks of one run of a device, and what it leaves."""
-    storage = Storage.of(made.plan)
+    storage = Storage.of(deployment.plan)
     ticks = run_once(device, storage, sample.stored)
     return ticks, {
-        it.tensor: storage.get_tensor(device, it.tensor).tobytes() for it in made.plan.graph.outputs
+        it.tensor: storage.get_tensor(device, it.tensor).tobytes() for it in deployment.plan.graph.outputs
     }
 
 
@@ -98,12 +98,12 @@ def started(firmware: Firmware) -> Iterator[tuple[Machine, Device]]:
         yield machine, Device(session, "unicorn", firmware, 3600.0)
 
 
-def on_chip(made: Deployment, device: Device, samples: list[Sample]) -> Observation:
+def on_chip(deployment: Deployment, device: Device, samples: list[Sample]) -> Observation:
     """Return the chip's outputs, and its counts."""
-    return observe(device, Target(made.board), made, samples, SILENT)
+    return observe(device, Target(deployment.board), deployment, samples, SILENT)
 
 
-def on_host(made: Deployment, samples: list[Sample]) -> Observation:
+def on_host(deployment: Deployment, samples: list[Sample]) -> Observation:
     """Return the outputs of the same plan on this computer."""
-    with open_device(HOST, made.build(HOST)) as device:
-        return observe(device, HOST, made, samples, SILENT)
+    with open_device(HOST, deployment.build(HOST)) as device:
+        return observe(device, HOST, deployment, samples, SILENT)

@@ -41,8 +41,8 @@ def from_vectors(vectors: int, memory: Memory) -> Entry:
 def _rp2040(flash: int, memory: Memory) -> Entry:
     """RP2040 Datasheet: 2.8.1, 2.8.1.3.1."""
     stage = bytes(memory.mem_read(flash, 256))
-    found, expected = int.from_bytes(stage[252:], "little"), crc32(stage[:252])
-    assert found == expected, f"the CRC-32 of the second stage is {expected:#010x}, not {found:#010x}"
+    stored, expected = int.from_bytes(stage[252:], "little"), crc32(stage[:252])
+    assert stored == expected, f"the CRC-32 of the second stage is {expected:#010x}, not {stored:#010x}"
     memory.mem_write(0x20041F00, stage)
     return Entry(0x20041F01, 0x20041F00, 0)
 

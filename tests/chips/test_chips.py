@@ -40,11 +40,11 @@ def macros(chip: str) -> list[tuple[str, int | None, int]]:
         for name in re.findall(r'#include "(\w+\.h)"', source.read_text(encoding="utf-8"))
     }
     headers = {header for header in included if header.is_file()}
-    found = []
+    names = []
     for path in sorted({*sources, *headers}):
         for name, argument, value, shift in MACRO.findall(path.read_text(encoding="utf-8")):
-            found.append((name, None if argument else int(value, 0), int(shift or 0)))
-    return found
+            names.append((name, None if argument else int(value, 0), int(shift or 0)))
+    return names
 
 
 @pytest.mark.parametrize("board", CHIPS)
@@ -90,28 +90,28 @@ def test_no_address_of_a_register_is_written_without_its_name() -> None:
 @pytest.fixture(scope="module")
 def on_this_computer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the host's outputs of the small model."""
-    made, (sample,) = deployed("host", small_model(tmp_path_factory.mktemp("host") / "small.onnx"))
-    with open_device(HOST, made.build(HOST)) as device:
-        return ran(made, device, sample)[1]
+    deployment, (sample,) = deployed("host", small_model(tmp_path_factory.mktemp("host") / "small.onnx"))
+    with open_device(HOST, deployment.build(HOST)) as device:
+        return ran(deployment, device, sample)[1]
 
 
 @pytest.mark.parametrize("board", IN_UNICORN)
 def test_the_measurer_starts_and_computes_what_the_host_computes(
     board: str, on_this_computer: dict[str, bytes], tmp_path: Path
 ) -> None:
-    made, (sample,) = deployed(board, small_model(tmp_path / "small.onnx"))
-    with started(built(made, tmp_path)) as (machine, device):
+    deployment, (sample,) = deployed(board, small_model(tmp_path / "small.onnx"))
+    with started(built(deployment, tmp_path)) as (machine, device):
         info = device.session.info
-        assert (info.board, info.clock_hz, info.ticks_hz) == (board, *2 * (made.board.clock_hz,))
+        assert (info.board, info.clock_hz, info.ticks_hz) == (board, *2 * (deployment.board.clock_hz,))
         assert machine.interrupts > 0  # the vector of the UART is the one that the facts say
         for place, value in SETTINGS[board].items():
             assert machine.field(*place.split(":")) == value, place
         machine.instructions = before = 2**24 - 20_000  # a period of SysTick ends in the run
-        ticks, outputs = ran(made, device, sample)
-        assert_equal(made.board, outputs, on_this_computer)
-        assert made.model.macs < ticks < machine.instructions - before
-        assert machine.wraps == (made.board.core == "cortex-m0plus")
-        assert 100 < device.session.stack().used_bytes < made.board.stack_bytes
+        ticks, outputs = ran(deployment, device, sample)
+        assert_equal(deployment.board, outputs, on_this_computer)
+        assert deployment.model.macs < ticks < machine.instructions - before
+        assert machine.wraps == (deployment.board.core == "cortex-m0plus")
+        assert 100 < device.session.stack().used_bytes < deployment.board.stack_bytes
         strays_are_caught(machine)
 
 
@@ -152,8 +152,8 @@ def test_the_debug_port_of_the_nrf52840_stays_open(
     revision: int, before: int, after: int, opened: int, resets: int, tmp_path: Path
 ) -> None:
     """From revision 3 on (code 5) UICR and the program must both open it; an erased UICR is set to open."""
-    made, _ = deployed("nrf52840", small_model(tmp_path / "small.onnx"))
-    machine = Machine(built(made, tmp_path), Chip("nrf52840"), wire)
+    deployment, _ = deployed("nrf52840", small_model(tmp_path / "small.onnx"))
+    machine = Machine(built(deployment, tmp_path), Chip("nrf52840"), wire)
     kept = {"FICR.REVISION": revision, "UICR.APPROTECT": before}
     machine.kept |= {machine.chip.registers[name].address for name in kept}
     machine.values |= {machine.chip.registers[name].address: value for name, value in kept.items()}

@@ -147,11 +147,11 @@ class Deploy:
     def function(self, name: str) -> Callable[..., Any]:
         def answer(*args: Any, **kwargs: Any) -> Any:
             self.calls[name] = (args, kwargs)
-            found = self.answers[name]
-            found = found(*args) if callable(found) else found
-            if isinstance(found, BaseException):
-                raise found
-            return found
+            reply = self.answers[name]
+            reply = reply(*args) if callable(reply) else reply
+            if isinstance(reply, BaseException):
+                raise reply
+            return reply
 
         return answer
 

@@ -115,11 +115,11 @@ def test_flashers_come_from_options_and_settings(
 
 
 def test_devices_are_listed(mcudeploy_command: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = (
+    attached = (
         AttachedDevice("ST-Link/V2", "probe", "0483:3748", "066D", "", True, ("stm32f405", "stm32f100")),
         AttachedDevice("CP210x", "serial bridge", "10c4:ea60", "1", "/dev/ttyUSB0", False),
     )
-    monkeypatch.setattr("mcudeploy.toolchain.attached.list_devices", lambda: found)
+    monkeypatch.setattr("mcudeploy.toolchain.attached.list_devices", lambda: attached)
     table = mcudeploy_command("devices").stdout
     assert "stm32f405, stm32f100" in table and "/dev/ttyUSB0 (no access: see doctor)" in table
     listed = json.loads(mcudeploy_command("devices --json").stdout)["devices"]

@@ -165,17 +165,17 @@ def test_numbers_for_pictures_are_refused(
 
 
 def test_resolved_ties_are_told_with_the_error_without(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    found = {"mismatches": 2, "max_abs_error": 13.0, "ties_resolved": 3}
-    deploy.answers["run_model"] = RUN | found | {"mismatches_resolved": 1, "max_abs_error_resolved": 1.0}
+    figures = {"mismatches": 2, "max_abs_error": 13.0, "ties_resolved": 3}
+    deploy.answers["run_model"] = RUN | figures | {"mismatches_resolved": 1, "max_abs_error_resolved": 1.0}
     text = mcudeploy_command("run m.onnx --board tiny").stdout
     assert "verified after 3 rounding ties were resolved: 2 output elements, all within 4 LSB; 1 diff" in text
     assert "largest error 1 LSB\nunresolved, 2 differ from the reference, largest error 13 LSB" in text
 
 
 def test_the_tolerance_of_floats_stands_beside_their_error(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    found = {"mismatches": 443, "elements": 1000, "max_abs_error": 2.1e-4, "error_unit": "absolute"}
+    figures = {"mismatches": 443, "elements": 1000, "max_abs_error": 2.1e-4, "error_unit": "absolute"}
     tolerance = {"tolerance": {"lsb": None, "share_of_range": 1e-4, "least": 2**-22}, "range": 3.5}
-    deploy.answers["run_model"] = RUN | found | tolerance
+    deploy.answers["run_model"] = RUN | figures | tolerance
     text = mcudeploy_command("run m.onnx --board tiny").stdout
     assert "\nverified: 1,000 output elements, all within 0.0001 of the range, which is 3.5, at least" in text
     assert "; largest error 6e-05 of the range\n" in text

@@ -91,8 +91,8 @@ def test_what_would_fit_is_a_command_to_paste(folder: Path, deploy: Deploy) -> N
     )
     told = [part for command in commands for part in ("  an arena of 9 bytes:", f"    {command}")]
     assert (result.exit_code, result.stderr.splitlines()[1:]) == (5, ["This would fit:", *told])
-    found = json.loads(CliRunner().invoke(cli, [*line, "--json"]).stdout)["error"]["proposals"]
-    assert [it["option"] for it in found] == list(options) and "--json" in found[0]["command"]
+    proposed = json.loads(CliRunner().invoke(cli, [*line, "--json"]).stdout)["error"]["proposals"]
+    assert [it["option"] for it in proposed] == list(options) and "--json" in proposed[0]["command"]
 
 
 @pytest.mark.parametrize(("rooms", "code"), [("tiny", 0), ("none", 5)])
@@ -109,9 +109,9 @@ def test_of_several_boards_one_that_fits_is_enough(
     deploy.answers["plan_model"] = planned
     result = mcudeploy_command("plan m.onnx --board microbit,tiny --json")
     assert result.exit_code == code
-    found = json.loads(result.stdout)["boards"]
-    assert [it["fits"] for it in found] == [False, code == 0]
-    assert "mcudeploy plan m.onnx --json --board microbit --stream-input" in found[0]["message"]
+    boards = json.loads(result.stdout)["boards"]
+    assert [it["fits"] for it in boards] == [False, code == 0]
+    assert "mcudeploy plan m.onnx --json --board microbit --stream-input" in boards[0]["message"]
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_help_is_short_and_help_all_is_complete(name: str, mcudeploy_command: In
     assert len(shown) <= 22 and shown >= {it.opts[-1] for it in options if it.required}
     assert shown == names or all(it in whole for it in names)
     usages = (re.search(r"Usage: .*", text) for text in (brief, whole))
-    assert len({found[0].rstrip() for found in usages if found}) == 1
+    assert len({match[0].rstrip() for match in usages if match}) == 1
 
 
 def test_the_help_of_a_run_leaves_out_what_few_need(mcudeploy_command: Invoke) -> None:

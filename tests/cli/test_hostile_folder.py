@@ -146,9 +146,9 @@ def canaries(traps: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Itera
     for name in [name for name in os.environ if name.startswith("MCUDEPLOY_")]:
         monkeypatch.delenv(name)
     yield canaries
-    found = sorted(it.name for it in canaries.iterdir())
+    names = sorted(it.name for it in canaries.iterdir())
     _clear(canaries)
-    assert found == []
+    assert names == []
 
 
 def _clear(folder: Path) -> None:

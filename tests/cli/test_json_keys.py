@@ -127,8 +127,8 @@ def test_keys_of_json_objects(
     lines = []
     for line in COMMANDS:
         result = CliRunner().invoke(cli, [*line.split(), "--json"])
-        found = sorted(set(key_paths(json.loads(result.stdout))))
-        lines += [f"{line}: exit {result.exit_code}", *(f"    {path}" for path in found)]
+        keys = sorted(set(key_paths(json.loads(result.stdout))))
+        lines += [f"{line}: exit {result.exit_code}", *(f"    {path}" for path in keys)]
     text = "\n".join(lines) + "\n"
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text, "utf-8")

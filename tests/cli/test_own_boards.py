@@ -33,8 +33,8 @@ def mine(folder: Path, mcudeploy_command: Invoke) -> Path:
 
 
 def test_a_new_board_is_its_model_under_another_name(mine: Path) -> None:
-    made, like = load_board(str(mine)), load_board("stm32f405")
-    assert made == like.model_copy(update={"name": "mine", "family_default": False})
+    board, like = load_board(str(mine)), load_board("stm32f405")
+    assert board == like.model_copy(update={"name": "mine", "family_default": False})
 
 
 def test_a_file_is_a_board_by_option_and_by_setting(
@@ -119,13 +119,13 @@ def test_a_copy_of_a_board_with_its_own_sources_needs_them_beside_it(
 def test_facts_are_explained_by_the_comments_at_them(mine: Path, mcudeploy_command: Invoke) -> None:
     text = mine.read_text().replace("irq = 37", "irq = 37  # RM0090, table 62", 1)
     mine.write_text(text.replace("cpu_flags = [", "cpu_flags = [  # as GCC names them\n", 1))
-    found = json.loads(mcudeploy_command("boards --explain ./mine.toml --json").stdout)
-    facts = {it["fact"]: it for it in found["facts"]}
-    assert found["comment"].startswith("Copied from stm32f405") and "RM0090" in found["source"]
-    clock = {"fact": "clock_hz", "value": "168_000_000", "comment": "", "origin": found["source"]}
+    report = json.loads(mcudeploy_command("boards --explain ./mine.toml --json").stdout)
+    facts = {it["fact"]: it for it in report["facts"]}
+    assert report["comment"].startswith("Copied from stm32f405") and "RM0090" in report["source"]
+    clock = {"fact": "clock_hz", "value": "168_000_000", "comment": "", "origin": report["source"]}
     assert facts["clock_hz"] == clock
     assert {facts[it]["origin"] for it in ("stack_bytes", "flasher.st-flash.tool")} == {"mcudeploy"}
-    assert facts["uart.base"]["origin"] == f"mcudeploy chose it; {found['source']}"
+    assert facts["uart.base"]["origin"] == f"mcudeploy chose it; {report['source']}"
     assert facts["uart.irq"]["origin"] == facts["uart.irq"]["comment"]
     assert facts["memory.ccm.origin"]["value"] == "0x10000000"
     assert "no DMA (RM0090, 2.3.1)" in facts["memory.ccm.origin"]["comment"]

@@ -66,16 +66,16 @@ def test_measured_times_are_looked_up_without_a_firmware_project(
         raise AssertionError("a firmware project was assembled")
 
     monkeypatch.setattr("mcudeploy.toolchain.firmware_build.assemble", assemble)
-    made = api.plan_model(model, BOARD, Options(time_limit=0.5))
-    assert as_json(made)["latency"] is None
+    deployment = api.plan_model(model, BOARD, Options(time_limit=0.5))
+    assert as_json(deployment)["latency"] is None
     with Database() as database:
         database.add_tiles({TileKey("microbit", "0", "conv", "", ""): 1})
         assert known_times(BOARD) and not database.has_tiles(BOARD.name)
-        key = made.run_key(0)
+        key = deployment.run_key(0)
         database.add_run(replace(key, plan=""), Measurement(1, "cycles", (), 0))
-        assert made.measured() is None
+        assert deployment.measured() is None
         database.add_run(key, Measurement(1, "cycles", (), 0))
         database.add_tiles({TileKey(BOARD.name, "0", "conv", "", ""): 1})
     assert known_times(BOARD) is nothing_known
     with pytest.raises(AssertionError, match="assembled"):
-        made.measured()
+        deployment.measured()

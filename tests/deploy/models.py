@@ -126,16 +126,16 @@ def skipping(path: Path, size: int = 16, seed: int = 3) -> Path:
     nodes: list[onnx.NodeProto] = []
     constants: dict[str, Any] = {}
     source, channels = "image", 4
-    for number, made in enumerate((8, 16, 16, 8, 2)):
+    for number, outputs in enumerate((8, 16, 16, 8, 2)):
         kernel = 1 if number == 4 else 3
         if number == 4:
             nodes.append(helper.make_node("Concat", ["conv_0", "conv_3"], ["both"], axis=1))
             source, channels = "both", 16
-        weights = rng.normal(0, 0.2, (made, channels, kernel, kernel)).astype(np.float32)
+        weights = rng.normal(0, 0.2, (outputs, channels, kernel, kernel)).astype(np.float32)
         constants[f"w_{number}"] = weights
         inputs, pads = [source, f"w_{number}"], [kernel // 2] * 4
         nodes.append(helper.make_node("Conv", inputs, [f"conv_{number}"], f"conv_{number}", pads=pads))
-        source, channels = f"conv_{number}", made
+        source, channels = f"conv_{number}", outputs
     onnx.save(build(nodes, {"image": (np.float32, (1, 4, size, size))}, ["conv_4"], constants), path)
     return path
 
@@ -155,10 +155,10 @@ def bottlenecks(path: Path, count: int = 2, size: int = 16, between: str = "", s
     step, zero = constant(np.float32(0.05)), constant(np.int8(-3))
     nodes.append(helper.make_node("DequantizeLinear", ["image", step, zero], ["real"]))
     current, seen = "real", 4
-    for at, (made, kernel, groups) in enumerate(((48, 1, 1), (48, 3, 48), (6, 1, 1)) * count):
-        scale, zeros = np.full(made, 0.004, np.float32), np.zeros(made, np.int8)
-        weights = rng.integers(-127, 128, (made, seen // groups, kernel, kernel)).astype(np.int8)
-        bias = rng.integers(-500, 500, made).astype(np.int32)
+    for at, (channels, kernel, groups) in enumerate(((48, 1, 1), (48, 3, 48), (6, 1, 1)) * count):
+        scale, zeros = np.full(channels, 0.004, np.float32), np.zeros(channels, np.int8)
+        weights = rng.integers(-127, 128, (channels, seen // groups, kernel, kernel)).astype(np.int8)
+        bias = rng.integers(-500, 500, channels).astype(np.int32)
         for what, value, its_scale, its_zero in (
             ("w", weights, scale, zeros),
             ("b", bias, scale * np.float32(0.05), zeros.astype(np.int32)),
@@ -170,7 +170,7 @@ def bottlenecks(path: Path, count: int = 2, size: int = 16, between: str = "", s
         nodes.append(helper.make_node("Conv", inputs, [name], name, pads=pads, group=groups))
         nodes.append(helper.make_node("QuantizeLinear", [name, step, zero], [f"q_{at}"], f"q_{at}"))
         nodes.append(helper.make_node("DequantizeLinear", [f"q_{at}", step, zero], [f"real_{at}"]))
-        current, seen = f"real_{at}", made
+        current, seen = f"real_{at}", channels
     nodes.pop()
     outputs = [f"q_{3 * count - 1}", *filter(None, (between,))]
     onnx.save(build(nodes, {"image": (np.int8, (1, 4, size, size))}, outputs, constants), path)

@@ -200,18 +200,18 @@ def _built(path: Path, options: Options) -> BuiltModel:
 def test_states_stay_while_other_models_run(models: list[Path], tmp_path: Path) -> None:
     """States lie apart from each other, and from all that another model writes."""
     nets = [saved(network(op), tmp_path).rename(tmp_path / f"{op.lower()}.onnx") for op in ("LSTM", "GRU")]
-    found = [_built(path, replace(QUICK, stateful=path in nets)) for path in (nets[0], *models, nets[1])]
-    for each in found:
+    built = [_built(path, replace(QUICK, stateful=path in nets)) for path in (nets[0], *models, nets[1])]
+    for each in built:
         layout, kept = each.deployment.plan.layout, state_tensors(each.deployment.plan.graph)
         others = [of for name, of in (*layout.blocks.items(), *layout.scratch.items()) if name not in kept]
         offsets = [it.offset for of in others for block in of for it in block]
         (states_end,) = each.program.states_ends.values()
         assert min(offsets) >= states_end and bool(states_end) == bool(kept)
-    shares = [share_of(each.program, 0) for each in found]
-    programs = with_arenas([each.program for each in found], "shared", "lib")
+    shares = [share_of(each.program, 0) for each in built]
+    programs = with_arenas([each.program for each in built], "shared", "lib")
     members = [
         LibraryModel(program, each.deployment.plan, each.deployment.source, each.selftest)
-        for program, each in zip(programs, found, strict=True)
+        for program, each in zip(programs, built, strict=True)
     ]
     write_folder(tmp_path / "lib", library_files(members, "lib"))
     (arena,) = together(shares, "shared").values()

@@ -54,11 +54,11 @@ def test_a_library_for_a_build_system_states_its_costs(
 def test_the_longest_step_is_the_largest_part_of_the_latency(model: Path, tmp_path: Path) -> None:
     report = reports.build_models([model], BOARD, QUICK, tmp_path, library_only=True)
     longest = report["longest_step"]
-    made = building.plan_model(model, BOARD, QUICK)
-    latency = estimated_latency(made.plan, made.model, BOARD)
+    deployment = building.plan_model(model, BOARD, QUICK)
+    latency = estimated_latency(deployment.plan, deployment.model, BOARD)
     assert latency is not None and longest["time"]["unit"] == latency.unit
     assert latency.ticks / report["steps"] <= longest["time"]["value"] < latency.ticks
-    assert longest["operator"] in {operator.name for operator in made.plan.graph.operators}
+    assert longest["operator"] in {operator.name for operator in deployment.plan.graph.operators}
 
 
 def test_firmware_keeps_to_the_flash_limit(model: Path, tmp_path: Path) -> None:
@@ -77,9 +77,9 @@ def test_without_a_compiler_the_stack_is_said_to_be_unknown(
 ) -> None:
     build = Deployment.build
 
-    def missing(made: Deployment, target: building.Target, **how: bool) -> object:
+    def missing(deployment: Deployment, target: building.Target, **how: bool) -> object:
         if target.board.is_host:
-            return build(made, target, **how)
+            return build(deployment, target, **how)
         raise BuildError("arm-none-eabi-gcc is not installed\nmore")
 
     monkeypatch.setattr(Deployment, "build", missing)

@@ -52,9 +52,9 @@ def test_split_outputs_are_the_unsplit_ones(
     assert best.estimate.ticks <= 1.6 * planned.baseline.estimate.ticks
     outputs = []
     for plan in (planned.baseline, best):
-        made = Deployment.of(planned, plan, HOST.board, ROOMY)
-        samples = load_samples(made.model.graph, [], [], 0)
-        _, observed = run_on(made, HOST, samples, SILENT)
+        deployment = Deployment.of(planned, plan, HOST.board, ROOMY)
+        samples = load_samples(deployment.model.graph, [], [], 0)
+        _, observed = run_on(deployment, HOST, samples, SILENT)
         outputs.append(observed.outputs[0][plan.graph.outputs[0].tensor])
     assert outputs[0].tobytes() == outputs[1].tobytes() and np.unique(outputs[0]).size > 8
 

@@ -223,8 +223,8 @@ def test_each_flash_limit_of_a_curve_gives_the_latency_that_it_states(
     path: Path, split: bool, optimize: Optimize
 ) -> None:
     board, options = load_board("mps2-an386"), Options(split=split, time_limit=0.2, optimize=optimize)
-    made = api.plan_model(path, board, options)
-    report = modelled_latency(made.plan, made.model, board)
+    deployment = api.plan_model(path, board, options)
+    report = modelled_latency(deployment.plan, deployment.model, board)
     limits = {point["flash_limit"]: point["latency"]["value"] for point in report["flash_curve"]}
     printed = re.findall(r"(\d+) \+[\d.]+ %", dict(smaller_facts(report))["less flash"])
     assert len(limits) > (2 if optimize != "size" else 0) and printed and {*map(int, printed)} <= {*limits}
@@ -240,13 +240,13 @@ def test_each_flash_limit_of_a_curve_gives_the_latency_that_it_states(
 
 def test_a_plan_with_large_constants_is_made_again_where_smaller_ones_fit(path: Path) -> None:
     board = load_board("mps2-an386")
-    made = api.plan_model(path, board, Options(split=False))
-    weights, least = weights_bytes(made.model.calls), int(least_constants(made.model))
+    deployment = api.plan_model(path, board, Options(split=False))
+    weights, least = weights_bytes(deployment.model.calls), int(least_constants(deployment.model))
     assert least < weights
 
     def text(flash_limit: int) -> str:
         limited = Options(flash_limit=flash_limit).limited(board)
-        return " ".join(missing(made.plan, made.model.calls, limited, None, least))
+        return " ".join(missing(deployment.plan, deployment.model.calls, limited, None, least))
 
     assert f"Other kernels need {least:,}: plan again" in text(weights - 1)
     assert "No plan helps: take a smaller model or a higher --flash-limit." in text(least - 1)
@@ -269,10 +269,10 @@ def test_a_plan_keeps_its_variants_in_its_file(path: Path, model: Model, tmp_pat
     assert set(plan.kernels.values()) == quick
     planfile.save_plan(plan, model.sha256, tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text())["kernels"] == dict(plan.kernels)
-    made = api.plan_model(path, HOST, Options(plan_file=tmp_path / "plan.json"))
-    assert made.plan.kernels == plan.kernels
-    assert {call.variant for call in made.model.calls.values()} == quick
-    assert set(made.program.kernels) >= quick
+    deployment = api.plan_model(path, HOST, Options(plan_file=tmp_path / "plan.json"))
+    assert deployment.plan.kernels == plan.kernels
+    assert {call.variant for call in deployment.model.calls.values()} == quick
+    assert set(deployment.program.kernels) >= quick
     report = reports.run_model(
         path, api.Target(HOST), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
     )

@@ -68,17 +68,17 @@ def test_cores_run_a_verified_program(model: Path, board: str, cores: int, strea
 @pytest.mark.parametrize(("board", "cores", "streamed"), CASES)
 def test_their_outputs_are_those_of_one_core(model: Path, board: str, cores: int, streamed: bool) -> None:
     target = Target(load_board(board), emulate=True)
-    found = []
+    outputs = []
     for wanted in (options(1, streamed=False), options(cores, streamed)):
-        made = api.plan_model(model, target.board, wanted)
-        assert len(made.plan.lanes) == (wanted.cores if wanted.cores != 1 else 0)
-        sample, storage = load_samples(made.model.graph, [], [], 0)[0], Storage.of(made.plan)
-        with open_device(target, made.build(target), made.patience_s) as device:
+        deployment = api.plan_model(model, target.board, wanted)
+        assert len(deployment.plan.lanes) == (wanted.cores if wanted.cores != 1 else 0)
+        sample, storage = load_samples(deployment.model.graph, [], [], 0)[0], Storage.of(deployment.plan)
+        with open_device(target, deployment.build(target), deployment.patience_s) as device:
             for _ in range(2):
                 run_once(device, storage, sample.stored)
-                (border,) = made.plan.graph.outputs
-                found.append(storage.get_tensor(device, border.tensor))
-    assert all(np.array_equal(each, found[0]) for each in found) and found[0].any()
+                (border,) = deployment.plan.graph.outputs
+                outputs.append(storage.get_tensor(device, border.tensor))
+    assert all(np.array_equal(each, outputs[0]) for each in outputs) and outputs[0].any()
 
 
 def test_a_memory_that_not_all_cores_reach_is_refused(model: Path) -> None:

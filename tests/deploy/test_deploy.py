@@ -86,13 +86,13 @@ def test_instruction_counts_repeat_exactly(model: Path) -> None:
 
 
 def test_wrong_weights_are_not_verified(model: Path) -> None:
-    made = api.plan_model(model, HOST.board, Options())
-    constants = made.program.constants
+    deployment = api.plan_model(model, HOST.board, Options())
+    constants = deployment.program.constants
     spoiled = [replace(c, lines=[line.replace("1", "2") for line in c.lines]) for c in constants]
-    vars(made)["program"] = replace(made.program, constants=spoiled)
-    samples = load_samples(made.model.graph, [], [], 0)
-    with open_device(HOST, made.build(HOST)) as machine:
-        verdict = judge(machine, made.plan, model, samples, SILENT)
+    vars(deployment)["program"] = replace(deployment.program, constants=spoiled)
+    samples = load_samples(deployment.model.graph, [], [], 0)
+    with open_device(HOST, deployment.build(HOST)) as machine:
+        verdict = judge(machine, deployment.plan, model, samples, SILENT)
     assert verdict.reasons and verdict.reasons[0].startswith("conv_0 (Conv2d)")
 
 
@@ -100,9 +100,9 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An output that does not stand is judged by the run with the reference's choice at ties."""
-    made = api.plan_model(model, HOST.board, Options())
-    samples = load_samples(made.model.graph, [], [], 0)
-    border = made.plan.graph.outputs[0]
+    deployment = api.plan_model(model, HOST.board, Options())
+    samples = load_samples(deployment.model.graph, [], [], 0)
+    border = deployment.plan.graph.outputs[0]
 
     def spoiled(machine: Any, storage: Any) -> dict[str, Any]:
         value = storage.get_tensor(machine, border.tensor).copy()
@@ -117,20 +117,20 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     real = verdict_module.run_with_ties_as_reference
     monkeypatch.setattr(verdict_module, "_outputs", spoiled)
     monkeypatch.setattr(verdict_module, "run_with_ties_as_reference", resolve)
-    with open_device(HOST, made.build(HOST)) as machine:
-        found = judge(machine, made.plan, model, samples, SILENT)
-    assert not found.reasons
-    told = objects.verdict(made, found)
+    with open_device(HOST, deployment.build(HOST)) as machine:
+        verdict = judge(machine, deployment.plan, model, samples, SILENT)
+    assert not verdict.reasons
+    told = objects.verdict(deployment, verdict)
     assert (told["mismatches"], told["max_abs_error"]) == (1, 64)
     assert (told["mismatches_resolved"], told["max_abs_error_resolved"]) == (0, 0)
     assert told["tolerance"] == {"lsb": 4, "share_of_range": None, "least": None}
 
 
 def test_a_device_that_computes_otherwise_is_not_verified(model: Path) -> None:
-    made = api.plan_model(model, HOST.board, Options())
-    samples = load_samples(made.model.graph, [], [], 0)
-    with open_device(HOST, made.build(HOST)) as machine:
-        verdict = judge(machine, made.plan, model, samples, SILENT)
+    deployment = api.plan_model(model, HOST.board, Options())
+    samples = load_samples(deployment.model.graph, [], [], 0)
+    with open_device(HOST, deployment.build(HOST)) as machine:
+        verdict = judge(machine, deployment.plan, model, samples, SILENT)
     assert not verdict.reasons
     outputs = {name: value.copy() for name, value in verdict.host[0].items()}
     assert not verdict.with_device([outputs]).reasons
@@ -151,12 +151,15 @@ def test_expected_outputs_decide(model: Path, tmp_path: Path) -> None:
 
 
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
-    made = api.plan_model(model, HOST.board, Options(split=False))
+    deployment = api.plan_model(model, HOST.board, Options(split=False))
     stored = tmp_path / "plan.json"
-    api.save_plan(made, stored)
+    api.save_plan(deployment, stored)
     assert is_ours(stored)
     again = api.plan_model(model, HOST.board, Options(plan_file=stored))
-    assert again.plan.layout == made.plan.layout and again.plan.schedule.steps == made.plan.schedule.steps
+    assert (
+        again.plan.layout == deployment.plan.layout
+        and again.plan.schedule.steps == deployment.plan.schedule.steps
+    )
     other = quantised_convolutions(tmp_path / "other.onnx", seed=2)
     with pytest.raises(ConfigError, match="another model"):
         api.plan_model(other, HOST.board, Options(plan_file=stored))
@@ -189,17 +192,17 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
 
     for module in (api, tuning):
         monkeypatch.setattr(module, "find_plans", search)
-    made, report = reports.tune_model(
+    deployment, report = reports.tune_model(
         model, [target], Options(stream_input=stream, time_limit=20, fresh=True)
     )
     assert starts == [None, searches[0].choices[0]]  # it begins with what `plan` gives, and never loses it
-    assert made.planned.choices[0].layout.arena_bytes <= searches[0].choices[0].layout.arena_bytes
+    assert deployment.planned.choices[0].layout.arena_bytes <= searches[0].choices[0].layout.arena_bytes
     assert report["overhead_percent"] <= 5 and report["streamed"] is stream
     assert report["arena_bytes"] < report["unsplit_arena_bytes"]
     assert report["search"]["measured"] + report["search"]["cache_hits"] > 0
     assert abs(report["prediction_error_percent"]) < (2 if stream else 1)  # feeds are not estimated
     stored = tmp_path / "plan.json"
-    api.save_plan(made, stored)
+    api.save_plan(deployment, stored)
     again = reports.run_model(model, target, Options(plan_file=stored), inputs=[], expected=[])
     assert again["verified"] and again["arena_bytes"] == report["arena_bytes"]
     assert again["latency"] == report["latency"] and again["splits"] == report["splits"]
@@ -211,14 +214,14 @@ def test_two_measurers_find_what_one_finds(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target(load_board("stm32f405"), emulate=True)
-    found = []
+    plans = []
     for count in (1, 2):
         monkeypatch.setattr("mcudeploy.costs.database.cache_dir", lambda count=count: tmp_path / str(count))
-        made, report = reports.tune_model(model, [target] * count, Options(time_limit=20))
+        deployment, report = reports.tune_model(model, [target] * count, Options(time_limit=20))
         assert report["measurers"] == count and report["search"]["measured"] > 10
         del report["measurers"], report["search"]["seconds"]
-        found.append((report, made.plan.layout, made.plan.schedule.steps))
-    assert found[0] == found[1]
+        plans.append((report, deployment.plan.layout, deployment.plan.schedule.steps))
+    assert plans[0] == plans[1]
 
 
 @pytest.mark.usefixtures("small_bench")
@@ -302,9 +305,9 @@ def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, cost
 
 @pytest.mark.filterwarnings("error")
 def test_infinities_are_compared_without_a_warning() -> None:
-    found = np.array([np.inf, -np.inf, np.inf, 1], np.float32)
-    assert difference(found, found).mismatches == 0
-    assert difference(found, np.array([np.inf, np.inf, 0, 1], np.float32)).mismatches == 2
+    computed = np.array([np.inf, -np.inf, np.inf, 1], np.float32)
+    assert difference(computed, computed).mismatches == 0
+    assert difference(computed, np.array([np.inf, np.inf, 0, 1], np.float32)).mismatches == 2
 
 
 def test_an_open_batch_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

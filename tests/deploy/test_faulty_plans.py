@@ -49,8 +49,8 @@ def test_a_plan_that_the_checker_refuses_is_passed_over_and_told_of(
     model = quantised_convolutions(tmp_path / "small.onnx")
     refuse(monkeypatch, unsplit=False)
     with caplog.at_level(logging.WARNING):
-        made = api.plan_model(model, board, Options(time_limit=0.5, max_overhead=50))
-    assert made.plan is made.planned.baseline
+        deployment = api.plan_model(model, board, Options(time_limit=0.5, max_overhead=50))
+    assert deployment.plan is deployment.planned.baseline
     assert "warning: defect: " in caplog.text and "needs what is overwritten" in caplog.text
     assert "report this with the model, the command line, and mcudeploy" in caplog.text
 
@@ -75,5 +75,5 @@ def test_control_c_behind_the_search_loses_no_plan(tmp_path: Path, monkeypatch: 
             raise KeyboardInterrupt
 
     monkeypatch.setattr(planner, "check_plan", check)
-    made = api.plan_model(model, HOST, Options(time_limit=0.5, max_overhead=50))
-    assert made.plan.splits and len(asked) > 2
+    deployment = api.plan_model(model, HOST, Options(time_limit=0.5, max_overhead=50))
+    assert deployment.plan.splits and len(asked) > 2

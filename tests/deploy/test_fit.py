@@ -33,15 +33,15 @@ def with_room_for(arena_bytes: int) -> Board:
 
 def test_check_judges_split_and_streamed_plans_too(model: Path) -> None:
     plans = reports.check_model(model, STM, Options())["plans"]
-    sizes = {name: found["arena_bytes"] for name, found in plans.items()}
+    sizes = {name: plan["arena_bytes"] for name, plan in plans.items()}
     assert sizes["unsplit"] > sizes["split"] > sizes["streamed"]
     for room in (sizes["split"], sizes["streamed"], 64):
-        found = reports.check_model(model, with_room_for(room), Options())
-        assert {name: one["fits"] for name, one in found["plans"].items()} == {
+        plan = reports.check_model(model, with_room_for(room), Options())
+        assert {name: one["fits"] for name, one in plan["plans"].items()} == {
             name: size <= room for name, size in sizes.items()
         }
-        assert found["fits"] == (room > 64) == (not found["missing"])
-        assert found["arena_bytes"] == sizes["unsplit"]
+        assert plan["fits"] == (room > 64) == (not plan["missing"])
+        assert plan["arena_bytes"] == sizes["unsplit"]
 
 
 def proposals(model: Path, board: Board, options: Options) -> dict[str, str]:
@@ -83,9 +83,9 @@ def test_a_float_model_is_proposed_as_int8(tmp_path: Path) -> None:
     quantized = {}
     for size in (60_000, 50_000):  # the latter has no room for code beside the weights in int8
         flash = STM.flash.model_copy(update={"bytes": size})
-        found = proposals(path, STM.model_copy(update={"flash": flash}), Options(time_limit=0.5))
-        quantized[size] = {option: text for option, text in found.items() if "quantize" in option}
-        assert [option for option in found if option.startswith("--board")] == ["--board stm32f100"]
+        proposed = proposals(path, STM.model_copy(update={"flash": flash}), Options(time_limit=0.5))
+        quantized[size] = {option: text for option, text in proposed.items() if "quantize" in option}
+        assert [option for option in proposed if option.startswith("--board")] == ["--board stm32f100"]
     ((command, text),) = quantized[60_000].items()
     assert command.startswith("mcudeploy quantize ") and "of weights" in text
     assert not quantized[50_000]
@@ -99,5 +99,5 @@ def test_where_the_weights_are_too_large_nothing_is_said_of_the_arena(model: Pat
     ) as caught:
         api.plan_model(model, board, Options(time_limit=0.5))
     assert "arena" not in str(caught.value).splitlines()[0]
-    found = reports.check_model(model, board, Options())
-    assert list(found["plans"]) == ["unsplit"] and not found["fits"]
+    report = reports.check_model(model, board, Options())
+    assert list(report["plans"]) == ["unsplit"] and not report["fits"]

@@ -47,29 +47,29 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """A model, the file of its plan, and the plan: both bottlenecks are fused, and cut."""
     folder = tmp_path_factory.mktemp("fused")
     model = bottlenecks(folder / "small.onnx")
-    made = api.plan_model(model, HOST, OPTIONS)
-    api.save_plan(made, folder / "plan.json")
-    return model, folder / "plan.json", made
+    deployment = api.plan_model(model, HOST, OPTIONS)
+    api.save_plan(deployment, folder / "plan.json")
+    return model, folder / "plan.json", deployment
 
 
 def test_a_fused_plan_is_smaller_and_stays_the_same_in_a_file(stored: Stored) -> None:
-    model, file, made = stored
-    assert [list(chain) for chain in made.plan.form.fused] == BOTH
-    assert made.plan.layout.arena_bytes < min(
-        plan.layout.arena_bytes for plan in made.planned.choices if not plan.form.fused
+    model, file, deployment = stored
+    assert [list(chain) for chain in deployment.plan.form.fused] == BOTH
+    assert deployment.plan.layout.arena_bytes < min(
+        plan.layout.arena_bytes for plan in deployment.planned.choices if not plan.form.fused
     )
     again = api.plan_model(model, HOST, replace(OPTIONS, plan_file=file)).plan
     assert (again.form, again.layout.blocks, again.kernels) == (
-        made.plan.form,
-        made.plan.layout.blocks,
-        made.plan.kernels,
+        deployment.plan.form,
+        deployment.plan.layout.blocks,
+        deployment.plan.kernels,
     )
 
 
 def test_a_search_goes_on_from_a_fused_plan(stored: Stored) -> None:
-    model, file, made = stored
+    model, file, deployment = stored
     options = replace(OPTIONS, plan_file=file, resume=True, time_limit=0.01)
-    assert api.plan_model(model, HOST, options).plan.layout.arena_bytes <= made.plan.layout.arena_bytes
+    assert api.plan_model(model, HOST, options).plan.layout.arena_bytes <= deployment.plan.layout.arena_bytes
 
 
 def test_ctrl_c_while_chains_are_chosen_keeps_the_plans(
@@ -86,18 +86,18 @@ def test_ctrl_c_while_chains_are_chosen_keeps_the_plans(
 
 def test_ties_between_stages_are_no_errors(stored: Stored) -> None:
     """Each moves later stages by more than its own step, so outputs are held against the unsplit plan."""
-    _, _, made = stored
-    samples = load_samples(made.model.graph, [], [], 0)
-    verdict = api.verdict_on_host(made, samples, SILENT)
+    _, _, deployment = stored
+    samples = load_samples(deployment.model.graph, [], [], 0)
+    verdict = api.verdict_on_host(deployment, samples, SILENT)
     assert verdict.reasons == ()
     assert set(verdict.operators) == {f"conv_{at}" for at in range(6)}
     assert sum(diff.ties for diff in verdict.operators.values()) > 0
 
 
 def test_other_bits_than_those_of_the_unsplit_plan_are_an_error(stored: Stored) -> None:
-    _, _, made = stored
-    samples = load_samples(made.model.graph, [], [], 0)
-    calls = dict(made.model.calls)
+    _, _, deployment = stored
+    samples = load_samples(deployment.model.graph, [], [], 0)
+    calls = dict(deployment.model.calls)
     name = "conv_0_to_conv_2"
     table = calls[name].params["calls"]
     assert isinstance(table, CallTable)
@@ -106,7 +106,7 @@ def test_other_bits_than_those_of_the_unsplit_plan_are_an_error(stored: Stored) 
         for it in table.calls
     )
     calls[name] = replace(calls[name], params={**calls[name].params, "calls": CallTable(moved)})
-    wrong = replace(made, model=replace(made.model, calls=calls))
+    wrong = replace(deployment, model=replace(deployment.model, calls=calls))
     verdict = api.verdict_on_host(wrong, samples, SILENT)
     assert "computed by fused chains differs from that of the unsplit plan" in verdict.reasons[0]
 
@@ -127,13 +127,13 @@ def test_boards_reserve_more_stack_for_fused_chains(stored: Stored) -> None:
 def test_the_reserved_stack_is_enough(stored: Stored) -> None:
     """With an interrupt, on the board that reserves least."""
     board = load_board("microbit")
-    made = api.plan_model(stored[0], board, replace(OPTIONS, stream_input=True))
-    assert made.plan.form.fused
+    deployment = api.plan_model(stored[0], board, replace(OPTIONS, stream_input=True))
+    assert deployment.plan.form.fused
     target = Target(board, emulate=True)
-    bound = stack_bound(made.build(target))
+    bound = stack_bound(deployment.build(target))
     assert bound is not None
     needed = bound.program_bytes + bound.interrupt_bytes
-    assert board.stack_bytes < needed <= made.firmware_board(target).stack_bytes
+    assert board.stack_bytes < needed <= deployment.firmware_board(target).stack_bytes
 
 
 def test_infinite_bounds_of_stages_need_their_header(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def _shorter_life(plan: Plan, random: np.random.Generator) -> Plan:
 def test_mutants_are_refused(
     stored: Stored, mutate: Callable[[Plan, np.random.Generator], Plan], seed: int
 ) -> None:
-    _, _, made = stored
-    check(made.plan, made.model.work, HOST)
+    _, _, deployment = stored
+    check(deployment.plan, deployment.model.work, HOST)
     with pytest.raises(PlanFaultError):
-        check(mutate(made.plan, np.random.default_rng(seed)), made.model.work, HOST)
+        check(mutate(deployment.plan, np.random.default_rng(seed)), deployment.model.work, HOST)

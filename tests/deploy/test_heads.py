@@ -361,11 +361,11 @@ def test_a_head_of_few_features_and_their_statistics(tmp_path: Path) -> None:
 
 def test_a_node_of_the_file_names_its_last_operator(dense: Path, tmp_path: Path) -> None:
     (operator,) = (it for it in read_model(dense, QUICK, isa=M4.isa).graph.operators if it.name == "conv_1")
-    made = []
+    models = []
     for number, name in enumerate(("conv_1", operator.onnx_nodes[-1])):
         (tmp_path / str(number)).mkdir()
-        made.append(features_model(dense, M4, QUICK, name, tmp_path / str(number)).read_bytes())
-    assert made[0] == made[1]
+        models.append(features_model(dense, M4, QUICK, name, tmp_path / str(number)).read_bytes())
+    assert models[0] == models[1]
 
 
 def test_models_and_names_that_heads_do_not_take(
@@ -386,6 +386,6 @@ def test_models_and_names_that_heads_do_not_take(
     with pytest.raises(UsageError, match="leave out --stream-input"):
         build(dense, options=replace(QUICK, stream_input=True))
     with pytest.raises(FitError, match=r"the head needs [\d,]+ bytes"):
-        made = plan_model(dense, load_board("microbit"), QUICK)
-        with_head(made, made.program, HeadWanted("ridge", 5, 5000))
+        deployment = plan_model(dense, load_board("microbit"), QUICK)
+        with_head(deployment, deployment.program, HeadWanted("ridge", 5, 5000))
     assert not (tmp_path / "lib").exists()

@@ -150,12 +150,12 @@ def test_interleaved_sequences_give_the_bits_of_separate_libraries(
     alone = built(path, tmp_path / "one", options, count=1)
     assert len(report["library_arenas"]) == (2 if options is IN_AXI_SRAM else 1)
     calls = Calls.drawn(6 if kind in ("GRU", "LSTM") else 12)
-    found = np.array(outputs(tmp_path / "all", calls, arena))
-    assert 0 < calls.resets.sum() < CALLS and len(found) == CALLS
+    interleaved = np.array(outputs(tmp_path / "all", calls, arena))
+    assert 0 < calls.resets.sum() < CALLS and len(interleaved) == CALLS
     for instance in range(COUNT):
         wanted = outputs(tmp_path / "one", calls.of(instance))
-        assert found[calls.instances == instance].tolist() == wanted
-    assert len(set(found)) > CALLS // 2
+        assert interleaved[calls.instances == instance].tolist() == wanted
+    assert len(set(interleaved)) > CALLS // 2
     known = report["instances"]
     more = {memory: size - alone["library_arenas"][memory] for memory, size in known["arenas"].items()}
     assert known["arenas"] == report["library_arenas"] and known["count"] == COUNT

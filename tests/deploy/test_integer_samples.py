@@ -20,11 +20,11 @@ from mcudeploy.verify.verdict import conversion_reasons, in_own_floats
 from tests import reports
 
 
-def _saved(nodes: list[onnx.NodeProto], folder: Path, kind: int, made: int) -> Path:
+def _saved(nodes: list[onnx.NodeProto], folder: Path, kind: int, size: int) -> Path:
     """A model from x [1, 4] to y, with a table of ten rows."""
     table = numpy_helper.from_array(np.arange(30, dtype=np.float32).reshape(10, 3), "table")
     inputs = [helper.make_tensor_value_info("x", kind, [1, 4])]
-    outputs = [helper.make_tensor_value_info("y", made, None)]
+    outputs = [helper.make_tensor_value_info("y", size, None)]
     graph = helper.make_graph(nodes, "integers", inputs, outputs, [table])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
     path = folder / "model.onnx"
@@ -67,8 +67,8 @@ def test_integers_that_float32_changes_are_seen(tmp_path: Path) -> None:
     reference = in_own_floats(path, ["y"], AS_IN_FILE)
     for value, wrong in ((given, 1), (given - 1, 0)):
         values = {"y": value.astype(np.int32)}
-        found = conversion_reasons(0, reference, {**sample.inputs, "x": value}, values)
-        assert len(found) == wrong
+        reasons = conversion_reasons(0, reference, {**sample.inputs, "x": value}, values)
+        assert len(reasons) == wrong
 
 
 @pytest.mark.parametrize(

@@ -35,33 +35,35 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(model: Path) -> Deployment:
+def deployment(model: Path) -> Deployment:
     return api.plan_model(model, BOARD, Options(split=False, memory_limits=LIMITS))
 
 
 @pytest.fixture(scope="module")
-def stage(made: Deployment) -> Iterations:
-    tiled = TiledGraph.of(made.plan)
-    found = Iterations.of_plan(tiled, made.plan, made.model.work, BOARD.limited(dict(LIMITS)), relocation())
-    assert found is not None
-    return found
+def stage(deployment: Deployment) -> Iterations:
+    tiled = TiledGraph.of(deployment.plan)
+    iterations = Iterations.of_plan(
+        tiled, deployment.plan, deployment.model.work, BOARD.limited(dict(LIMITS)), relocation()
+    )
+    assert iterations is not None
+    return iterations
 
 
 def relocation() -> Budget:
     return Budget(CopyCost(21, 50, 0.5), Effort.of(2))
 
 
-def passive(made: Deployment, stage: Iterations) -> tuple[Plan, Residency]:
-    found = stage.passive(relocation())
-    assert found is not None
-    residency, layout = found
-    predicted = estimate(stage.draft.tiled, made.plan.schedule, made.model.work, layout)
-    return replace(made.plan, layout=layout, estimate=predicted), residency
+def passive(deployment: Deployment, stage: Iterations) -> tuple[Plan, Residency]:
+    placed = stage.passive(relocation())
+    assert placed is not None
+    residency, layout = placed
+    predicted = estimate(stage.draft.tiled, deployment.plan.schedule, deployment.model.work, layout)
+    return replace(deployment.plan, layout=layout, estimate=predicted), residency
 
 
-def test_the_passive_iteration_evicts_on_demand(made: Deployment, stage: Iterations) -> None:
-    plan, residency = passive(made, stage)
-    check(plan, made.model.work, BOARD)
+def test_the_passive_iteration_evicts_on_demand(deployment: Deployment, stage: Iterations) -> None:
+    plan, residency = passive(deployment, stage)
+    check(plan, deployment.model.work, BOARD)
     assert plan.layout.arenas["sram"] <= 33 * 1024
     ways = {tuple(each.memory for each in plan.layout.way(it)) for it in plan.layout.transfers}
     assert {("sram", "psram"), ("psram", "sram")} <= ways
@@ -69,16 +71,18 @@ def test_the_passive_iteration_evicts_on_demand(made: Deployment, stage: Iterati
     assert brought and all(one.start == one.end for one in brought)
 
 
-def test_times_of_steps_are_those_of_the_tape_without_transfers(made: Deployment, stage: Iterations) -> None:
-    plan, _ = passive(made, stage)
+def test_times_of_steps_are_those_of_the_tape_without_transfers(
+    deployment: Deployment, stage: Iterations
+) -> None:
+    plan, _ = passive(deployment, stage)
     entries = [number + 1 for number in range(len(plan.tape))]
     assert len(step_times(plan, entries)) == len(plan.schedule.steps) < len(entries)
     assert sum(step_times(plan, entries)) < sum(entries)
 
 
-def test_a_device_tells_what_it_waited_for(made: Deployment, stage: Iterations) -> None:
+def test_a_device_tells_what_it_waited_for(deployment: Deployment, stage: Iterations) -> None:
     """Where an engine takes time: what is over the least wait."""
-    plan, residency = passive(made, stage)
+    plan, residency = passive(deployment, stage)
     coming = [plan.layout.way(it)[1].memory == "sram" for it in plan.layout.transfers]
     entries = [80 + 5000 * coming[entry.transfer] if isinstance(entry, Wait) else 100 for entry in plan.tape]
     seen = waited(plan, stage, residency, entries)

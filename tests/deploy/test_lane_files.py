@@ -28,8 +28,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A model, and the file of a plan for cores, some of which make columns."""
     folder = tmp_path_factory.mktemp("lanes")
     model = quantised_convolutions(folder / "small.onnx")
-    made = api.plan_model(model, HOST, Options(split=False, cores=CORES))
-    api.save_plan(made, folder / "plan.json")
+    deployment = api.plan_model(model, HOST, Options(split=False, cores=CORES))
+    api.save_plan(deployment, folder / "plan.json")
     text = (folder / "plan.json").read_text()
     lanes = json.loads(text)["lanes"]
     assert (
@@ -99,10 +99,10 @@ def test_changed_lanes_are_refused(stored: tuple[Path, str], change: Change, tmp
 
 
 def test_lanes_come_back(stored: tuple[Path, str], tmp_path: Path) -> None:
-    made = load(stored, stored[1], tmp_path)
-    api.save_plan(made, tmp_path / "again.json")
+    plan = load(stored, stored[1], tmp_path)
+    api.save_plan(plan, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_text() == stored[1]
-    assert len(made.plan.lanes) == CORES == made.model.cores
+    assert len(plan.plan.lanes) == CORES == plan.model.cores
 
 
 def test_lanes_changed_at_random_are_sound_or_refused(stored: tuple[Path, str], tmp_path: Path) -> None:

@@ -44,28 +44,30 @@ class Device:
         self._ticks, self.ran = ticks, list[int]()
         monkeypatch.setattr(running, "run_on", self._run_on)
 
-    def _run_on(self, made: Any, *_: object) -> Any:
-        arena = made.plan.layout.arena_bytes
+    def _run_on(self, deployment: Any, *_: object) -> Any:
+        arena = deployment.plan.layout.arena_bytes
         self.ran.append(arena)
         observed = Observation(Measurement(self._ticks[arena], "instructions"), [{}], None)
-        running.keep(made, SimpleNamespace(hash=int(made._run_keys([True])[0].firmware, 16)), observed)  # type: ignore[arg-type]
+        running.keep(
+            deployment, SimpleNamespace(hash=int(deployment._run_keys([True])[0].firmware, 16)), observed
+        )  # type: ignore[arg-type]
         return SimpleNamespace(), observed
 
 
 def with_several_plans(model: Path, board: Board = BOARD) -> api.Deployment:
     """Two split plans, and the unsplit one."""
-    made = api._planned(model, board, OPTIONS, SILENT)
-    least = made.planned.candidates[0]
+    deployment = api._planned(model, board, OPTIONS, SILENT)
+    least = deployment.planned.candidates[0]
     second = replace(least, layout=replace(least.layout, arenas={"sram": least.layout.arena_bytes + 8}))
-    return replace(made, planned=replace(made.planned, candidates=(least, second)))
+    return replace(deployment, planned=replace(deployment.planned, candidates=(least, second)))
 
 
-def arenas(made: api.Deployment) -> list[int]:
-    return [plan.layout.arena_bytes for plan in made.planned.choices]
+def arenas(deployment: api.Deployment) -> list[int]:
+    return [plan.layout.arena_bytes for plan in deployment.planned.choices]
 
 
-def run(made: api.Deployment, limit: float) -> DeviceRun:
-    return run_within_limit(made, Target(BOARD, emulate=True), [], limit, SILENT)
+def run(deployment: api.Deployment, limit: float) -> DeviceRun:
+    return run_within_limit(deployment, Target(BOARD, emulate=True), [], limit, SILENT)
 
 
 @pytest.mark.parametrize(("times", "taken"), [((1040, 1030), 0), ((1900, 1030), 1), ((1900, 1060), 2)])
@@ -76,11 +78,11 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    made = with_several_plans(model)
-    sizes = arenas(made)
+    deployment = with_several_plans(model)
+    sizes = arenas(deployment)
     device = Device(dict(zip(sizes, (*times, 1000), strict=True)), monkeypatch)
-    ran = run(made, 5.0)
-    assert ran.deployment.plan is made.planned.choices[taken]
+    ran = run(deployment, 5.0)
+    assert ran.deployment.plan is deployment.planned.choices[taken]
     assert ran.unsplit == Measurement(1000, "instructions")
     assert device.ran == [sizes[2], *sizes[: taken + 1]]
     for size, ticks in zip(sizes[:taken], times, strict=False):
@@ -90,12 +92,12 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
         misses = f"as counted; the limit is 5 % (--max-overhead). {sentence}"
         assert (misses in caplog.text) == (number <= taken)
     device.ran.clear()
-    again = run(made, 5.0)  # the unsplit plan, and those that are too slow, are known
+    again = run(deployment, 5.0)  # the unsplit plan, and those that are too slow, are known
     assert again.deployment.plan is ran.deployment.plan and device.ran == [sizes[taken]]
     assert (
-        running.known_within_limit(made, 5.0).plan is ran.deployment.plan
+        running.known_within_limit(deployment, 5.0).plan is ran.deployment.plan
     )  # `plan` and `build` give the same
-    assert running.known_within_limit(made, 95.0).plan is made.plan
+    assert running.known_within_limit(deployment, 95.0).plan is deployment.plan
 
 
 @pytest.mark.parametrize(("seconds", "numbers"), [(0.1, "04"), (10, "04"), (15, "014"), (60, "01234")])
@@ -109,14 +111,17 @@ def test_a_short_time_limit_leaves_fewer_plans_to_try(seconds: float, numbers: s
 def test_a_second_search_where_all_plans_take_longer_than_estimated(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = with_several_plans(model)
-    estimates = [plan.estimate.ticks / made.planned.baseline.estimate.ticks for plan in made.planned.choices]
+    deployment = with_several_plans(model)
+    estimates = [
+        plan.estimate.ticks / deployment.planned.baseline.estimate.ticks
+        for plan in deployment.planned.choices
+    ]
     ticks = [round(100_000 * each) for each in estimates]
     slower = [round(1.02 * ticks[0]), round(1.01 * ticks[1]), ticks[2]]
-    Device(dict(zip(arenas(made), slower, strict=True)), monkeypatch)
+    Device(dict(zip(arenas(deployment), slower, strict=True)), monkeypatch)
     limit = ticks[1] / 1000 - 100 + 0.5  # kept by the estimates of both
-    ran = run(made, limit)
-    assert ran.deployment.plan is made.planned.baseline
+    ran = run(deployment, limit)
+    assert ran.deployment.plan is deployment.planned.baseline
     lower = ran.deployment.tighter_limit(limit)
     assert lower == pytest.approx(100 * ((1 + limit / 100) / 1.02 - 1), abs=0.01)
     again = api._planned_again(ran.deployment, replace(OPTIONS, max_overhead=limit), SILENT)
@@ -125,10 +130,10 @@ def test_a_second_search_where_all_plans_take_longer_than_estimated(
         plan.estimate.ticks <= (1 + lower / 100) * again.planned.baseline.estimate.ticks
         for plan in again.planned.candidates
     )
-    assert made.tighter_limit(limit) is None  # a cut plan was taken
+    assert deployment.tighter_limit(limit) is None  # a cut plan was taken
     stopped = replace(ran.deployment, planned=replace(ran.deployment.planned, interrupted=True))
     assert stopped.tighter_limit(limit) is None  # Ctrl-C ended the first search
-    assert api._planned_again(made, OPTIONS, SILENT) is None
+    assert api._planned_again(deployment, OPTIONS, SILENT) is None
 
 
 def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
@@ -136,10 +141,10 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
 ) -> None:
     path = tmp_path / "plan.json"
     api.save_plan(api._planned(model, BOARD, OPTIONS, SILENT), path)
-    made = api._planned(model, BOARD, Options(plan_file=path, objective="instructions"), SILENT)
-    sizes = [made.plan.layout.arena_bytes, made.planned.baseline.layout.arena_bytes]
+    deployment = api._planned(model, BOARD, Options(plan_file=path, objective="instructions"), SILENT)
+    sizes = [deployment.plan.layout.arena_bytes, deployment.planned.baseline.layout.arena_bytes]
     Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
-    assert run(made, 5.0).deployment.plan is made.plan
+    assert run(deployment, 5.0).deployment.plan is deployment.plan
     assert "6.00 % longer than the unsplit plan, as counted" in caplog.text
     assert "There is no other plan" in caplog.text
 
@@ -147,12 +152,14 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
 def test_nothing_is_compared_with_an_unsplit_plan_that_does_not_fit(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = with_several_plans(model)
-    (least, _), unsplit = made.planned.candidates, made.planned.baseline
+    deployment = with_several_plans(model)
+    (least, _), unsplit = deployment.planned.candidates, deployment.planned.baseline
     large = replace(unsplit, layout=replace(unsplit.layout, arenas={"sram": 1 << 20}))
-    made = replace(made, planned=replace(made.planned, baseline=large, offers_baseline=False))
+    deployment = replace(
+        deployment, planned=replace(deployment.planned, baseline=large, offers_baseline=False)
+    )
     device = Device({least.layout.arena_bytes: 5000}, monkeypatch)
-    ran = run(made, 5.0)
+    ran = run(deployment, 5.0)
     assert ran.deployment.plan is least and ran.unsplit is None and len(device.ran) == 1
 
 
@@ -184,8 +191,8 @@ def observed_by(ticks: Mapping[bool, int]) -> Any:
     def run_all(batch: Any, *_: object) -> list[Observation]:
         times = (OperatorTime("conv_0", 1, 1),)
         return [
-            Observation(Measurement(ticks[bool(made.plan.splits)], "instructions", times), [{}], None)
-            for made in batch
+            Observation(Measurement(ticks[bool(deployment.plan.splits)], "instructions", times), [{}], None)
+            for deployment in batch
         ]
 
     return run_all
@@ -195,13 +202,15 @@ def observed_by(ticks: Mapping[bool, int]) -> Any:
 def test_tune_without_a_plan_that_keeps_the_limit(
     fits: bool, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = with_several_plans(model)
+    deployment = with_several_plans(model)
     monkeypatch.setattr(tuning, "_run_all", observed_by({True: 1100, False: 1000}))
     monkeypatch.setattr(tuning, "_require_same", lambda *_: None)
-    planned = replace(made.planned, offers_baseline=fits)
+    planned = replace(deployment.planned, offers_baseline=fits)
     targets = Fleet((Target(BOARD, emulate=True),))
     if fits:
-        assert tuning._choose(planned, targets, Options(), SILENT).deployment.plan is made.planned.baseline
+        assert (
+            tuning._choose(planned, targets, Options(), SILENT).deployment.plan is deployment.planned.baseline
+        )
         return
     with pytest.raises(LatencyError, match=r"within --ram-limit takes \+10\.00 %"):
         tuning._choose(planned, targets, Options(), SILENT)

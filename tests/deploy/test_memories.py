@@ -38,16 +38,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def addresses(firmware: Firmware) -> dict[str, tuple[int, int]]:
     """First address and end of every arena, and of all sections that take memory when the program runs."""
-    found = {}
+    spans = {}
     with firmware.elf.open("rb") as file:
         elf = ELFFile(file)
         for section in elf.iter_sections():
             if section["sh_flags"] & 2 and section["sh_size"]:
-                found[section.name] = section["sh_addr"], section["sh_addr"] + section["sh_size"]
+                spans[section.name] = section["sh_addr"], section["sh_addr"] + section["sh_size"]
         for symbol in elf.get_section_by_name(".symtab").iter_symbols():
             if symbol.name.startswith("arena_"):
-                found[symbol.name] = symbol["st_value"], symbol["st_value"] + symbol["st_size"]
-    return found
+                spans[symbol.name] = symbol["st_value"], symbol["st_value"] + symbol["st_size"]
+    return spans
 
 
 @pytest.mark.parametrize(("version", "ccm"), [(7, 0x20020000), (8, 0x10000000), (None, 0x10000000)])
@@ -57,26 +57,28 @@ def test_arenas_lie_in_their_memories(
     """For QEMU 7 and 8, and for the chip itself."""
     board = load_board("stm32f405")
     monkeypatch.setattr(emulator, "qemu_version", lambda _: version or 8)
-    made = api.plan_model(model, board, SPREAD)
-    assert set(made.plan.layout.arenas) == {"sram", "ccm"}
-    found = addresses(made.build(Target(board, emulate=version is not None)))
+    deployment = api.plan_model(model, board, SPREAD)
+    assert set(deployment.plan.layout.arenas) == {"sram", "ccm"}
+    lying = addresses(deployment.build(Target(board, emulate=version is not None)))
     spans = {"sram": (0x20000000, 0x20020000), "ccm": (ccm, ccm + 0x10000)}
-    for memory, size in made.plan.layout.arenas.items():
-        first, end = found.pop(f"arena_{memory}")
+    for memory, size in deployment.plan.layout.arenas.items():
+        first, end = lying.pop(f"arena_{memory}")
         assert spans[memory][0] <= first < end <= spans[memory][1]
         assert (end - first, first % 8) == (size, 0)
-    assert found[".arena.ccm"][0] == ccm
-    for one, other in pairwise(sorted(found.values())):
+    assert lying[".arena.ccm"][0] == ccm
+    for one, other in pairwise(sorted(lying.values())):
         assert one[1] <= other[0]
 
 
 def test_a_units_alignment_is_that_of_the_arenas_too(model: Path) -> None:
     board = load_board("mps2-an386")
     board = board.model_copy(update={"units": (board.units[0].model_copy(update={"alignment": 64}),)})
-    made = api.plan_model(model, board, SPREAD)
-    assert all(at % 64 == 0 for name in made.plan.layout.blocks for at in offsets_of(made.plan, name))
-    found = addresses(made.build(Target(board)))
-    assert found["arena_sram"][0] % 64 == found["arena_psram"][0] % 64 == 0
+    deployment = api.plan_model(model, board, SPREAD)
+    assert all(
+        at % 64 == 0 for name in deployment.plan.layout.blocks for at in offsets_of(deployment.plan, name)
+    )
+    placed = addresses(deployment.build(Target(board)))
+    assert placed["arena_sram"][0] % 64 == placed["arena_psram"][0] % 64 == 0
 
 
 def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(model: Path) -> None:
@@ -88,8 +90,8 @@ def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(model: Path) -
 
 def test_estimated_latencies_count_what_slow_memories_cost(model: Path) -> None:
     board = load_board("mps2-an386")
-    made = (api.plan_model(model, board, options) for options in (Options(split=False), SPREAD))
-    fast, spread = map(as_json, made)
+    deployments = (api.plan_model(model, board, options) for options in (Options(split=False), SPREAD))
+    fast, spread = map(as_json, deployments)
     exposed = spread["transfers"]["exposed_ticks"]
     assert exposed > 0
     assert spread["estimated_latency"]["value"] >= fast["estimated_latency"]["value"] + exposed
@@ -130,12 +132,12 @@ def test_a_plan_that_fits_the_cheapest_memory_is_the_one_without_limits(model: P
 
 def test_a_plan_file_keeps_the_memories(model: Path, tmp_path: Path) -> None:
     board, file = load_board("stm32f405"), tmp_path / "plan.json"
-    made = api.plan_model(model, board, SPREAD)
-    api.save_plan(made, file)
+    deployment = api.plan_model(model, board, SPREAD)
+    api.save_plan(deployment, file)
     again = api.plan_model(model, board, Options(plan_file=file))
-    assert again.plan.layout.blocks == made.plan.layout.blocks
-    assert again.plan.layout.arenas == made.plan.layout.arenas
-    assert again.plan.estimate.traffic == made.plan.estimate.traffic
+    assert again.plan.layout.blocks == deployment.plan.layout.blocks
+    assert again.plan.layout.arenas == deployment.plan.layout.arenas
+    assert again.plan.estimate.traffic == deployment.plan.estimate.traffic
     with pytest.raises(FitError, match=r"has room for 512: [\d,]+ too many"):
         api.plan_model(model, board, Options(plan_file=file, memory_limits=(("sram", 512),)))
 
@@ -165,9 +167,9 @@ def test_an_unknown_memory_is_refused_with_the_names(model: Path) -> None:
 
 def test_a_split_plan_that_fits_the_fast_memory_is_taken(model: Path) -> None:
     options = Options(time_limit=0.5, max_overhead=300, memory_limits=(("sram", 1300),))
-    made = api.plan_model(model, load_board("mps2-an386"), options)
-    assert set(made.plan.layout.arenas) == {"sram"} and made.plan.splits
-    assert set(made.planned.baseline.layout.arenas) == {"sram", "psram"}
+    deployment = api.plan_model(model, load_board("mps2-an386"), options)
+    assert set(deployment.plan.layout.arenas) == {"sram"} and deployment.plan.splits
+    assert set(deployment.planned.baseline.layout.arenas) == {"sram", "psram"}
 
 
 @pytest.mark.parametrize(
@@ -214,14 +216,14 @@ def test_the_common_dma_controllers_reach_inputs_and_outputs_in_lines_of_their_o
     board = load_board(name)
     small = [fully_connected(tmp_path / f"{at}.onnx", (13, 7, 3), quantised=bool(at)) for at in (0, 1)]
     for path in (model, *small):
-        made = api.plan_model(path, board, UNSPLIT)
-        graph, layout = made.plan.graph, made.plan.layout
-        files = render_model(made.program, made.plan, made.source)
-        header, source = (files[f"{made.program.prefix}.{kind}"] for kind in "hc")
+        deployment = api.plan_model(path, board, UNSPLIT)
+        graph, layout = deployment.plan.graph, deployment.plan.layout
+        files = render_model(deployment.program, deployment.plan, deployment.source)
+        header, source = (files[f"{deployment.program.prefix}.{kind}"] for kind in "hc")
         for io in (*graph.own_inputs(), *graph.own_outputs()):
             home = layout.blocks[io.tensor][0][0]
             assert home.offset % 32 == 0 and f"In {home.memory}, which {controllers}." in header
-        arenas = [it for it in made.program.arenas if it.memory in homes(made.plan)]
+        arenas = [it for it in deployment.program.arenas if it.memory in homes(deployment.plan)]
         lines = {it.memory: board.cache_line_of(it.memory) for it in arenas}
         assert arenas and all(it.size_bytes % lines[it.memory] == 0 and it.alignment == 32 for it in arenas)
         assert ("SCB_CleanDCache_by_Addr((void *)" in header) is (max(lines.values()) > 1)
@@ -234,23 +236,23 @@ def test_the_macros_of_sizes_agree_and_only_a_cached_memory_has_whole_lines(
 ) -> None:
     path = fully_connected(tmp_path / "small.onnx", (13, 7, 3), quantised=True)
     limits = (("dtcm", 0),) if memory == "ocram" else ()
-    made = api.plan_model(path, load_board("teensy41"), replace(UNSPLIT, memory_limits=limits))
-    assert set(made.plan.layout.arenas) == {memory}
-    program = replace(made.program, arena="extern", arena_owner=made.program.prefix)
-    header = render_model(program, made.plan, made.source)[f"{program.prefix}.h"]
+    deployment = api.plan_model(path, load_board("teensy41"), replace(UNSPLIT, memory_limits=limits))
+    assert set(deployment.plan.layout.arenas) == {memory}
+    program = replace(deployment.program, arena="extern", arena_owner=deployment.program.prefix)
+    header = render_model(program, deployment.plan, deployment.source)[f"{program.prefix}.h"]
     macros = re.findall(r"_ARENA_(?:(\w+)_)?BYTES (\d+)u", header)
-    size = align_up(made.plan.layout.arenas[memory], line)
+    size = align_up(deployment.plan.layout.arenas[memory], line)
     assert sorted(macros) == [("", str(size)), (memory.upper(), str(size))]
     assert ("through a data cache" in header) is (line > 1)
 
 
 def test_inputs_and_outputs_begin_where_io_align_says(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "small.onnx", (13, 7, 3), quantised=True)
-    made = api.plan_model(path, load_board("mps2-an386"), replace(UNSPLIT, io_align=64))
-    graph, layout = made.plan.graph, made.plan.layout
+    deployment = api.plan_model(path, load_board("mps2-an386"), replace(UNSPLIT, io_align=64))
+    graph, layout = deployment.plan.graph, deployment.plan.layout
     ios = (*graph.own_inputs(), *graph.own_outputs())
     assert all(layout.blocks[io.tensor][0][0].offset % 64 == 0 for io in ios)
-    (arena,) = made.program.arenas
+    (arena,) = deployment.program.arenas
     assert (arena.alignment, arena.size_bytes % 64) == (64, 0)
     with pytest.raises(ValueError, match="'48' is not an alignment: 1, 2, 4, 8, 16, 32, 64"):
         parse_alignment("48")

@@ -30,74 +30,78 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
     """A split plan with the input in one piece, or fed, and moves before half of its steps."""
     target = load_board(board)
-    made = api.plan_model(model, target, Options(time_limit=0.5, max_overhead=30, stream_input=streamed))
-    plan = with_moves(made.plan, alignment=target.offset_unit)
+    deployment = api.plan_model(
+        model, target, Options(time_limit=0.5, max_overhead=30, stream_input=streamed)
+    )
+    plan = with_moves(deployment.plan, alignment=target.offset_unit)
     assert plan.splits and len(plan.layout.transfers) > 3
-    return replace(made, plan=plan, board=target, prefix="small")
+    return replace(deployment, plan=plan, board=target, prefix="small")
 
 
 @pytest.mark.parametrize(("board", "streamed"), [("host", False), ("host", True), ("mps2-an386", True)])
 def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path, tmp_path: Path) -> None:
-    made = moved(model, board, streamed=streamed)
+    moved_plan = moved(model, board, streamed=streamed)
     target, options = Target(load_board(board), emulate=True), Options(plan_file=tmp_path / "plan.json")
-    api.save_plan(made, tmp_path / "plan.json")
-    found = reports.run_model(model, target, options, inputs=[], expected=[])
-    assert found["verified"], found["reason"]
-    moves = made.plan.layout.transfers
-    assert (found["moves"], found["steps"]) == (len(moves), len(made.plan.schedule.steps))
-    assert found["moved_bytes"] > 0 and found["arena_bytes"] == made.plan.layout.arena_bytes
-    names = [operator["name"] for operator in found["operators"]]
-    (entry,) = (operator for operator in found["operators"] if operator["name"] == "moves")
-    assert len(set(names)) == len(names) == len(made.model.calls) + 1
+    api.save_plan(moved_plan, tmp_path / "plan.json")
+    report = reports.run_model(model, target, options, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    moves = moved_plan.plan.layout.transfers
+    assert (report["moves"], report["steps"]) == (len(moves), len(moved_plan.plan.schedule.steps))
+    assert report["moved_bytes"] > 0 and report["arena_bytes"] == moved_plan.plan.layout.arena_bytes
+    names = [operator["name"] for operator in report["operators"]]
+    (entry,) = (operator for operator in report["operators"] if operator["name"] == "moves")
+    assert len(set(names)) == len(names) == len(moved_plan.model.calls) + 1
     assert (entry["kernel"], entry["variant"], entry["steps"], entry["macs"]) == (
         "move_blocks", "move_blocks", len(moves), 0
     )  # fmt: skip
     assert entry["ticks"] > 0 or board == "host"
-    assert sum(operator["share"] for operator in found["operators"]) == pytest.approx(1)
+    assert sum(operator["share"] for operator in report["operators"]) == pytest.approx(1)
     # The linker may put two bytes after each of the two tables of 16-bit numbers.
-    padding = found["tables_bytes"] - objects.plan(made)["tables_bytes"]
+    padding = report["tables_bytes"] - objects.plan(moved_plan)["tables_bytes"]
     assert padding == 0 if board == "host" else padding in (0, 2, 4)
 
 
 def test_measurements_of_moves_are_kept(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
-    made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
-    api.save_plan(made, tmp_path / "plan.json")
+    moved_plan, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
+    api.save_plan(moved_plan, tmp_path / "plan.json")
     measured = reports.measure_model(model, target, Options(plan_file=tmp_path / "plan.json", name="small"))
-    again = made.measured()
+    again = moved_plan.measured()
     assert again is not None
     times = {operator["name"]: (operator["steps"], operator["ticks"]) for operator in measured["operators"]}
     assert {time.operator: (time.steps, time.ticks) for time in again.operators} == times
 
 
 def test_the_cycle_model_counts_moves(model: Path, tmp_path: Path) -> None:
-    made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
-    api.save_plan(made, tmp_path / "plan.json")
-    found = reports.measure_model(
+    moved_plan, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
+    api.save_plan(moved_plan, tmp_path / "plan.json")
+    report = reports.measure_model(
         model, target, Options(plan_file=tmp_path / "plan.json"), timing="cycles-model"
     )
-    (entry,) = (operator for operator in found["operators"] if operator["name"] == "moves")
-    assert entry["instructions"] > 0 and "mcud_move_blocks" in found["cycles_model"]["functions"]
+    (entry,) = (operator for operator in report["operators"] if operator["name"] == "moves")
+    assert entry["instructions"] > 0 and "mcud_move_blocks" in report["cycles_model"]["functions"]
 
 
 def test_the_library_runs_without_the_measurer(model: Path, tmp_path: Path) -> None:
-    made = moved(model, "host")
-    api.save_plan(made, tmp_path / "plan.json")
+    moved_plan = moved(model, "host")
+    api.save_plan(moved_plan, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", name="small")
     built = reports.build_models([model], load_board("host"), options, tmp_path / "out")
     names = {Path(name).name for name in built["files"]}
     assert {"move_blocks.c", "move_blocks.h"} <= names
     header = (tmp_path / "out" / "include" / "small.h").read_text()
-    assert f"#define SMALL_STEPS {len(made.plan.tape)}u" in header
+    assert f"#define SMALL_STEPS {len(moved_plan.plan.tape)}u" in header
 
 
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
-    made = moved(model, "host")
-    api.save_plan(made, tmp_path / "plan.json")
-    again = api.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
-    assert again.plan.layout.transfers == made.plan.layout.transfers
-    assert again.plan.layout.blocks == made.plan.layout.blocks
-    assert again.plan.layout.arenas == made.plan.layout.arenas and again.plan.tape == made.plan.tape
+    moved_plan = moved(model, "host")
+    api.save_plan(moved_plan, tmp_path / "plan.json")
+    again = api.plan_model(model, moved_plan.board, Options(plan_file=tmp_path / "plan.json"))
+    assert again.plan.layout.transfers == moved_plan.plan.layout.transfers
+    assert again.plan.layout.blocks == moved_plan.plan.layout.blocks
+    assert (
+        again.plan.layout.arenas == moved_plan.plan.layout.arenas and again.plan.tape == moved_plan.plan.tape
+    )
 
 
 File = dict[str, Any]
@@ -156,20 +160,20 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_changed_files_are_refused(what: str, model: Path, tmp_path: Path) -> None:
-    made = moved(model, "host")
-    api.save_plan(made, tmp_path / "plan.json")
+    moved_plan = moved(model, "host")
+    api.save_plan(moved_plan, tmp_path / "plan.json")
     content = json.loads((tmp_path / "plan.json").read_text())
     change, message = CHANGES[what]
     change(content)
     (tmp_path / "plan.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=message):
-        api.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
+        api.plan_model(model, moved_plan.board, Options(plan_file=tmp_path / "plan.json"))
 
 
 def test_blocks_are_drawn_at_each_place(model: Path) -> None:
-    made = moved(model, "host")
-    layout = made.plan.layout
-    (panel,) = (drawn := chart.draw(made.plan, made.model.work, "small")).panels
+    moved_plan = moved(model, "host")
+    layout = moved_plan.plan.layout
+    (panel,) = (drawn := chart.draw(moved_plan.plan, moved_plan.model.work, "small")).panels
     assert ("moves", f"{len(layout.transfers):,}") in drawn.facts
     groups = {group.name: group for group in panel.groups}
     for name, blocks in layout.blocks.items():

@@ -36,8 +36,10 @@ def branches(path: Path) -> Path:
     convs come first.
     """
     rng, constants, nodes = np.random.default_rng(1), dict[str, Any](), []
-    for at, (source, made, seen) in enumerate((("x", 32, 2), ("x", 32, 2), ("c0", 2, 32), ("c1", 2, 32))):
-        constants[f"w{at}"] = rng.normal(0, 0.2, (made, seen, 1, 1)).astype(np.float32)
+    for at, (source, outputs, inputs) in enumerate(
+        (("x", 32, 2), ("x", 32, 2), ("c0", 2, 32), ("c1", 2, 32))
+    ):
+        constants[f"w{at}"] = rng.normal(0, 0.2, (outputs, inputs, 1, 1)).astype(np.float32)
         nodes.append(helper.make_node("Conv", [source, f"w{at}"], [f"c{at}"], f"/branch/{at}"))
     nodes.append(helper.make_node("Add", ["c2", "c3"], ["y"], "/sum"))
     onnx.save(build(nodes, {"x": (np.float32, (1, 2, 8, 8))}, ["y"], constants), path)
@@ -69,9 +71,9 @@ def some_order(problem: OrderProblem, random: Random) -> list[int]:
     return order
 
 
-@pytest.mark.parametrize("made", [branches, skipping, bottlenecks])
-def test_an_exported_graph_has_the_peaks_of_the_planner(made: Any, tmp_path: Path) -> None:
-    model = unsplit_model(made(tmp_path / "m.onnx"), load_board("stm32f405"), Options())
+@pytest.mark.parametrize("build", [branches, skipping, bottlenecks])
+def test_an_exported_graph_has_the_peaks_of_the_planner(build: Any, tmp_path: Path) -> None:
+    model = unsplit_model(build(tmp_path / "m.onnx"), load_board("stm32f405"), Options())
     exported = graph_of(json.loads(json.dumps(dependency_graph(model)))).problem
     problem, random = problem_of(whole(model.graph), model.work), Random(1)
     assert exported.before == problem.before
@@ -101,9 +103,9 @@ def test_export_order_plan(model: Path, tmp_path: Path) -> None:
     assert run("graph export --board host", model, Path("-o"), graph).exit_code == 0
     report = json.loads(run("graph order --json", graph, Path("-o"), order).stdout)
     assert report["peak_bytes"] <= report["file_order_peak_bytes"]
-    made, free = planned(model, order), api.plan_model(model, HOST, Options(split=False, time_limit=1))
-    assert made.plan.estimate.peak_bytes == report["peak_bytes"] <= free.plan.estimate.peak_bytes
-    names = [made.plan.graph.operators[step.operator].name for step in made.plan.schedule.steps]
+    ordered, free = planned(model, order), api.plan_model(model, HOST, Options(split=False, time_limit=1))
+    assert ordered.plan.estimate.peak_bytes == report["peak_bytes"] <= free.plan.estimate.peak_bytes
+    names = [ordered.plan.graph.operators[step.operator].name for step in ordered.plan.schedule.steps]
     assert names == [name for name in json.loads(order.read_text())["order"] if name != "input:x"]
     assert json.loads(run("graph order --json", model).stdout)["steps"] == 5
 
@@ -111,9 +113,9 @@ def test_export_order_plan(model: Path, tmp_path: Path) -> None:
 def test_a_stated_order_stays_even_if_it_is_bad(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "order.json"
     file.write_text(json.dumps({"order": WIDE_FIRST}))
-    made, free = planned(model, file), api.plan_model(model, HOST, Options(split=False, time_limit=1))
-    assert [step.operator for step in made.plan.schedule.steps] == [0, 2, 1, 3, 4]
-    assert made.plan.estimate.peak_bytes > free.plan.estimate.peak_bytes
+    ordered, free = planned(model, file), api.plan_model(model, HOST, Options(split=False, time_limit=1))
+    assert [step.operator for step in ordered.plan.schedule.steps] == [0, 2, 1, 3, 4]
+    assert ordered.plan.estimate.peak_bytes > free.plan.estimate.peak_bytes
 
 
 FAULTS = {

@@ -41,8 +41,8 @@ def planned(model: Path, *more: str) -> tuple[int, str]:
 
 
 def test_what_leaves_comes_back_and_has_its_price(model: Path) -> None:
-    code, found = planned(model, "--memory", f"sram={LIMIT}", "--json")
-    report = json.loads(found)
+    code, text = planned(model, "--memory", f"sram={LIMIT}", "--json")
+    report = json.loads(text)
     moved = report["transfers"]
     assert code == 0 and report["arenas"]["sram"] <= LIMIT
     assert moved["engines"] == {"dma0": moved["count"]} and moved["count"] >= 2
@@ -54,8 +54,8 @@ def test_what_leaves_comes_back_and_has_its_price(model: Path) -> None:
 
 
 def test_what_does_not_hide_is_exit_0_and_has_its_price(model: Path) -> None:
-    code, found = planned(model, "--memory", "sram=12k", "--json")
-    moved = json.loads(found)["transfers"]
+    code, text = planned(model, "--memory", "sram=12k", "--json")
+    moved = json.loads(text)["transfers"]
     assert (code, moved["percent"] > 0, moved["direct_ticks"] > 0) == (0, True, True)
     assert moved["exposed_ticks"] == moved["direct_ticks"] + moved["copies_ticks"] + moved["waits_ticks"]
     assert "--memory sram=12k costs" in " ".join(planned(model, "--memory", "sram=12k")[1].split())
@@ -70,20 +70,20 @@ def test_the_table_says_the_price(model: Path) -> None:
 
 
 def test_without_a_limit_nobody_waits(model: Path) -> None:
-    code, found = planned(model, "--json")
-    moved = json.loads(found)["transfers"]
+    code, text = planned(model, "--json")
+    moved = json.loads(text)["transfers"]
     assert (code, moved["count"], moved["bytes"], moved["exposed_ticks"]) == (0, 0, 0, 0)
     assert "core waits" not in planned(model)[1]
 
 
 def test_what_cannot_be_is_exit_5(model: Path) -> None:
-    code, found = planned(model, "--memory", f"sram={LIMIT}", "--memory", "psram=0", "--json")
-    assert (code, json.loads(found)["error"]["exit_code"]) == (5, 5)
+    code, text = planned(model, "--memory", f"sram={LIMIT}", "--memory", "psram=0", "--json")
+    assert (code, json.loads(text)["error"]["exit_code"]) == (5, 5)
 
 
 def test_a_chart_shows_what_is_between_memories(model: Path, tmp_path: Path) -> None:
-    made = api.plan_model(model, load_board(BOARD), LIMITED)
-    drawn = chart.draw(made.plan, made.model.work, model.name)
+    deployment = api.plan_model(model, load_board(BOARD), LIMITED)
+    drawn = chart.draw(deployment.plan, deployment.model.work, model.name)
     by_memory = {panel.memory: panel for panel in drawn.panels}
     for panel in by_memory.values():
         assert len(panel.flights) == 2
@@ -110,18 +110,18 @@ def test_what_the_core_loads_from_the_slow_memory_is_what_is_counted(model: Path
 
 @pytest.mark.parametrize("rows", [1, 3, 16])
 def test_steps_of_a_cut_operator_load_together_what_one_step_does(model: Path, rows: int) -> None:
-    found = load_model(model)
-    names = [operator.name for operator in found.graph.operators]
-    tiled = TiledGraph(Dataflow.of(found.graph), dict.fromkeys(names, rows))
-    factors = step_loads(tiled, found.work)
-    for at, operator in enumerate(found.graph.operators):
+    loaded_model = load_model(model)
+    names = [operator.name for operator in loaded_model.graph.operators]
+    tiled = TiledGraph(Dataflow.of(loaded_model.graph), dict.fromkeys(names, rows))
+    factors = step_loads(tiled, loaded_model.work)
+    for at, operator in enumerate(loaded_model.graph.operators):
         steps = [Step(at, block) for block in range(tiled.step_counts[at])]
         reads = [zip(tiled.blocks_read(step), factors[at], strict=True) for step in steps]
         loaded = sum(
             tiled.block_bytes(*each) * factor for one in reads for read, factor in one for each in read
         )
-        whole = loads_per_byte(found.graph, operator, found.work.get(operator.name, (0, 0))[0])
-        sizes = [tensor.size_bytes for tensor in found.graph.input_tensors(operator)]
+        whole = loads_per_byte(loaded_model.graph, operator, loaded_model.work.get(operator.name, (0, 0))[0])
+        sizes = [tensor.size_bytes for tensor in loaded_model.graph.input_tensors(operator)]
         assert loaded == pytest.approx(sum(size * each for size, each in zip(sizes, whole, strict=True)))
 
 

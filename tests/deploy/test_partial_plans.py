@@ -78,15 +78,15 @@ def test_a_limit_that_cuts_cannot_keep_gives_the_plan_nearest_to_it(model: Path,
 
 
 def test_other_rows_are_other_cuts_and_no_cut_is_the_unsplit_plan(model: Path, tmp_path: Path) -> None:
-    file, made = tmp_path / "cuts.json", tmp_path / "made.json"
+    file, result = tmp_path / "cuts.json", tmp_path / "made.json"
     for rows in (1, 3):
         file.write_text(json.dumps({"splits": [{"operators": ["conv_0", "conv_1"], "rows": rows}]}))
-        assert completed(model, made, "--cuts", file).exit_code == 0
-        (written,) = json.loads(made.read_text())["splits"]
+        assert completed(model, result, "--cuts", file).exit_code == 0
+        (written,) = json.loads(result.read_text())["splits"]
         assert written["rows"] == rows and written["operators"] == ["conv_0", "conv_1"]
     file.write_text('{"splits": []}')
-    assert completed(model, made, "--cuts", file).exit_code == 0
-    assert json.loads(made.read_text())["splits"] == []
+    assert completed(model, result, "--cuts", file).exit_code == 0
+    assert json.loads(result.read_text())["splits"] == []
 
 
 @pytest.mark.parametrize(
@@ -126,10 +126,10 @@ def test_rectangles_are_placed_elsewhere_and_their_plan_runs(
     model: Path, plan: Path, rectangles: Path, tmp_path: Path
 ) -> None:
     placed, made = tmp_path / "placed.csv", tmp_path / "made.json"
-    found = call(
+    report = call(
         "graph", "place", rectangles, "--capacity", "1M", "-o", placed, "--json", "--time-limit", "1"
     )
-    used = json.loads(found.stdout)["used_bytes"]
+    used = json.loads(report.stdout)["used_bytes"]
     moved = [row | {"offset": str(int(row["offset"]) + 64)} for row in table(placed)]
     result = completed(model, made, "--plan", plan, "--offsets", written(tmp_path / "moved.csv", moved))
     assert result.exit_code == 0, result.output

@@ -26,8 +26,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, File]:
     """A model, and the file of a plan that cuts both of its convolutions."""
     folder = tmp_path_factory.mktemp("plans")
     model = quantised_convolutions(folder / "small.onnx")
-    made = api.plan_model(model, HOST, Options(time_limit=0.5))
-    api.save_plan(made, folder / "plan.json")
+    deployment = api.plan_model(model, HOST, Options(time_limit=0.5))
+    api.save_plan(deployment, folder / "plan.json")
     content = json.loads((folder / "plan.json").read_text())
     assert len(content["steps"]) > 2 and content["scratch"]
     return model, content
@@ -132,12 +132,12 @@ CHANGES: dict[str, Change] = {
 
 
 def test_the_untouched_file_is_taken(stored: tuple[Path, File], tmp_path: Path) -> None:
-    made = _load(stored, json.dumps(stored[1]), tmp_path)
+    plan = _load(stored, json.dumps(stored[1]), tmp_path)
     fresh = api.plan_model(stored[0], HOST, Options(time_limit=0.5))
-    assert made.plan.layout.status in ("optimal", "feasible")
-    assert made.plan.estimate.peak_bytes <= made.plan.layout.arena_bytes
-    assert made.plan.estimate.peak_bytes == fresh.plan.estimate.peak_bytes
-    assert made.plan.estimate.peak_step < len(made.plan.schedule.steps)
+    assert plan.plan.layout.status in ("optimal", "feasible")
+    assert plan.plan.estimate.peak_bytes <= plan.plan.layout.arena_bytes
+    assert plan.plan.estimate.peak_bytes == fresh.plan.estimate.peak_bytes
+    assert plan.plan.estimate.peak_step < len(plan.plan.schedule.steps)
 
 
 @pytest.mark.parametrize("what", CHANGES)

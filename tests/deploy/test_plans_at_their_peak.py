@@ -60,9 +60,9 @@ def tiled(model: Model) -> TiledGraph:
 @pytest.fixture(scope="module")
 def plan(model: Model, tiled: TiledGraph) -> Plan:
     """Packed by first fit, which leaves holes."""
-    made = placed(model, BOARD, tiled, reverse_post_order(tiled))
-    assert made.layout.arena_bytes > align_up(made.estimate.peak_bytes, 8)
-    return made
+    unmoved = placed(model, BOARD, tiled, reverse_post_order(tiled))
+    assert unmoved.layout.arena_bytes > align_up(unmoved.estimate.peak_bytes, 8)
+    return unmoved
 
 
 def cut_names(model: Model, tiled: TiledGraph) -> tuple[str, ...]:
@@ -76,14 +76,14 @@ def _any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_arena_is_what_is_alive_at_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
-    made = moved(plan, model, BOARD, tiled, relocation())
-    check(made, model.work, BOARD)
-    assert made.layout.transfers
-    assert made.layout.arena_bytes == align_up(plan.estimate.peak_bytes, 8)
-    assert (made.layout.status, made.estimate.peak_bytes) == ("optimal", plan.estimate.peak_bytes)
-    assert made.estimate.ticks == plan.estimate.ticks + moves_ticks(made, tiled, PRICE)
-    moved_bytes = sum(tiled.block_bytes(it.tensor, it.block) for it in made.layout.transfers)
-    assert made.estimate.traffic["sram"] == plan.estimate.traffic["sram"] + 2 * moved_bytes
+    moved_plan = moved(plan, model, BOARD, tiled, relocation())
+    check(moved_plan, model.work, BOARD)
+    assert moved_plan.layout.transfers
+    assert moved_plan.layout.arena_bytes == align_up(plan.estimate.peak_bytes, 8)
+    assert (moved_plan.layout.status, moved_plan.estimate.peak_bytes) == ("optimal", plan.estimate.peak_bytes)
+    assert moved_plan.estimate.ticks == plan.estimate.ticks + moves_ticks(moved_plan, tiled, PRICE)
+    moved_bytes = sum(tiled.block_bytes(it.tensor, it.block) for it in moved_plan.layout.transfers)
+    assert moved_plan.estimate.traffic["sram"] == plan.estimate.traffic["sram"] + 2 * moved_bytes
 
 
 @pytest.mark.parametrize("least", [8, 1 << 20])
@@ -91,25 +91,27 @@ def test_moves_save_enough_each(
     plan: Plan, model: Model, tiled: TiledGraph, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arena, "SAVED_BYTES", least)
-    made = moved(plan, model, BOARD, tiled, relocation())
-    assert plan.layout.arena_bytes - made.layout.arena_bytes >= least * len(made.layout.transfers)
-    assert bool(made.layout.transfers) or least > 1
+    moved_plan = moved(plan, model, BOARD, tiled, relocation())
+    assert plan.layout.arena_bytes - moved_plan.layout.arena_bytes >= least * len(moved_plan.layout.transfers)
+    assert bool(moved_plan.layout.transfers) or least > 1
 
 
 def test_ticks_of_moves_count_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
     """A plan with moves, but above its peak, gets others."""
     timed = replace(plan, estimate=replace(plan.estimate, ticks=1e6))
-    made = moved(timed, model, BOARD, tiled, relocation())
-    above = replace(made, layout=replace(made.layout, arenas={"sram": made.layout.arena_bytes + 4096}))
+    moved_plan = moved(timed, model, BOARD, tiled, relocation())
+    above = replace(
+        moved_plan, layout=replace(moved_plan.layout, arenas={"sram": moved_plan.layout.arena_bytes + 4096})
+    )
     again = moved(above, model, BOARD, tiled, relocation())
-    assert again.layout == made.layout
-    assert again.estimate.ticks == pytest.approx(made.estimate.ticks)
+    assert again.layout == moved_plan.layout
+    assert again.estimate.ticks == pytest.approx(moved_plan.estimate.ticks)
     assert again.estimate.ticks - moves_ticks(again, tiled, PRICE) == pytest.approx(1e6)
 
 
 def test_at_its_peak_nothing_moves(plan: Plan, model: Model, tiled: TiledGraph) -> None:
-    made = moved(plan, model, BOARD, tiled, relocation())
-    assert moved(made, model, BOARD, tiled, relocation()).layout == made.layout
+    moved_plan = moved(plan, model, BOARD, tiled, relocation())
+    assert moved(moved_plan, model, BOARD, tiled, relocation()).layout == moved_plan.layout
 
 
 def test_plans_with_repeated_steps_reach_their_peak(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
@@ -119,18 +121,22 @@ def test_plans_with_repeated_steps_reach_their_peak(model: Model, tiled: TiledGr
     schedule = repeating(tiled, reverse_post_order(tiled), *again)
     splits = (Split(cut_names(model, tiled), "row", 1),)
     fixed = placed(model, host, tiled, schedule, splits=splits)
-    made = moved(fixed, model, host, tiled, relocation())
-    check(made, model.work, host)
-    assert fixed.layout.arena_bytes > made.layout.arena_bytes == align_up(made.estimate.peak_bytes, 8)
-    pairs = [pair for name, block in again for pair in pairwise(made.layout.blocks[name][block])]
+    moved_plan = moved(fixed, model, host, tiled, relocation())
+    check(moved_plan, model.work, host)
+    assert (
+        fixed.layout.arena_bytes
+        > moved_plan.layout.arena_bytes
+        == align_up(moved_plan.estimate.peak_bytes, 8)
+    )
+    pairs = [pair for name, block in again for pair in pairwise(moved_plan.layout.blocks[name][block])]
     assert any(one.life.hi < other.life.lo and one.offset != other.offset for one, other in pairs)
-    save_plan(made, model.sha256, tmp_path / "plan.json")
-    found = reports.run_model(
+    save_plan(moved_plan, model.sha256, tmp_path / "plan.json")
+    report = reports.run_model(
         EXAMPLE, Target(host), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
     )
-    assert found["verified"], found["reason"]
-    assert found["recomputed_steps"] == len(again)
-    assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
+    assert report["verified"], report["reason"]
+    assert report["recomputed_steps"] == len(again)
+    assert report["arena_bytes"] == align_up(report["peak_bytes"], 8)
 
 
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "rv32imafc"])
@@ -147,14 +153,14 @@ def test_the_price_of_moves_is_that_of_copies(core: str) -> None:
 def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
     host, schedule = load_board("host"), reverse_post_order(tiled)
     splits = (Split(cut_names(model, tiled), "row", 1),)
-    made = placed(model, host, tiled, schedule, splits=splits)
-    made = moved(made, model, host, tiled, relocation())
-    save_plan(made, model.sha256, tmp_path / "plan.json")
+    moved_plan = placed(model, host, tiled, schedule, splits=splits)
+    moved_plan = moved(moved_plan, model, host, tiled, relocation())
+    save_plan(moved_plan, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json")
-    found = reports.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
-    assert found["verified"], found["reason"]
-    assert found["moves"] == len(made.layout.transfers) > 0
-    assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
+    report = reports.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["moves"] == len(moved_plan.layout.transfers) > 0
+    assert report["arena_bytes"] == align_up(report["peak_bytes"], 8)
 
 
 @pytest.mark.parametrize("model", [True], indirect=True, ids=["streamed"])
@@ -162,12 +168,12 @@ def test_blocks_move_in_two_arenas(model: Model, tiled: TiledGraph, tmp_path: Pa
     schedule, limits = reverse_post_order(tiled), (("sram", 9_000),)
     board = BOARD.limited(dict(limits))
     splits = (Split(cut_names(model, tiled), "row", 1),)
-    made = placed(model, board, tiled, schedule, splits=splits, relocation=relocation())
-    check(made, model.work, board)
-    assert len(made.layout.arenas) == 2 and made.layout.arenas["sram"] <= 9_000
-    assert bool(made.layout.transfers) == model.form.streamed
-    save_plan(made, model.sha256, tmp_path / "plan.json")
+    plan = placed(model, board, tiled, schedule, splits=splits, relocation=relocation())
+    check(plan, model.work, board)
+    assert len(plan.layout.arenas) == 2 and plan.layout.arenas["sram"] <= 9_000
+    assert bool(plan.layout.transfers) == model.form.streamed
+    save_plan(plan, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", memory_limits=limits)
-    found = reports.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
-    assert found["verified"], found["reason"]
-    assert found["moves"] == len(made.layout.transfers)
+    report = reports.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["moves"] == len(plan.layout.transfers)

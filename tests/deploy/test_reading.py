@@ -64,8 +64,8 @@ def test_pictures_get_the_size_of_the_model(resize: str, left: int, tmp_path: Pa
     pixels = np.full((8, 16), 255, np.uint8)
     pixels[:, :4] = 0
     path = picture(tmp_path, pixels)
-    found = read_values(path, wanted(1, 1, 4, 4, dtype="uint8"), Preprocessing(resize=resize))  # type: ignore[arg-type]
-    assert np.allclose(found[0, 0, :, 0], left, atol=40), "a bilinear filter reaches over the edge"
+    values = read_values(path, wanted(1, 1, 4, 4, dtype="uint8"), Preprocessing(resize=resize))  # type: ignore[arg-type]
+    assert np.allclose(values[0, 0, :, 0], left, atol=40), "a bilinear filter reaches over the edge"
     with pytest.raises(UsageError, match="16 x 8 pixels, the model needs 4 x 4"):
         read_values(path, wanted(1, 1, 4, 4), Preprocessing(resize="none"))
 
@@ -162,9 +162,9 @@ def test_outputs_are_shown_with_the_names_of_classes(tmp_path: Path) -> None:
     graph = Graph("g", {"y": tensor}, (), (border,), (border,), {})
     stored = {"y": np.array([[[-128, 127, 0, -126]]], np.int8)}
     require_classes(graph, classes)
-    (found,) = outputs(graph, [stored], classes)
-    assert found["values"] == [0, 255, 128, 2] and (found["least"], found["most"]) == (0, 255)
-    assert [(it["index"], it["value"], it["real"], it["label"]) for it in found["top"]] == [
+    (output,) = outputs(graph, [stored], classes)
+    assert output["values"] == [0, 255, 128, 2] and (output["least"], output["most"]) == (0, 255)
+    assert [(it["index"], it["value"], it["real"], it["label"]) for it in output["top"]] == [
         (1, 255, 127.5, "dog"),
         (2, 128, 64, ""),
         (3, 2, 1, "fox"),

@@ -58,8 +58,8 @@ def test_nothing_may_be_left_in_the_fast_memory() -> None:
     """28 bytes hold no row of the only tensors, which are the input and the output."""
     board = load_board("mps2-an386")
     options = Options(split=False, memory_limits=(("sram", 28),), time_limit=0.5)
-    made = api.plan_model(REGRESSIONS / "memories_keyerror.onnx", board, options)
-    assert made.plan.layout.arenas == {"psram": 144}
+    deployment = api.plan_model(REGRESSIONS / "memories_keyerror.onnx", board, options)
+    assert deployment.plan.layout.arenas == {"psram": 144}
 
 
 def test_more_dimensions_than_arrays_have() -> None:

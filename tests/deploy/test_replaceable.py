@@ -49,11 +49,11 @@ CHECKED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 Outputs = Mapping[str, NDArray[np.generic]]
 
 
-def outputs_of(device: Device, made: Deployment) -> Outputs:
-    storage = Storage.of(made.plan)
-    (sample,) = drawn_samples(made.plan.graph, 5, 1)
+def outputs_of(device: Device, deployment: Deployment) -> Outputs:
+    storage = Storage.of(deployment.plan)
+    (sample,) = drawn_samples(deployment.plan.graph, 5, 1)
     run_once(device, storage, sample.stored)
-    return {border.tensor: storage.get_tensor(device, border.tensor) for border in made.plan.graph.outputs}
+    return {io.tensor: storage.get_tensor(device, io.tensor) for io in deployment.plan.graph.outputs}
 
 
 def same(one: Outputs, other: Outputs) -> bool:
@@ -72,9 +72,9 @@ def changed(path: Path, out: Path, initializer: str, by: int = 1) -> Path:
     return out
 
 
-def layout_of(made: Deployment, options: Options, folder: Path) -> Path:
+def layout_of(deployment: Deployment, options: Options, folder: Path) -> Path:
     path = folder / "model_parameters.json"
-    path.write_text(layout_text(made.plan, made.model, options))
+    path.write_text(layout_text(deployment.plan, deployment.model, options))
     return path
 
 
@@ -100,24 +100,24 @@ def test_a_pushed_blob_gives_the_outputs_of_the_changed_file(kind: str, tmp_path
             fully_connected(tmp_path / f"{seed}.onnx", (24, 16, 4), quantised=False, seed=seed)
             for seed in (1, 2)
         ]
-    made, other = (plan_model(path, M4, BOTH) for path in files)
-    blob = parameters_of(files[1], read_layout(layout_of(made, BOTH, tmp_path)))
+    deployment, other = (plan_model(path, M4, BOTH) for path in files)
+    blob = parameters_of(files[1], read_layout(layout_of(deployment, BOTH, tmp_path)))
     target = Target(M4)
     with open_device(target, other.build(target)) as device:
         wanted = outputs_of(device, other)
-    with open_device(target, made.build(target)) as device:
+    with open_device(target, deployment.build(target)) as device:
         session = device.session
-        first = outputs_of(device, made)
-        assert session.pull_parameters().values == made.plan.parameters.content()
+        first = outputs_of(device, deployment)
+        assert session.pull_parameters().values == deployment.plan.parameters.content()
         session.push_parameters(blob)
-        assert same(outputs_of(device, made), wanted) and not same(first, wanted)
+        assert same(outputs_of(device, deployment), wanted) and not same(first, wanted)
         assert session.pull_parameters() == replace(blob, sequence=0)
         foreign = ParameterBlob(bytes(8), blob.values)
         with pytest.raises(ProtocolError, match="another model"):
             session.push_parameters(foreign)
-        assert same(outputs_of(device, made), wanted)
+        assert same(outputs_of(device, deployment), wanted)
         session.restore_parameters()
-        assert same(outputs_of(device, made), first)
+        assert same(outputs_of(device, deployment), first)
 
 
 @pytest.mark.parametrize(
@@ -138,26 +138,26 @@ def test_forms_of_programs(kind: str, options: Options, tmp_path: Path) -> None:
     else:
         files = [saved(network(kind), tmp_path)]
         files.append(changed(files[0], tmp_path / "other.onnx", "w"))
-    made, other = (plan_model(path, HOST, options) for path in files)
-    blob = parameters_of(files[1], read_layout(layout_of(made, options, tmp_path)))
+    deployment, other = (plan_model(path, HOST, options) for path in files)
+    blob = parameters_of(files[1], read_layout(layout_of(deployment, options, tmp_path)))
     target = Target(HOST)
-    found = []
-    for each in (other, made):
+    outputs = []
+    for each in (other, deployment):
         with open_device(target, each.build(target, sanitize=True)) as device:
-            if each is made:
+            if each is deployment:
                 device.session.push_parameters(blob)
             device.session.reset()
-            found.append(outputs_of(device, each))
-    assert same(*found)
+            outputs.append(outputs_of(device, each))
+    assert same(*outputs)
 
 
 def test_a_blob_that_ends_early_or_wrong_leaves_no_mixture(model: Path) -> None:
-    made = plan_model(model, HOST, BOTH)
+    deployment = plan_model(model, HOST, BOTH)
     target = Target(HOST)
-    values = bytes(255 - byte for byte in made.plan.parameters.content())
-    with open_device(target, made.build(target, sanitize=True)) as device:
+    values = bytes(255 - byte for byte in deployment.plan.parameters.content())
+    with open_device(target, deployment.build(target, sanitize=True)) as device:
         session = device.session
-        first = outputs_of(device, made)
+        first = outputs_of(device, deployment)
         blob = ParameterBlob(session.pull_parameters().hash, values)
         content = bytearray(blob.to_bytes())
         content[-1] ^= 1
@@ -168,7 +168,7 @@ def test_a_blob_that_ends_early_or_wrong_leaves_no_mixture(model: Path) -> None:
 
         with pytest.raises(ProtocolError, match="wrong CRC"):
             session.push_parameters(Wrong())  # type: ignore[arg-type]
-        assert same(outputs_of(device, made), first)
+        assert same(outputs_of(device, deployment), first)
         del content[-40:]
         session.push_parameters(Wrong())  # type: ignore[arg-type]
         for refused in (session.run, session.time_steps, session.pull_parameters):
@@ -179,10 +179,10 @@ def test_a_blob_that_ends_early_or_wrong_leaves_no_mixture(model: Path) -> None:
 
 
 def test_a_program_without_parameters_says_so(model: Path) -> None:
-    made = plan_model(model, HOST, replace(BOTH, replaceable=()))
+    deployment = plan_model(model, HOST, replace(BOTH, replaceable=()))
     target = Target(HOST)
     with (
-        open_device(target, made.build(target)) as device,
+        open_device(target, deployment.build(target)) as device,
         pytest.raises(ProtocolError, match="build it with --replaceable and --parameters-in ram"),
     ):
         device.session.pull_parameters()
@@ -358,8 +358,8 @@ def test_tables_of_indices_are_not_replaceable(tmp_path: Path) -> None:
 
 
 def test_the_judge_knows_the_table(model: Path) -> None:
-    made = plan_model(model, M4, BOTH)
-    plan, work = made.plan, made.model.work
+    deployment = plan_model(model, M4, BOTH)
+    plan, work = deployment.plan, deployment.model.work
     check_plan(plan, work, M4)
     first, second, *others = plan.parameters.parameters
 
@@ -391,8 +391,11 @@ def test_blobs_of_files_are_checked(model: Path, tmp_path: Path) -> None:
     report = api.make(other, tmp_path / "lib", blob)
     assert report["operators"] == ["conv_0", "conv_1"] and blob.stat().st_size == report["blob_bytes"]
     initial = ParameterBlob.of(mcudeploy.make_parameters(model, tmp_path / "lib"))
-    found = api.compare(api.read_blob(blob), initial, tmp_path / "lib")
-    assert not found["equal"] and [bool(it["differ"]) for it in found["parameters"]] == [False, True]
+    comparison = api.compare(api.read_blob(blob), initial, tmp_path / "lib")
+    assert not comparison["equal"] and [bool(it["differ"]) for it in comparison["parameters"]] == [
+        False,
+        True,
+    ]
     layout = read_layout(tmp_path / "lib")
     larger = [layout.parameters[0].model_copy(update={"offset": layout.size_bytes})]
     (tmp_path / "damaged.json").write_text(layout.model_copy(update={"parameters": larger}).model_dump_json())
@@ -413,8 +416,8 @@ def test_the_commands_exchange_blobs_with_a_running_program(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    made = plan_model(model, HOST, BOTH)
-    layout_of(made, BOTH, tmp_path)
+    deployment = plan_model(model, HOST, BOTH)
+    layout_of(deployment, BOTH, tmp_path)
     changed(model, tmp_path / "other.onnx", "second_w")
 
     def run(line: str, code: int = 0) -> dict[str, Any]:
@@ -424,15 +427,18 @@ def test_the_commands_exchange_blobs_with_a_running_program(
         return report
 
     assert run("parameters make other.onnx --library . -o new.bin")["operators"] == ["conv_0", "conv_1"]
-    with Served(made.build(Target(HOST)).elf, "socket") as served:
+    with Served(deployment.build(Target(HOST)).elf, "socket") as served:
         run(f"parameters pull --port {served.url} -o initial.bin")
         pushed = run(f"parameters push new.bin --port {served.url}")
-        assert pushed["value_bytes"] == made.plan.parameters.size_bytes
+        assert pushed["value_bytes"] == deployment.plan.parameters.size_bytes
         run(f"parameters pull --port {served.url} -o now.bin")
         assert run(f"parameters diff new.bin --port {served.url} --library .")["equal"]
         assert (tmp_path / "now.bin").read_bytes() == (tmp_path / "new.bin").read_bytes()
-        found = run("parameters diff initial.bin now.bin --library model_parameters.json")["parameters"]
-        assert [(it["operator"], bool(it["differ"])) for it in found] == [("conv_0", False), ("conv_1", True)]
+        parameters = run("parameters diff initial.bin now.bin --library model_parameters.json")["parameters"]
+        assert [(it["operator"], bool(it["differ"])) for it in parameters] == [
+            ("conv_0", False),
+            ("conv_1", True),
+        ]
     assert "second file, or --port" in run("parameters diff new.bin --library .", 2)["error"]["message"]
     damaged = (tmp_path / "now.bin").read_bytes()[:-1]
     (tmp_path / "now.bin").write_bytes(damaged)

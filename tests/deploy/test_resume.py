@@ -40,9 +40,9 @@ def model(tmp_path: Path) -> Path:
 def stored(model: Path, tmp_path: Path) -> Path:
     """The file of a plan that cuts the model."""
     path = tmp_path / "plan.json"
-    made = api.plan_model(model, HOST, Options(time_limit=0.5, max_overhead=50))
-    assert made.plan.splits
-    api.save_plan(made, path)
+    deployment = api.plan_model(model, HOST, Options(time_limit=0.5, max_overhead=50))
+    assert deployment.plan.splits
+    api.save_plan(deployment, path)
     return path
 
 
@@ -106,10 +106,10 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
 
 def test_of_plans_that_fit_the_fastest_is_taken() -> None:
     limit, options = 40_000, Options(time_limit=0.5)
-    made = api.plan_model(MODEL, HOST, replace(options, ram_limit=limit))
+    deployment = api.plan_model(MODEL, HOST, replace(options, ram_limit=limit))
     smallest = api.plan_model(MODEL, HOST, options)
-    assert smallest.plan.layout.arena_bytes < made.plan.layout.arena_bytes <= limit
-    assert made.plan.estimate.ticks < smallest.plan.estimate.ticks
+    assert smallest.plan.layout.arena_bytes < deployment.plan.layout.arena_bytes <= limit
+    assert deployment.plan.estimate.ticks < smallest.plan.estimate.ticks
     roomy = api.plan_model(MODEL, HOST, replace(options, ram_limit=1 << 20))
     assert not roomy.plan.splits and roomy.planned.search.candidates == 0
     narrow = Options(ram_limit=1 << 20, time_limit=0.5, memory_limits=((HOST.memories[0].name, limit),))

@@ -112,11 +112,11 @@ def test_a_search_without_time_says_so(model: Path, caplog: pytest.LogCaptureFix
 
 def test_the_unsplit_order_is_solved_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     solved: list[Model] = []
-    found = placing.unsplit_schedule
+    schedule_of = placing.unsplit_schedule
 
     def solve(model_: Model, effort: Effort) -> Schedule:
         solved.append(model_)
-        return found(model_, effort)
+        return schedule_of(model_, effort)
 
     monkeypatch.setattr(placing, "unsplit_schedule", solve)
     monkeypatch.setattr("mcudeploy.planner.planner.unsplit_schedule", solve)
@@ -125,9 +125,9 @@ def test_the_unsplit_order_is_solved_once(model: Path, monkeypatch: pytest.Monke
 
 
 def test_no_plan_is_over_the_latency_limit(model: Path) -> None:
-    found = find_plans(load_model(model), BOARD, Options(max_overhead=10))
-    assert len(found.choices) > 1
-    assert all(plan.estimate.ticks <= 1.1 * found.baseline.estimate.ticks for plan in found.choices)
+    plans = find_plans(load_model(model), BOARD, Options(max_overhead=10))
+    assert len(plans.choices) > 1
+    assert all(plan.estimate.ticks <= 1.1 * plans.baseline.estimate.ticks for plan in plans.choices)
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
         if peak_bytes < 12 * 12 * 12:
             raise KeyboardInterrupt
 
-    found = find_plans(load_model(model), BOARD, Options(), report=interrupt)
-    assert found.choices[0].layout.arena_bytes < found.baseline.layout.arena_bytes
+    plans = find_plans(load_model(model), BOARD, Options(), report=interrupt)
+    assert plans.choices[0].layout.arena_bytes < plans.baseline.layout.arena_bytes
 
 
 @pytest.mark.parametrize(
@@ -159,25 +159,25 @@ def test_an_interrupt_in_any_stage_keeps_the_plans(
             if name == stage:
                 raise KeyboardInterrupt
 
-    found = find_plans(load_model(model), BOARD, Options(), progress=Interrupting())
-    assert found.interrupted
+    plans = find_plans(load_model(model), BOARD, Options(), progress=Interrupting())
+    assert plans.interrupted
     assert "interrupted: the search ends with the best plan so far" in caplog.messages
-    assert found.choices[0].layout.arena_bytes < found.baseline.layout.arena_bytes
+    assert plans.choices[0].layout.arena_bytes < plans.baseline.layout.arena_bytes
 
 
 def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
     shown: list[int] = []
     options = Options(max_overhead=1000)
-    found = find_plans(load_model(model), BOARD, options, report=lambda _, size, __: shown.append(size))
+    plans = find_plans(load_model(model), BOARD, options, report=lambda _, size, __: shown.append(size))
     assert shown == sorted(shown, reverse=True)
-    assert found.choices[0].layout.arena_bytes <= shown[-1] <= found.baseline.layout.arena_bytes
-    assert found.choices[0].estimate.peak_bytes <= shown[-1]
+    assert plans.choices[0].layout.arena_bytes <= shown[-1] <= plans.baseline.layout.arena_bytes
+    assert plans.choices[0].estimate.peak_bytes <= shown[-1]
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcudeploy.planner.search.stages.recompute", lambda *_: pytest.fail("recomputed"))
-    found = find_plans(load_model(model), BOARD, Options(ram_limit=1700))
-    assert found.choices[0].layout.arena_bytes <= 1700
+    plans = find_plans(load_model(model), BOARD, Options(ram_limit=1700))
+    assert plans.choices[0].layout.arena_bytes <= 1700
 
 
 def test_a_slow_machine_makes_the_same_plan(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,5 +187,5 @@ def test_a_slow_machine_makes_the_same_plan(model: Path, monkeypatch: pytest.Mon
     slowed = lambda: start + 10 * (time.process_time() - start)  # noqa: E731
     monkeypatch.setattr("mcudeploy.common.effort.process_time", slowed)
     again = find_plans(load_model(model), BOARD, Options(max_overhead=50, time_limit=2))
-    texts = [[plan_text(plan, "") for plan in found.choices] for found in (first, again)]
+    texts = [[plan_text(plan, "") for plan in plans.choices] for plans in (first, again)]
     assert texts[0] == texts[1]

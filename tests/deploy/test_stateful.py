@@ -142,8 +142,8 @@ def test_generated_c_gives_what_the_whole_sequence_gives(tmp_path: Path) -> None
         mine.CopyFrom(ours)
     session = onnxruntime.InferenceSession(whole.SerializeToString(), providers=["CPUExecutionProvider"])
     expected = np.asarray(session.run(["y"], {"x": x})[0]).reshape(-1)
-    found = np.array(out.split(), np.float32)
-    np.testing.assert_allclose(found, np.tile(expected, 2), atol=1e-6)
+    outputs = np.array(out.split(), np.float32)
+    np.testing.assert_allclose(outputs, np.tile(expected, 2), atol=1e-6)
 
 
 def test_two_layers_whose_states_are_one_input(tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ class Monitor:
 def address_of(elf: Path, symbol: str) -> int:
     with elf.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
-        (found,) = table.get_symbol_by_name(symbol)
-        return int(found["st_value"])
+        (symbols,) = table.get_symbol_by_name(symbol)
+        return int(symbols["st_value"])
 
 
 def in_blocks(model: Model, rows: int) -> Plan:
@@ -91,14 +91,14 @@ def test_the_example_runs_on_both_cores(tmp_path: Path) -> None:
     planned = find_plans(load_model(EXAMPLE), BOARD, options)
     plan = in_blocks(planned.models[planned.baseline.form], 8)
     alone = Deployment.of(planned, plan, BOARD, options)
-    made = Deployment.of(planned, on_two_units(plan), BOARD, options)
-    handed = handed_over(made.plan, BOARD)
+    deployment = Deployment.of(planned, on_two_units(plan), BOARD, options)
+    handed = handed_over(deployment.plan, BOARD)
     steps = sum(plan.graph.operators[step.operator].name in handed for step in plan.schedule.steps)
     assert len(handed) == 28 and steps > len(handed)
 
-    samples = load_samples(made.model.graph, [], [], 0)
-    with open_device(HOST, made.build(HOST), made.patience_s) as machine:
-        verdict = judge(machine, made.plan, EXAMPLE, samples, SILENT)
+    samples = load_samples(deployment.model.graph, [], [], 0)
+    with open_device(HOST, deployment.build(HOST), deployment.patience_s) as machine:
+        verdict = judge(machine, deployment.plan, EXAMPLE, samples, SILENT)
     storage = Storage.of(plan)
     (output,) = plan.graph.outputs
 
@@ -106,14 +106,14 @@ def test_the_example_runs_on_both_cores(tmp_path: Path) -> None:
         ticks_alone = [run_once(device, storage, samples[0].stored) for _ in range(2)]
         expected = storage.get_tensor(device, output.tensor)
 
-    firmware = made.build(TARGET)
-    assert firmware.sizes.tables_bytes - as_json(made)["tables_bytes"] in (0, 2, 4)
+    firmware = deployment.build(TARGET)
+    assert firmware.sizes.tables_bytes - as_json(deployment)["tables_bytes"] in (0, 2, 4)
     monitor = ("-qmp", f"unix:{tmp_path}/monitor,server=on,wait=off")
     stack = BOARD.unit("cpu1").stack
     assert stack is not None and BOARD.timer.emulated is not None
-    with open_device(TARGET, firmware, made.patience_s, monitor) as device:
+    with open_device(TARGET, firmware, deployment.patience_s, monitor) as device:
         ticks = [run_once(device, storage, samples[0].stored) for _ in range(2)]
-        found = storage.get_tensor(device, output.tensor)
+        computed = storage.get_tensor(device, output.tensor)
         qemu = Monitor(tmp_path / "monitor")
         *_, posted, served = qemu.words(address_of(firmware.elf, "mailbox"), 5)
         free = next(at for at, word in enumerate(qemu.words(stack.origin, stack.bytes // 4)) if word) * 4
@@ -121,8 +121,8 @@ def test_the_example_runs_on_both_cores(tmp_path: Path) -> None:
 
     # Only the second core counts what it served.
     assert posted == served == 2 * steps
-    assert not verdict.with_device([{output.tensor: found}]).reasons
-    assert np.array_equal(found, expected)
+    assert not verdict.with_device([{output.tensor: computed}]).reasons
+    assert np.array_equal(computed, expected)
     # Its stack is as deep as the kernels need, and has room.
     assert 64 < stack.bytes - free < stack.bytes // 2
     # The first run starts the second core, so the second one counts.

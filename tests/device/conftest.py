@@ -27,8 +27,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def session(program: Path) -> Iterator[Session]:
     """A session over a line without faults."""
-    with Session(ProcessTransport([program])) as found:
-        yield found
+    with Session(ProcessTransport([program])) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -182,18 +182,18 @@ def _done(expected: Expected) -> None:
 
 
 def _require_arena(session: Session, expected: Expected, *, may_have_run: bool) -> None:
-    found = struct.unpack("<II", session.read(0, 0, 8))
+    words = struct.unpack("<II", session.read(0, 0, 8))
     right = [(expected.runs, expected.total)]
     if may_have_run:
         right.append((expected.runs + expected.pending[0], expected.total + expected.pending[1]))
-    if found not in right:
-        raise WrongError(f"the counters are {found}, not one of {right}")
+    if words not in right:
+        raise WrongError(f"the counters are {words}, not one of {right}")
     _require(session.read(0, BLOB_AT, len(expected.blob)), expected.blob)
 
 
-def _require(found: object, right: object) -> None:
-    if found != right:
-        raise WrongError(f"{found!r:.80} came over the line, not {right!r:.80}")
+def _require(value: object, right: object) -> None:
+    if value != right:
+        raise WrongError(f"{value!r:.80} came over the line, not {right!r:.80}")
 
 
 def _words(message: str, port: str) -> str:

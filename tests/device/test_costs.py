@@ -78,8 +78,8 @@ def fails() -> None:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(tmp_path / "tiles.sqlite") as made:
-        yield made
+    with Database(tmp_path / "tiles.sqlite") as opened:
+        yield opened
 
 
 def stored(database: Database) -> int:
@@ -88,28 +88,28 @@ def stored(database: Database) -> int:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 30])
 def test_every_tile_is_timed_once_by_the_device_whose_turn_it_is(count: int, database: Database) -> None:
-    made, timers, told = graph(), [Fake() for _ in range(count)], []
+    built, timers, told = graph(), [Fake() for _ in range(count)], []
     measured = MeasuredTiles(DEVICE, database, timers)
-    measured.prefetch(made, tiles(made) * 2, 60, lambda *done: told.append(done))
-    wanted = [(operator.name, rows) for operator, _, rows in tiles(made)]
+    measured.prefetch(built, tiles(built) * 2, 60, lambda *done: told.append(done))
+    wanted = [(operator.name, rows) for operator, _, rows in tiles(built)]
     assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
     assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
-    asked = measured.of(made)
-    assert [asked(*tile) for tile in tiles(made)] == [10.0 * len(rows) for *_, rows in tiles(made)]
+    asked = measured.of(built)
+    assert [asked(*tile) for tile in tiles(built)] == [10.0 * len(rows) for *_, rows in tiles(built)]
     assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
     assert stored(database) == len(wanted)
 
 
 def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(database: Database) -> None:
-    made = graph()
+    built = graph()
     measured = MeasuredTiles(DEVICE, database, [Fake()])
-    measured.prefetch(made, tiles(made)[::2], 60)
+    measured.prefetch(built, tiles(built)[::2], 60)
     timers = [Fake(), Fake()]
     measured = MeasuredTiles(DEVICE, database, timers)
-    asked = measured.of(made)
-    assert [asked(*tile) for tile in tiles(made)[:2]] == [10, 20]
+    asked = measured.of(built)
+    assert [asked(*tile) for tile in tiles(built)[:2]] == [10, 20]
     assert len(timers[0].seen) == 1 and measured.hits == 1
-    measured.prefetch(made, tiles(made), 60)
+    measured.prefetch(built, tiles(built), 60)
     assert [len(timer.seen) for timer in timers] == [1 + 6, 5]
 
 
@@ -122,13 +122,13 @@ def breaking(after: int, seconds: float = 0.0) -> Fake:
 def test_a_device_that_fails_leaves_its_tiles_to_the_others(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = graph(20)
+    built = graph(20)
     timers = [Fake(lambda: time.sleep(0.001)), breaking(3), breaking(9), Fake()]
     measured = MeasuredTiles(DEVICE, database, timers)
     told: list[tuple[int, int]] = []
-    measured.prefetch(made, tiles(made), 60, lambda *done: told.append(done))
+    measured.prefetch(built, tiles(built), 60, lambda *done: told.append(done))
     seen = [tile for timer in timers for tile in timer.seen]
-    assert sorted(seen, key=str) == sorted(((op.name, rows) for op, _, rows in tiles(made)), key=str)
+    assert sorted(seen, key=str) == sorted(((op.name, rows) for op, _, rows in tiles(built)), key=str)
     assert [len(timer.seen) for timer in timers[1:3]] == [3, 9]
     assert stored(database) == measured.measured == len(seen) and told[-1] == (len(seen), len(seen))
     assert sum("/dev/ttyACM1 closed the connection" in record.message for record in caplog.records) == 2
@@ -137,30 +137,30 @@ def test_a_device_that_fails_leaves_its_tiles_to_the_others(
 
 
 def test_the_last_device_that_fails_ends_it_and_nothing_is_lost(database: Database) -> None:
-    made, timers = graph(20), [breaking(3), breaking(9, 0.001)]
+    built, timers = graph(20), [breaking(3), breaking(9, 0.001)]
     measured = MeasuredTiles(DEVICE, database, timers)
     with pytest.raises(ProtocolError, match="ttyACM1"):
-        measured.prefetch(made, tiles(made), 60)
+        measured.prefetch(built, tiles(built), 60)
     assert [len(timer.seen) for timer in timers] == [3, 9] and stored(database) == 12
     with pytest.raises(ProtocolError, match="ttyACM1"):
-        measured.of(made)(*tiles(made)[-1])
+        measured.of(built)(*tiles(built)[-1])
 
 
 def test_what_is_in_use_by_others_is_not_waited_for(database: Database) -> None:
-    made, timers = graph(), [Fake(), Fake(free=False), Fake()]
+    built, timers = graph(), [Fake(), Fake(free=False), Fake()]
     measured = MeasuredTiles(DEVICE, database, timers)
-    measured.prefetch(made, tiles(made), 60)
-    assert stored(database) == len(tiles(made)) and not timers[1].seen
+    measured.prefetch(built, tiles(built), 60)
+    assert stored(database) == len(tiles(built)) and not timers[1].seen
     timers[0].free = False
     measured.of(graph(5))(*tiles(graph(5))[-1])
     assert not timers[1].seen and timers[2].seen[-1] == ("pool_4", Interval(8, 16))
 
 
 def _measurer(path: Path, log: int) -> None:
-    made = graph(20)
+    built = graph(20)
     with Database(path) as database:
         timers = [Fake(lambda: os.write(log, b".") and time.sleep(0.002)) for _ in range(3)]
-        MeasuredTiles(DEVICE, database, timers).prefetch(made, tiles(made), 60)
+        MeasuredTiles(DEVICE, database, timers).prefetch(built, tiles(built), 60)
 
 
 def test_two_processes_measure_no_tile_twice(tmp_path: Path) -> None:
@@ -180,21 +180,21 @@ def test_two_processes_measure_no_tile_twice(tmp_path: Path) -> None:
 
 def test_every_time_is_stored_before_the_next_is_taken(database: Database) -> None:
     """Also if the command is busy telling of the first one."""
-    made, kept = graph(), []
+    built, kept = graph(), []
 
     def look() -> None:
         with Database(database.path) as other:
             kept.append(stored(other))
 
     measured = MeasuredTiles(DEVICE, database, [Fake(look)])
-    measured.prefetch(made, tiles(made)[:5], 60, lambda *_: time.sleep(0.05))
+    measured.prefetch(built, tiles(built)[:5], 60, lambda *_: time.sleep(0.05))
     assert kept == [0, 1, 2, 3, 4]
-    measured.of(made)(*tiles(made)[5])
+    measured.of(built)(*tiles(built)[5])
     assert stored(database) == 6
 
 
 def test_an_interrupt_keeps_what_was_timed_and_stops_the_devices(database: Database) -> None:
-    made, timers = graph(), [Fake(lambda: time.sleep(0.002)) for _ in range(2)]
+    built, timers = graph(), [Fake(lambda: time.sleep(0.002)) for _ in range(2)]
 
     def interrupt(done: int, _: int) -> None:
         if done == 5:
@@ -202,15 +202,15 @@ def test_an_interrupt_keeps_what_was_timed_and_stops_the_devices(database: Datab
 
     measured = MeasuredTiles(DEVICE, database, timers)
     with pytest.raises(KeyboardInterrupt):
-        measured.prefetch(made, tiles(made), 60, interrupt)
+        measured.prefetch(built, tiles(built), 60, interrupt)
     count = sum(len(timer.seen) for timer in timers)
-    assert 5 <= count < len(tiles(made)) and stored(database) == count
+    assert 5 <= count < len(tiles(built)) and stored(database) == count
 
 
 def test_the_time_limit_ends_it(database: Database) -> None:
-    made, timer = graph(), Fake(lambda: time.sleep(0.02))
+    built, timer = graph(), Fake(lambda: time.sleep(0.02))
     measured = MeasuredTiles(DEVICE, database, [timer])
-    measured.prefetch(made, tiles(made), 0.1)
+    measured.prefetch(built, tiles(built), 0.1)
     assert 0 < len(timer.seen) < 10 and stored(database) == len(timer.seen)
 
 
@@ -223,13 +223,13 @@ def test_a_tile_without_room_is_timed_in_part_and_one_row_without_room_is_an_err
                 raise ValueError("no room")
             return super().time(graph, operator, call, rows)
 
-    made, timer = graph(), Small()
+    built, timer = graph(), Small()
     measured = MeasuredTiles(DEVICE, database, [timer])
-    asked = measured.of(made)
-    first, last = made.operators[0], made.operators[3]
-    assert asked(first, call_of(made, first), Interval(8, 16)) == 80
+    asked = measured.of(built)
+    first, last = built.operators[0], built.operators[3]
+    assert asked(first, call_of(built, first), Interval(8, 16)) == 80
     assert timer.seen == [("pool_0", Interval(8, 10))]
-    measured.prefetch(made, [(last, call_of(made, last), Interval(8, 16)), *tiles(made)[:6]], 60)
+    measured.prefetch(built, [(last, call_of(built, last), Interval(8, 16)), *tiles(built)[:6]], 60)
     assert measured.measured == len(ROWS)  # that one is passed over, the others are timed
     with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
-        asked(last, call_of(made, last), Interval(8, 16))
+        asked(last, call_of(built, last), Interval(8, 16))

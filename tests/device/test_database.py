@@ -142,15 +142,21 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_shape_keys_see_what_matters() -> None:
-    def made(stride: int = 1, scale: float = 0.5, table: int = 0, filters: int = 4) -> str:
+    def stored_key(stride: int = 1, scale: float = 0.5, table: int = 0, filters: int = 4) -> str:
         weights = np.full((filters, 3), table, np.int8)
         positions = np.array([table], np.uint16)
         params = {"weights": weights, "table": positions, "bias": None, "stride": stride, "scale": scale}
         return shape_key(KernelCall("k", params, 16), [(1, 2, 3), (4, 5, 6)])
 
-    keys = {made(), made(stride=2), made(scale=0.25), made(table=1), made(filters=5)}
+    keys = {
+        stored_key(),
+        stored_key(stride=2),
+        stored_key(scale=0.25),
+        stored_key(table=1),
+        stored_key(filters=5),
+    }
     assert len(keys) == 5
-    assert made() == made()
+    assert stored_key() == stored_key()
     values = [KernelCall("k", {"weights": np.full(3, value, np.int8)}) for value in (1, 2)]
     assert shape_key(values[0], []) == shape_key(values[1], [])
 

@@ -60,11 +60,11 @@ def test_a_damaged_frame_is_noticed(kind: int, seq: int, data: bytes, draw: st.D
 def test_frames_in_any_pieces(datas: list[bytes], cuts: list[int]) -> None:
     frames = [Frame(3, index, data) for index, data in enumerate(datas)]
     stream = b"noise" + b"\0" + b"\0".join(encode(frame) for frame in frames)
-    receiver, found, at = Receiver(), [], 0
+    receiver, received, at = Receiver(), [], 0
     for size in [*cuts, len(stream)]:
-        found += receiver.feed(stream[at : at + size])
+        received += receiver.feed(stream[at : at + size])
         at += size
-    assert found == frames
+    assert received == frames
     assert receiver.garbage_bytes == 5
 
 
@@ -73,13 +73,13 @@ def exchange(process: subprocess.Popen[bytes], wire: bytes, timeout_s: float = 2
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(wire)
     process.stdin.flush()
-    found = b""
-    while not found.endswith(b"\0") and select.select([process.stdout], [], [], timeout_s)[0]:
+    answer = b""
+    while not answer.endswith(b"\0") and select.select([process.stdout], [], [], timeout_s)[0]:
         part = os.read(process.stdout.fileno(), 65536)
         if not part:
             break
-        found += part
-    return found
+        answer += part
+    return answer
 
 
 def test_the_device_encodes_as_we_do(program: Path) -> None:

@@ -21,8 +21,8 @@ def comport(
     )
 
 
-def attach(monkeypatch: pytest.MonkeyPatch, *found: SimpleNamespace) -> None:
-    monkeypatch.setattr(ports.list_ports, "comports", lambda: list(found))
+def attach(monkeypatch: pytest.MonkeyPatch, *devices: SimpleNamespace) -> None:
+    monkeypatch.setattr(ports.list_ports, "comports", lambda: list(devices))
     monkeypatch.setattr(ports, "may_open", lambda name: True)  # whatever ports this machine has
 
 
@@ -33,14 +33,14 @@ def test_ports_name_their_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     attach(
         monkeypatch, comport("/dev/ttyS0"), comport("/dev/ttyACM1", MICROBIT), comport("/dev/ttyACM0", STLINK)
     )
-    found = ports.list_serial_ports(list_boards())
-    assert [(port.name, port.usb_id) for port in found] == [
+    listed = ports.list_serial_ports(list_boards())
+    assert [(port.name, port.usb_id) for port in listed] == [
         ("/dev/ttyACM0", STLINK), ("/dev/ttyACM1", MICROBIT), ("/dev/ttyS0", ""),
     ]  # fmt: skip
-    assert "stm32f405" in found[0].boards
-    assert found[1].boards == ("microbit",)
-    assert found[2].boards == ()
-    assert all(port.allowed for port in found)
+    assert "stm32f405" in listed[0].boards
+    assert listed[1].boards == ("microbit",)
+    assert listed[2].boards == ()
+    assert all(port.allowed for port in listed)
 
 
 def test_the_port_of_a_board(monkeypatch: pytest.MonkeyPatch) -> None:

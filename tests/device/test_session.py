@@ -27,9 +27,9 @@ QUICK = Timing(answer_s=0.4, resend_s=0.05, busy_resend_s=0.2)
 def image(session: Session, kernel: str, rows: int = 1000) -> Image:
     out = TileTensor((0,), 0, BlockRows(rows))
     tile = Tile(KernelCall(kernel), (), out, None, rows, out.block_rows)
-    found = pack(tile, KernelTable.of(session, KERNELS), session.info, at=4096)
-    session.write(0, found.at, found.data)
-    return found
+    packed = pack(tile, KernelTable.of(session, KERNELS), session.info, at=4096)
+    session.write(0, packed.at, packed.data)
+    return packed
 
 
 class Fake:

@@ -43,8 +43,8 @@ def info(pointer_bytes: int, base: int = 0x20000000, offset_bytes: int = 4) -> D
 def test_bytes_of_a_record_with_32_bit_pointers() -> None:
     call = KernelCall("k", {"table": np.array([7, 8], np.int32), "none": None, "n": -2, "scale": 0.5}, 16)
     whole = BlockRows(5)
-    scratch_at, made = TileTensor((600,), 0, whole), TileTensor((400,), 20, whole)
-    tile = Tile(call, (TileTensor((8, 0), 12, BlockRows(3, 1)),), made, scratch_at, 5, whole)
+    scratch_at, result = TileTensor((600,), 0, whole), TileTensor((400,), 20, whole)
+    tile = Tile(call, (TileTensor((8, 0), 12, BlockRows(3, 1)),), result, scratch_at, 5, whole)
     image = pack(tile, KernelTable({"k": 0x8001}), info(4, 0x20000000), at=1024)
     word = struct.Struct("<I").unpack_from
     data, base = image.data, 0x20000000 + 1024
@@ -112,9 +112,9 @@ def convolution() -> tuple[Graph, np.ndarray]:
     """A 3x3 convolution of stride 2 over (12, 10, 8)."""
     rng = np.random.default_rng(4)
     conv = Conv2d(out_channels=6, kernel_shape=(3, 3), stride=(2, 2), pads=(1, 1, 1, 1))
-    made = conv.loops(((12, 10, 8),)).output_shape()
+    shape = conv.loops(((12, 10, 8),)).output_shape()
     x = Tensor("x", (12, 10, 8), DType.INT8, Quantization(0.05, 3))
-    y = Tensor("y", made, DType.INT8, Quantization(0.4, -5))
+    y = Tensor("y", shape, DType.INT8, Quantization(0.4, -5))
     constants = {
         "weights": rng.integers(-127, 128, (6, 3, 3, 8)).astype(np.int8),
         "bias": rng.integers(-500, 500, 6).astype(np.int32),
@@ -143,11 +143,11 @@ def run_in_blocks(session: Session, table: KernelTable, height: int) -> bytes:
         session.write(0, offset, x[5 * block : 5 * block + 5].tobytes())
     count = -(-y.shape[0] // height)
     size = BlockRows(height)
-    made = TileTensor(tuple(4000 + 512 * block for block in range(count)), y.row_bytes, size)
+    output = TileTensor(tuple(4000 + 512 * block for block in range(count)), y.row_bytes, size)
     scratch = TileTensor((8000,) * count, 0, size) if call.scratch_bytes else None
-    image = pack(Tile(call, (placed,), made, scratch, y.shape[0], size), table, session.info, at=20_000)
+    image = pack(Tile(call, (placed,), output, scratch, y.shape[0], size), table, session.info, at=20_000)
     out = b""
-    for block, offset in enumerate(made.offsets):
+    for block, offset in enumerate(output.offsets):
         rows = Interval(block * height, min(y.shape[0], (block + 1) * height))
         session.write(image.memory, image.at, image.data)
         session.call(image.memory, image.op_offset, rows.lo, rows.hi)

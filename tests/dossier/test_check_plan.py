@@ -24,14 +24,14 @@ Json = dict[str, Any]
 
 def first_verdict(trip: Trip, path: Path) -> tuple[Plan | None, str]:
     """The plan of a file, if it can be read, and the fault that mcudeploy itself finds, if any."""
-    made = trip.made
+    judged = trip.judged
     try:
-        content = read_plan(path, made.model.sha256, made.board.name)
-        plan = plan_of(content, path, made.plan.graph, made.model.work)
+        content = read_plan(path, judged.model.sha256, judged.board.name)
+        plan = plan_of(content, path, judged.plan.graph, judged.model.work)
     except ConfigError as error:
         return None, str(error)
     try:
-        check(plan, made.model.work, made.board)
+        check(plan, judged.model.work, judged.board)
     except PlanFaultError as error:
         return plan, str(error)
     return plan, ""
@@ -90,15 +90,15 @@ def test_it_needs_python_alone() -> None:
 
 
 def test_it_accepts_all_plans(trips: list[Trip], tmp_path: Path) -> None:
-    assert sum(bool(trip.made.plan.layout.transfers) for trip in trips) > 20
+    assert sum(bool(trip.judged.plan.layout.transfers) for trip in trips) > 20
     for number, trip in enumerate(trips):
-        assert verdict(written(trip.made, tmp_path / str(number))) == 0, trip
+        assert verdict(written(trip.judged, tmp_path / str(number))) == 0, trip
 
 
 def test_it_refuses_what_the_first_refuses(trips: list[Trip], tmp_path: Path) -> None:
     random, refused, with_own_tables = Random(5), 0, 0
     for number, trip in enumerate(trips):
-        folder = written(trip.made, tmp_path / str(number))
+        folder = written(trip.judged, tmp_path / str(number))
         content = json.loads((folder / "plan.json").read_text("utf-8"))
         for _ in range(8):
             (folder / "plan.json").write_text(json.dumps(edited(content, random)), "utf-8")
@@ -116,7 +116,7 @@ def test_it_refuses_edited_tables(trips: list[Trip], tmp_path: Path) -> None:
     """An offset, a row, a code of the schedule, whatever the program reads; some places are unread."""
     random, refused, passed = Random(6), 0, 0
     for number, trip in enumerate(trips):
-        path = next((written(trip.made, tmp_path / str(number)) / "lib").glob("m.c"))
+        path = next((written(trip.judged, tmp_path / str(number)) / "lib").glob("m.c"))
         text = path.read_text("utf-8")
         for _ in range(6):
             begin = text.index("offsets[] = {")
@@ -168,7 +168,7 @@ def test_it_refuses_tables_of_another_program(
     """Tables that another part of the C code replaces, and parameters, moves or memories of another plan."""
     refused = 0
     for number, trip in enumerate(trips[:20]):
-        path = written(trip.made, tmp_path / str(number)) / "lib/m.c"
+        path = written(trip.judged, tmp_path / str(number)) / "lib/m.c"
         text = path.read_text("utf-8")
         path.write_text(re.sub(pattern, replacement, text, count=1, flags=re.M | re.S), "utf-8")
         if path.read_text("utf-8") != text:
@@ -199,7 +199,7 @@ def test_malformed_files_are_refused_without_a_traceback(trips: list[Trip], tmp_
 def _is_refused_with_own_tables(trip: Trip, plan: Plan, folder: Path, fault: str) -> bool:
     """Whether C tables can be made of a faulty plan, which the checker then refuses as well."""
     try:
-        with_tables(replace(trip.made, plan=plan), folder / "own")
+        with_tables(replace(trip.judged, plan=plan), folder / "own")
     except (ValueError, LookupError, AssertionError, OverflowError):
         return False
     assert verdict(folder, "own"), f"{trip}: {fault}"

@@ -24,7 +24,7 @@ from mcudeploy.verify.data_faults import (
     one_class,
     unchanged,
 )
-from tests.networks.evaluated import CLASSES, SIDE, Recogniser, recogniser
+from tests.networks.evaluated import CLASSES, SIDE, Recogniser, write_recogniser
 
 
 def test_outputs_without_a_finite_value_are_reported() -> None:
@@ -37,56 +37,67 @@ def test_outputs_without_a_finite_value_are_reported() -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Recogniser:
-    return recogniser(tmp_path_factory.mktemp("faults"))
+def recogniser(tmp_path_factory: pytest.TempPathFactory) -> Recogniser:
+    return write_recogniser(tmp_path_factory.mktemp("faults"))
 
 
-def call(command: str, made: Recogniser, *options: str, code: int = 0) -> dict[str, Any]:
-    arguments = [command, str(made.int8), "--board", "host", "--no-split", "--quiet", "--json", *options]
+def call(command: str, recogniser: Recogniser, *options: str, code: int = 0) -> dict[str, Any]:
+    arguments = [
+        command,
+        str(recogniser.int8),
+        "--board",
+        "host",
+        "--no-split",
+        "--quiet",
+        "--json",
+        *options,
+    ]
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == code, result.output
     report: dict[str, Any] = json.loads(result.stdout)
     return report
 
 
-def test_inputs_that_clip_and_outputs_that_never_change(made: Recogniser, tmp_path: Path) -> None:
-    np.savez(tmp_path / "bright.npz", x=made.x + 1000, y=made.y)
-    report = call("evaluate", made, "--data", str(tmp_path / "bright.npz"))
+def test_inputs_that_clip_and_outputs_that_never_change(recogniser: Recogniser, tmp_path: Path) -> None:
+    np.savez(tmp_path / "bright.npz", x=recogniser.x + 1000, y=recogniser.y)
+    report = call("evaluate", recogniser, "--data", str(tmp_path / "bright.npz"))
     assert report["passed"] is None and report["run"]["verified"]
     (facts,) = report["inputs"]
-    assert facts["clipped"] == facts["values"] == made.x.size and facts["range"][1] < 100
+    assert facts["clipped"] == facts["values"] == recogniser.x.size and facts["range"][1] < 100
     clipped, fault = report["warnings"]
     assert clipped.startswith("input 'x': 100.0%") and "the mean is not subtracted" in clipped
-    assert f"is computed for 60 of {len(made.y)} samples" in fault
+    assert f"is computed for 60 of {len(recogniser.y)} samples" in fault
     bright = ["--data", str(tmp_path / "bright.npz")]
-    assert call("evaluate", made, *bright, "--min-accuracy", "0")["passed"] is True
-    assert call("evaluate", made, *bright, "--min-accuracy", "90", code=11)["passed"] is False
+    assert call("evaluate", recogniser, *bright, "--min-accuracy", "0")["passed"] is True
+    assert call("evaluate", recogniser, *bright, "--min-accuracy", "90", code=11)["passed"] is False
     text = (
-        CliRunner().invoke(cli, ["evaluate", str(made.int8), "--board", "host", "--no-split", *bright]).stdout
+        CliRunner()
+        .invoke(cli, ["evaluate", str(recogniser.int8), "--board", "host", "--no-split", *bright])
+        .stdout
     )
     assert "warning: input 'x'" in text and "\npassed" not in text and "not judged" in text
 
 
-def test_run_reports_values_that_clip(made: Recogniser, tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", made.x[:3, None] + 1000)
-    report = call("run", made, "--input", str(tmp_path / "x.npy"))
+def test_run_reports_values_that_clip(recogniser: Recogniser, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", recogniser.x[:3, None] + 1000)
+    report = call("run", recogniser, "--input", str(tmp_path / "x.npy"))
     assert report["verified"] and report["inputs"][0]["clipped"] == 3 * SIDE * SIDE
     assert report["warnings"][0].startswith("input 'x': 100.0% of 108 values are clipped")
 
 
-def test_good_data_and_drawn_data_give_no_warning(made: Recogniser, tmp_path: Path) -> None:
-    report = call("evaluate", made, "--data", str(made.data))
+def test_good_data_and_drawn_data_give_no_warning(recogniser: Recogniser, tmp_path: Path) -> None:
+    report = call("evaluate", recogniser, "--data", str(recogniser.data))
     assert report["passed"] is True and report["warnings"] == []
-    drawn = call("run", made)
+    drawn = call("run", recogniser)
     assert drawn["warnings"] == [] and drawn["inputs"] == []
-    one = made.y == made.y[0]  # a test set of one class
-    np.savez(tmp_path / "one.npz", x=made.x[one], y=made.y[one])
-    assert call("evaluate", made, "--data", str(tmp_path / "one.npz"))["warnings"] == []
+    one = recogniser.y == recogniser.y[0]  # a test set of one class
+    np.savez(tmp_path / "one.npz", x=recogniser.x[one], y=recogniser.y[one])
+    assert call("evaluate", recogniser, "--data", str(tmp_path / "one.npz"))["warnings"] == []
 
 
 @pytest.mark.parametrize("float_io", [False, True])
-def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, made: Recogniser) -> None:
-    graph = load(made.int8, float_io)
+def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, recogniser: Recogniser) -> None:
+    graph = load(recogniser.int8, float_io)
     (border,) = graph.own_inputs()
     levels = levels_of(graph, border)
     assert levels is not None and levels.most - levels.least == pytest.approx(255 * levels.step)
@@ -96,7 +107,7 @@ def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, made:
     tally.add(border, real)
     (facts,) = tally.facts()
     assert (facts.clipped, facts.values) == (4, SIDE * SIDE)
-    assert levels_of(load(made.float_model), border) is None
+    assert levels_of(load(recogniser.float_model), border) is None
 
 
 @pytest.mark.parametrize(
@@ -117,10 +128,10 @@ def test_the_likely_cause(data: tuple[float, float], levels: Any, said: str) -> 
     assert (known is not None and facts.clipped > 0) == bool(clipping_warnings([facts]))
 
 
-def test_images_with_their_axes_in_the_other_order(made: Recogniser) -> None:
+def test_images_with_their_axes_in_the_other_order(recogniser: Recogniser) -> None:
     rows, columns = np.mgrid[:24, :24] / 24
     image = np.stack([rows, 1 - columns, rows * columns], -1)
-    graph = load(made.int8)
+    graph = load(recogniser.int8)
     (border,) = graph.own_inputs()
     planes = np.moveaxis(image, -1, 0)
     for shape, right, wrong in (((1, 3, 24, 24), planes, image), ((1, 24, 24, 3), image, planes)):

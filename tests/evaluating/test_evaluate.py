@@ -22,48 +22,48 @@ from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest, evaluate_model
 from mcudeploy.extensions.evaluation.evaluation_report import evaluated
 from mcudeploy.planner.plan_options import Options
-from tests.networks.evaluated import SIDE, Recogniser, coarse, recogniser
+from tests.networks.evaluated import SIDE, Recogniser, coarse, write_recogniser
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Recogniser:
-    return recogniser(tmp_path_factory.mktemp("models"))
+def recogniser(tmp_path_factory: pytest.TempPathFactory) -> Recogniser:
+    return write_recogniser(tmp_path_factory.mktemp("models"))
 
 
-def run(made: Recogniser, *options: str, model: Path | None = None, code: int = 0) -> dict[str, Any]:
-    arguments = ["evaluate", str(model or made.int8), "--board", "host", "--data", str(made.data)]
+def run(recogniser: Recogniser, *options: str, model: Path | None = None, code: int = 0) -> dict[str, Any]:
+    arguments = ["evaluate", str(model or recogniser.int8), "--board", "host", "--data", str(recogniser.data)]
     result = CliRunner().invoke(cli, [*arguments, "--time-limit", "0.3", "--json", "--quiet", *options])
     assert result.exit_code == code, result.output
     report: dict[str, Any] = json.loads(result.stdout)
     return report
 
 
-def test_the_accuracy_is_that_of_onnx_runtime(made: Recogniser) -> None:
-    report = run(made, "--float", str(made.float_model), "--top", "2")
+def test_the_accuracy_is_that_of_onnx_runtime(recogniser: Recogniser) -> None:
+    report = run(recogniser, "--float", str(recogniser.float_model), "--top", "2")
     unfused = onnxruntime.SessionOptions()  # fused operators may round ties of the last bit otherwise
     unfused.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    for which, path in (("device", made.int8), ("float", made.float_model)):
+    for which, path in (("device", recogniser.int8), ("float", recogniser.float_model)):
         session = onnxruntime.InferenceSession(path, unfused)
-        scores = np.array([session.run(None, {"x": image[None]})[0][0] for image in made.x])
-        found = next(it for it in report["models"] if it["model"] == which)
-        assert found["accuracy"] == np.mean(scores.argmax(1) == made.y)
+        scores = np.array([session.run(None, {"x": image[None]})[0][0] for image in recogniser.x])
+        model = next(it for it in report["models"] if it["model"] == which)
+        assert model["accuracy"] == np.mean(scores.argmax(1) == recogniser.y)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :2]
-        assert found["top_k"] == np.mean((best == made.y[:, None]).any(1))
-        assert np.trace(found["confusion"]) == found["accuracy"] * len(made.y)
+        assert model["top_k"] == np.mean((best == recogniser.y[:, None]).any(1))
+        assert np.trace(model["confusion"]) == model["accuracy"] * len(recogniser.y)
     assert 0.5 < report["models"][0]["accuracy"] < 1
     wrong = {int(it["name"].removeprefix("sample ")) for it in report["worst"]}
-    assert len(wrong) == round((1 - report["models"][0]["accuracy"]) * len(made.y))
+    assert len(wrong) == round((1 - report["models"][0]["accuracy"]) * len(recogniser.y))
     assert report["passed"] and report["run"]["verified"]
 
 
-def test_a_drop_names_the_layer(made: Recogniser) -> None:
-    path = coarse(made)
-    report = run(made, "--float", str(made.float_model), "--max-drop", "3", model=path, code=11)
+def test_a_drop_names_the_layer(recogniser: Recogniser) -> None:
+    path = coarse(recogniser)
+    report = run(recogniser, "--float", str(recogniser.float_model), "--max-drop", "3", model=path, code=11)
     assert not report["passed"] and report["layers"][0]["node"] == "dense"
     assert "points less than the float model" in report["failures"][0] and "dense" in report["failures"][0]
     lost = next(it for it in report["agreement"] if it["models"] == ["float", "device"])
-    assert lost["lost"] - lost["gained"] == round(0.01 * len(made.y) * 100 * _drop(report))
-    assert run(made, "--min-accuracy", "99.9", code=11)["failures"][0].startswith("the device reaches")
+    assert lost["lost"] - lost["gained"] == round(0.01 * len(recogniser.y) * 100 * _drop(report))
+    assert run(recogniser, "--min-accuracy", "99.9", code=11)["failures"][0].startswith("the device reaches")
 
 
 def _drop(report: dict[str, Any]) -> float:
@@ -80,17 +80,19 @@ def _drop(report: dict[str, Any]) -> float:
         (["--classes", "LABELS"], "there are 1 names of classes"),
     ],
 )
-def test_wrong_options_are_errors(options: list[str], message: str, made: Recogniser, tmp_path: Path) -> None:
+def test_wrong_options_are_errors(
+    options: list[str], message: str, recogniser: Recogniser, tmp_path: Path
+) -> None:
     (tmp_path / "y.txt").write_text("0\n")
     given = [str(tmp_path / "y.txt") if it == "LABELS" else it for it in options]
-    report = run(made, *given, code=2)
+    report = run(recogniser, *given, code=2)
     assert message in report["error"]["message"]
 
 
-def test_the_page_escapes_names(made: Recogniser, tmp_path: Path) -> None:
+def test_the_page_escapes_names(recogniser: Recogniser, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("<script>alert(1)</script>\n&\n\"'\nd\n")
     page = tmp_path / "page.html"
-    run(made, "--classes", str(tmp_path / "names.txt"), "--report", str(page))
+    run(recogniser, "--classes", str(tmp_path / "names.txt"), "--report", str(page))
     text = page.read_text()
     assert "<script>alert" not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert text.count('<img src="data:image/png;base64,') > 3
@@ -123,27 +125,29 @@ def _kill_an_emulator() -> None:
 
 
 def test_boards_share_the_samples_and_a_dead_one_loses_none(
-    made: Recogniser, caplog: pytest.LogCaptureFixture
+    recogniser: Recogniser, caplog: pytest.LogCaptureFixture
 ) -> None:
     targets = [Target(load_board("mps2-an386"))] * 2
-    data = made.folder / "many.npz"
-    np.savez(data, x=np.tile(made.x, (10, 1, 1, 1)), y=np.tile(made.y, 10))
+    data = recogniser.folder / "many.npz"
+    np.savez(data, x=np.tile(recogniser.x, (10, 1, 1, 1)), y=np.tile(recogniser.y, 10))
     killer = threading.Thread(target=_kill_an_emulator)
     killer.start()
-    result = evaluate_model(made.int8, targets, Options(time_limit=0.3), EvaluateRequest(DataRequest(data)))
+    result = evaluate_model(
+        recogniser.int8, targets, Options(time_limit=0.3), EvaluateRequest(DataRequest(data))
+    )
     killer.join()
     report = evaluated(result)
     assert "a board is out, 1 board left" in caplog.text
     assert report["samples"] == 600 and report["models"][0] == {**report["models"][1], "model": "device"}
 
 
-def test_outputs_of_all_runs_are_saved(made: Recogniser, tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", made.x[:3].reshape(3, 1, 1, SIDE, SIDE))
-    line = ["run", str(made.int8), "--board", "host", "--input", str(tmp_path / "x.npy"), "--quiet"]
+def test_outputs_of_all_runs_are_saved(recogniser: Recogniser, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", recogniser.x[:3].reshape(3, 1, 1, SIDE, SIDE))
+    line = ["run", str(recogniser.int8), "--board", "host", "--input", str(tmp_path / "x.npy"), "--quiet"]
     saved = tmp_path / "outputs.npz"
     result = CliRunner().invoke(cli, [*line, "--time-limit", "0.3", "--save-outputs", str(saved)])
     assert result.exit_code == 0, result.output
-    session = onnxruntime.InferenceSession(made.int8)
+    session = onnxruntime.InferenceSession(recogniser.int8)
     with np.load(saved) as outputs:
-        for number, image in enumerate(made.x[:3]):
+        for number, image in enumerate(recogniser.x[:3]):
             assert np.array_equal(outputs["s"][number], session.run(None, {"x": image[None]})[0])

@@ -37,8 +37,14 @@ def test_one_score_of_two_classes() -> None:
 
 def test_agreement_counts_what_is_lost_and_gained() -> None:
     first, second = np.array([[1.0, 0.0], [1, 0], [0, 1]]), np.array([[0.0, 1.0], [1, 0], [1, 0.5]])
-    found = metrics.agreement(first, second, [first.argmax(1), second.argmax(1)], np.array([0, 0, 0]))
-    assert (found.flips, found.lost, found.gained, found.equal, found.largest) == (2, 1, 1, 1, 1.0)
+    agreement = metrics.agreement(first, second, [first.argmax(1), second.argmax(1)], np.array([0, 0, 0]))
+    assert (agreement.flips, agreement.lost, agreement.gained, agreement.equal, agreement.largest) == (
+        2,
+        1,
+        1,
+        1,
+        1.0,
+    )
     assert metrics.agreement(first, first, [], None).flips is None
 
 

@@ -57,11 +57,11 @@ def test_commands_that_read_models_take_it(name: str) -> None:
 
 
 def test_doctor_lists_extensions_with_what_they_add(invoke: Invoke, spectral: Path) -> None:
-    found = rows(invoke(f"doctor --board host --json {_TRUSTING}"))
-    assert found["extension audio"]["found"] == "built-in: rules, lowerings, translations, commands, options"
+    listed = rows(invoke(f"doctor --board host --json {_TRUSTING}"))
+    assert listed["extension audio"]["found"] == "built-in: rules, lowerings, translations, commands, options"
     additions = "lowerings, references, layouts, cases, kernels, costs"
-    assert found["extension spectral"]["found"] == f"{spectral / 'spectral.py'}: {additions}"
-    assert found["extension spectral"]["ok"] and "extensions together" not in found
+    assert listed["extension spectral"]["found"] == f"{spectral / 'spectral.py'}: {additions}"
+    assert listed["extension spectral"]["ok"] and "extensions together" not in listed
 
 
 def test_doctor_names_a_text_that_cannot_be_imported(invoke: Invoke, spectral: Path) -> None:
@@ -108,8 +108,8 @@ def test_doctor_names_two_packages_with_one_operator(tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(str(tmp_path))
     extension._installed.cache_clear()
     try:
-        found = rows(CliRunner().invoke(cli, ["doctor", "--json"]))
+        listed = rows(CliRunner().invoke(cli, ["doctor", "--json"]))
     finally:
         extension._installed.cache_clear()
-    assert found["extension one"]["ok"] and found["extension two"]["ok"]
-    assert "org.example::Same, one and two: use one" in str(found["extensions together"]["found"])
+    assert listed["extension one"]["ok"] and listed["extension two"]["ok"]
+    assert "org.example::Same, one and two: use one" in str(listed["extensions together"]["found"])

@@ -159,24 +159,24 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
 @pytest.fixture(scope="module", params=[256, 1024])
 def long_vectors(request: pytest.FixtureRequest) -> Iterator[Device]:
     """A RISC-V core whose vectors have this number of bits."""
-    found = load_board("riscv32-virt-v")
-    if found.emulator is None or shutil.which(found.emulator.qemu) is None:
+    board = load_board("riscv32-virt-v")
+    if board.emulator is None or shutil.which(board.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
-    arguments = tuple(it.replace("vlen=128", f"vlen={request.param}") for it in found.emulator.args)
-    assert arguments != found.emulator.args
-    emulator = found.emulator.model_copy(update={"args": arguments})
-    with running(found.model_copy(update={"emulator": emulator})) as session:
-        yield Device(session, KernelTable.of(session, KERNELS), found.isa)
+    arguments = tuple(it.replace("vlen=128", f"vlen={request.param}") for it in board.emulator.args)
+    assert arguments != board.emulator.args
+    emulator = board.emulator.model_copy(update={"args": arguments})
+    with running(board.model_copy(update={"emulator": emulator})) as session:
+        yield Device(session, KernelTable.of(session, KERNELS), board.isa)
 
 
 @pytest.fixture(scope="module")
 def paired() -> Iterator[Device]:
     """The loops of a Cortex-M7 on an emulated Cortex-M4."""
-    found = load_board("mps2-an386")
-    if found.emulator is None or shutil.which(found.emulator.qemu) is None:
+    board = load_board("mps2-an386")
+    if board.emulator is None or shutil.which(board.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
-    with running(found, PAIRED, pairs_loads=True) as session:
-        yield Device(session, KernelTable.of(session, PAIRED), found.isa)
+    with running(board, PAIRED, pairs_loads=True) as session:
+        yield Device(session, KernelTable.of(session, PAIRED), board.isa)
 
 
 @contextmanager
@@ -202,16 +202,16 @@ def run(device: Device, work: Work, call: KernelCall) -> bytes:
     count = -(-rows // work.height)
     pitch = -(-work.height * work.output.row_bytes // 4) * 4 + 4
     size = BlockRows(work.height)
-    made = TileTensor(tuple(at + pitch * block for block in range(count)), work.output.row_bytes, size)
+    output = TileTensor(tuple(at + pitch * block for block in range(count)), work.output.row_bytes, size)
     at += pitch * count
     scratch = TileTensor((at,) * count, 0, size) if call.scratch_bytes else None
     assert at + call.scratch_bytes <= IMAGE_AT
-    tile = Tile(call, placed, made, scratch, rows, size)
+    tile = Tile(call, placed, output, scratch, rows, size)
     image = pack(tile, device.kernels, device.session.info, at=IMAGE_AT)
     assume(IMAGE_AT + len(image.data) <= ARENA_BYTES)
     device.session.write(image.memory, image.at, image.data)
     out = b""
-    for block, offset in enumerate(made.offsets):
+    for block, offset in enumerate(output.offsets):
         part = Interval(block * work.height, min(rows, (block + 1) * work.height))
         device.session.call(image.memory, image.op_offset, part.lo, part.hi)
         out += device.session.read(0, offset, len(part) * work.output.row_bytes)
@@ -390,19 +390,19 @@ def pools(draw: st.DrawFn) -> Work:
     kernel = shape[:2] if whole else (draw(st.integers(1, rows)), draw(st.integers(1, cols)))
     stride = draw(pairs)
     top, left, bottom, right = (0 if whole else draw(st.integers(0, size - 1)) for size in kernel * 2)
-    made = (
+    shapes = (
         (rows + top + bottom - kernel[0]) // stride[0] + 1,
         (cols + left + right - kernel[1]) // stride[1] + 1,
     )
-    window = (kernel, stride, (1, 1), (top, left, bottom, right), made)
+    window = (kernel, stride, (1, 1), (top, left, bottom, right), shapes)
     largest = draw(st.booleans())
     op = MaxPool(*window) if largest else AveragePool(*window, count_include_pad=draw(st.booleans()))
     x = _tensor("x", shape, 1.0, draw(st.integers(-128, 127)))
-    y = _tensor("y", (*made, shape[2]), draw(st.sampled_from([0.3, 1.0])), draw(st.integers(-128, 127)))
+    y = _tensor("y", (*shapes, shape[2]), draw(st.sampled_from([0.3, 1.0])), draw(st.integers(-128, 127)))
     y = replace(y, quantization=x.quantization) if largest else y
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
-    return Work(Operator("pool", op, ("x",), "y", {}), (x,), y, (values,), draw(st.integers(1, made[0])))
+    return Work(Operator("pool", op, ("x",), "y", {}), (x,), y, (values,), draw(st.integers(1, shapes[0])))
 
 
 @st.composite
@@ -468,22 +468,24 @@ def products(draw: st.DrawFn) -> Work:
 def resizes(draw: st.DrawFn) -> Work:
     """A linear resize to any size, twice the size with its many ties among them."""
     shape = (draw(sizes), draw(sizes), draw(st.integers(1, 20)))
-    made = (2 * shape[0], 2 * shape[1]) if draw(st.booleans()) else (draw(sizes), draw(sizes))
+    result = (2 * shape[0], 2 * shape[1]) if draw(st.booleans()) else (draw(sizes), draw(sizes))
     coordinates = draw(st.sampled_from(COORDINATE_MODES))
     rows, cols = (
         resize_samples(size, out, out / size, mode="linear", coordinates=coordinates)
-        for size, out in zip(shape[:2], made, strict=True)
+        for size, out in zip(shape[:2], result, strict=True)
     )
     op = Resize("linear", rows, cols)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    height = draw(st.integers(1, made[0]))
+    height = draw(st.integers(1, result[0]))
     if draw(st.booleans()):
-        x, y = (Tensor(name, size, DType.FLOAT32) for name, size in (("x", shape), ("y", (*made, shape[2]))))
+        x, y = (
+            Tensor(name, size, DType.FLOAT32) for name, size in (("x", shape), ("y", (*result, shape[2])))
+        )
         values = rng.normal(0, 1, shape).astype(np.float32).tobytes()
         return Work(Operator("resize", op, ("x",), "y", {}), (x,), y, (values,), height)
     x = _tensor("x", shape, draw(st.sampled_from([0.01, 1.0, 300.0])), draw(st.integers(-128, 127)))
     scale = draw(st.sampled_from([0.4, 1.0, 100.0]))
-    y = _tensor("y", (*made, shape[2]), scale, draw(st.integers(-128, 127)))
+    y = _tensor("y", (*result, shape[2]), scale, draw(st.integers(-128, 127)))
     y = replace(y, quantization=x.quantization) if draw(st.booleans()) else y
     values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
     return Work(Operator("resize", op, ("x",), "y", {}), (x,), y, (values,), height)

@@ -30,14 +30,14 @@ def assert_same(
     `steps` LSB.
     """
     graph = load(path, float_io)
-    found = outputs_of(graph, inputs, pieces=False)
+    computed = outputs_of(graph, inputs, pieces=False)
     states = {it.before.name: it.initial.reshape(it.before.shape) for it in graph.states}
     outputs = [border.name for border in graph.outputs]
     wanted = Reference(path, outputs, states=list(states)).run({**inputs, **states})
     for border in graph.outputs:
         want = wanted[border.name].astype(np.float64)
-        assert found[border.name].shape == want.shape
-        distance = np.abs(found[border.name].astype(np.float64) - want).max()
+        assert computed[border.name].shape == want.shape
+        distance = np.abs(computed[border.name].astype(np.float64) - want).max()
         tensor = graph.tensors[border.tensor]
         if tensor.dtype is DType.FLOAT32 and steps == 1:
             share = 1e-3 if border.dtype == "float16" else 1e-4

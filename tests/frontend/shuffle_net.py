@@ -68,10 +68,10 @@ class ShuffleNet:
         each = 1 if deep else inputs
         drawn = self.random.normal(0, (2 / (each * kernel * kernel)) ** 0.5, (outputs, each, kernel, kernel))
         weights = self._with_bias(self._constant("w", drawn.astype(np.float32)), outputs)
-        made = self._add(
+        output = self._add(
             "Conv", value, weights, strides=[stride] * 2, pads=[kernel // 2] * 4, group=inputs if deep else 1
         )
-        return self._add("Relu", made) if relu else made
+        return self._add("Relu", output) if relu else output
 
     def _with_bias(self, weights: str, outputs: int) -> str:
         return f"{weights} {self._constant('b', self.random.normal(0, 0.1, outputs).astype(np.float32))}"
@@ -101,9 +101,9 @@ class _Images(CalibrationDataReader):
 def quantised(net: ShuffleNet, folder: Path) -> Path:
     """The int8 model with a Q and a DQ around every node, per channel, as a file."""
     images = np.random.default_rng(6).normal(0, 1, (_SAMPLES, *net.image)).astype(np.float32)
-    path, made = save(net.model(), folder), folder / "int8.onnx"
+    path, int8 = save(net.model(), folder), folder / "int8.onnx"
     quantize_static(
-        path, made, _Images("image", iter(images)), quant_format=QuantFormat.QDQ, per_channel=True,
+        path, int8, _Images("image", iter(images)), quant_format=QuantFormat.QDQ, per_channel=True,
         activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
     )  # fmt: skip
-    return made
+    return int8

@@ -201,12 +201,12 @@ def test_parts_of_images_side_by_side(
     ends = [m.quantize(m.add("Relu", m.quantize(name, 0.03, 5), f"e{name}"), 0.02, 0) for name in read.output]
     inputs = {"u": floats(1, 3, 8, 5), "v": floats(1, 5, 8, 5)}
     graph = assert_same(save(build(m.nodes, inputs, ends, m.constants), tmp_path), inputs)
-    found = {
+    shapes = {
         kind: count
         for kind, count in kinds(graph).items()
         if kind in ("Concat", "ConcatChannels", "Take", "Slice")
     }
-    assert found == wanted
+    assert shapes == wanted
 
 
 @pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 5), (np.uint8, 131)])

@@ -86,9 +86,9 @@ def test_labels_are_places_and_maps_are_rows(make: Any, tmp_path: Path) -> None:
     path = make(tmp_path)
     x = np.random.default_rng(2).normal(size=(8, 1, WIDTH)).astype(np.float32)
     session = onnxruntime.InferenceSession(path)
-    found = [session.run(None, {"x": row}) for row in x]
-    labels = np.array([[NAMES.index(label[0])] for label, _ in found])
-    chances = np.array([[[row[0][name] for name in NAMES]] for _, row in found], np.float32)
+    outputs = [session.run(None, {"x": row}) for row in x]
+    labels = np.array([[NAMES.index(label[0])] for label, _ in outputs])
+    chances = np.array([[[row[0][name] for name in NAMES]] for _, row in outputs], np.float32)
     assert len(np.unique(labels)) > 1
     files = [tmp_path / name for name in ("x.npy", "labels.npy", "chances.npy")]
     for file, values in zip(files, (x, labels, chances), strict=True):

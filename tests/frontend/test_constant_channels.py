@@ -32,7 +32,7 @@ Array = NDArray[Any]
 def _outputs(graph: Graph, samples: list[dict[str, Array]]) -> list[bytes]:
     """Stored outputs of the kernels on this computer, for stored inputs."""
     results = [run_graph(graph, sample) for sample in samples]
-    return [b"".join(made[it.tensor].tobytes() for it in graph.outputs) for made in results]
+    return [b"".join(values[it.tensor].tobytes() for it in graph.outputs) for values in results]
 
 
 def _inputs(graph: Graph, count: int) -> list[dict[str, Array]]:
@@ -289,6 +289,6 @@ def test_reference_elements_follow_their_channels() -> None:
     values = np.arange(before.order.size)
     channels = whole.tensors[name].shape[2]
     stored = before.stored(values).reshape(-1, channels)
-    found = border.stored(values).reshape(-1, smaller.tensors[name].shape[2])
-    kept = [channel for channel in range(channels) if stored[0, channel] in found[0]]
-    assert np.array_equal(found, stored[:, kept])
+    elements = border.stored(values).reshape(-1, smaller.tensors[name].shape[2])
+    kept = [channel for channel in range(channels) if stored[0, channel] in elements[0]]
+    assert np.array_equal(elements, stored[:, kept])

@@ -50,11 +50,11 @@ def model(
     opset: int = 17,
 ) -> onnx.ModelProto:
     """A model from x to y, whose shape need not follow from its nodes."""
-    made = build([node("Identity", "x", "y")], {"x": x}, ["y"], constants, opset)
-    del made.graph.node[:]
-    made.graph.node.extend(nodes)
-    made.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, shape))
-    return made
+    built = build([node("Identity", "x", "y")], {"x": x}, ["y"], constants, opset)
+    del built.graph.node[:]
+    built.graph.node.extend(nodes)
+    built.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, shape))
+    return built
 
 
 def branches(condition: str = "c") -> onnx.NodeProto:
@@ -63,8 +63,8 @@ def branches(condition: str = "c") -> onnx.NodeProto:
     return node("If", condition, "y", then_branch=then, else_branch=other)
 
 
-def refusal(made: onnx.ModelProto, folder: Path) -> str:
-    (problem,) = problems_of(save(made, folder))
+def refusal(proto: onnx.ModelProto, folder: Path) -> str:
+    (problem,) = problems_of(save(proto, folder))
     return f"{problem.node} {problem.reason}"
 
 
@@ -84,10 +84,10 @@ _COMPUTED = [node("ReduceMax", "x", "m", keepdims=1), node("Less", "m limit", "c
 
 
 def test_a_computed_condition_chooses_between_both_branches(tmp_path: Path) -> None:
-    made = model([*_COMPUTED, branches()], X, (1, 6), {"limit": np.float32(0)})
-    found = load(save(made, tmp_path))
-    assert kinds(found) == {"Reduce": 1, "Binary": 4, "Conv2d": 1, "Unary": 1}
-    assert any("both branches run" in note for note in found.notes)
+    proto = model([*_COMPUTED, branches()], X, (1, 6), {"limit": np.float32(0)})
+    graph = load(save(proto, tmp_path))
+    assert kinds(graph) == {"Reduce": 1, "Binary": 4, "Conv2d": 1, "Unary": 1}
+    assert any("both branches run" in note for note in graph.notes)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_a_computed_condition_is_refused_if_nothing_can_choose(
     then = graph([node("Relu", "x", "t")], outputs=["t"])
     different = graph([node(other, "x", "t")], outputs=["t"])
     chosen = node("If", "c", "y", then_branch=then, else_branch=different)
-    made = model([*_COMPUTED, chosen], X, None, {"limit": np.float32(0)}, opset)
-    assert reason in refusal(made, tmp_path)
+    proto = model([*_COMPUTED, chosen], X, None, {"limit": np.float32(0)}, opset)
+    assert reason in refusal(proto, tmp_path)
 
 
-def loop(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], made: str) -> onnx.NodeProto:
+def loop(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], result: str) -> onnx.NodeProto:
     body = graph(nodes, ["i:int", "go:bool", "a"], outputs, {"w": W})
-    return node("Loop", "n t x", made, body=body)
+    return node("Loop", "n t x", result, body=body)
 
 
 STEP = [
@@ -124,17 +124,17 @@ STEP = [
 @pytest.mark.parametrize("opset", [11, 17])
 def test_a_loop_carries_values_and_stacks_others(opset: int, tmp_path: Path) -> None:
     nodes = [loop(STEP, ["on:bool", "b", "row"], "last rows"), node("Add", "last rows", "y")]
-    made = model(nodes, X, (3, 1, 6), {"n": np.array(3), "t": TRUE}, opset)
-    found = assert_same(save(made, tmp_path), {"x": X})
-    assert kinds(found)["Conv2d"] == 3
-    assert not any("Loop" in name for name in found.references)  # ONNX Runtime shows none of these
+    proto = model(nodes, X, (3, 1, 6), {"n": np.array(3), "t": TRUE}, opset)
+    graph = assert_same(save(proto, tmp_path), {"x": X})
+    assert kinds(graph)["Conv2d"] == 3
+    assert not any("Loop" in name for name in graph.references)  # ONNX Runtime shows none of these
 
 
 def test_a_loop_ends_by_its_own_counter(tmp_path: Path) -> None:
     nodes = [node("Add", "a a", "b"), node("Less", "i two", "on")]
     body = graph(nodes, ["i:int", "go:bool", "a"], ["on:bool", "b"], {"two": np.array(2)})
-    made = model([node("Loop", "- - x", "y", body=body)], X, None, {})
-    assert kinds(assert_same(save(made, tmp_path), {"x": X})) == {"Binary": 3}
+    proto = model([node("Loop", "- - x", "y", body=body)], X, None, {})
+    assert kinds(assert_same(save(proto, tmp_path), {"x": X})) == {"Binary": 3}
 
 
 def test_loops_with_branches_inside(tmp_path: Path) -> None:
@@ -147,22 +147,22 @@ def test_loops_with_branches_inside(tmp_path: Path) -> None:
         node("Identity", "go", "on"),
     ]
     body = graph(inner, ["i:int", "go:bool", "a"], ["on:bool", "m"], {"one": np.array(1)})
-    made = model(
+    proto = model(
         [node("Loop", "n - x", "m", body=body), node("Relu", "m", "y")], X, (1, 6), {"n": np.array(3)}
     )
-    assert_same(save(made, tmp_path), {"x": X})
+    assert_same(save(proto, tmp_path), {"x": X})
 
 
 def test_a_loop_without_iterations_gives_what_it_was_given(tmp_path: Path) -> None:
     nodes = [loop(STEP, ["on:bool", "b", "row"], "last rows"), node("Relu", "last", "y")]
-    made = model(nodes, X, None, {"n": np.array(0), "t": TRUE})
-    made.graph.output.append(helper.make_tensor_value_info("rows", 1, None))
-    assert "'rows', which is made of them, is read" in refusal(made, tmp_path)
-    del made.graph.output[1:]  # nothing reads them any more
-    assert kinds(assert_same(save(made, tmp_path), {"x": X})) == {"Unary": 1}
+    proto = model(nodes, X, None, {"n": np.array(0), "t": TRUE})
+    proto.graph.output.append(helper.make_tensor_value_info("rows", 1, None))
+    assert "'rows', which is made of them, is read" in refusal(proto, tmp_path)
+    del proto.graph.output[1:]  # nothing reads them any more
+    assert kinds(assert_same(save(proto, tmp_path), {"x": X})) == {"Unary": 1}
     nodes[0] = loop(STEP, ["on:bool", "b"], "last")
-    made = model(nodes, X, None, {"n": np.array(0), "t": TRUE})
-    assert kinds(assert_same(save(made, tmp_path), {"x": X})) == {"Unary": 1}
+    proto = model(nodes, X, None, {"n": np.array(0), "t": TRUE})
+    assert kinds(assert_same(save(proto, tmp_path), {"x": X})) == {"Unary": 1}
 
 
 @pytest.mark.parametrize("backward", [0, 1])
@@ -187,8 +187,8 @@ def test_a_scan_goes_over_an_axis(backward: int, tmp_path: Path) -> None:
     x = SEQUENCE.T[None].transpose(1, 2, 0)  # (6, 5, 1)
     nodes = [node("Transpose", "x", "p", perm=[2, 1, 0]), item, node("Relu", "all", "y")]
     item.input[1] = "p"
-    made = model(nodes, x, (1, 6, 5), {"h0": np.zeros((1, 6), np.float32)})
-    assert_same(save(made, tmp_path), {"x": x})
+    proto = model(nodes, x, (1, 6, 5), {"h0": np.zeros((1, 6), np.float32)})
+    assert_same(save(proto, tmp_path), {"x": x})
 
 
 def nested(depth: int, iterations: int) -> onnx.ModelProto:
@@ -216,9 +216,9 @@ def test_unrolling_has_a_limit(
 
 def test_functions_in_branches_are_counted(tmp_path: Path) -> None:
     """Twenty functions, each with a branch that calls the next one twice."""
-    made = model([node("F0", "x", "y")], X, (1, 6), {})
-    made.graph.node[0].domain = "own"
-    made.opset_import.append(helper.make_opsetid("own", 1))
+    proto = model([node("F0", "x", "y")], X, (1, 6), {})
+    proto.graph.node[0].domain = "own"
+    proto.opset_import.append(helper.make_opsetid("own", 1))
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
     for number in range(20):
         calls = [node(f"F{number + 1}", "a", "b"), node(f"F{number + 1}", "b", "t")]
@@ -230,9 +230,9 @@ def test_functions_in_branches_are_counted(tmp_path: Path) -> None:
             "If", "c", "r", then_branch=graph(calls, outputs=["t"]), else_branch=graph(calls, outputs=["t"])
         )
         held = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(TRUE, "c"))
-        made.functions.append(helper.make_function("own", f"F{number}", ["a"], ["r"], [held, taken], opsets))
+        proto.functions.append(helper.make_function("own", f"F{number}", ["a"], ["r"], [held, taken], opsets))
     with pytest.raises(ModelError, match="more than 65536 nodes"):
-        load(save(made, tmp_path))
+        load(save(proto, tmp_path))
 
 
 def test_shapes_are_known_after_quantisations_of_onnx_runtime(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_shapes_are_known_after_quantisations_of_onnx_runtime(tmp_path: Path) ->
         branches(),
     ]
     constants = {"s": np.float32(1e-4), "z": np.array(3, np.int16), "i": np.array(1)}
-    made = model(nodes, X, (1, 6), constants)
-    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    graph = load(save(made, tmp_path))
+    proto = model(nodes, X, (1, 6), constants)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    graph = load(save(proto, tmp_path))
     assert kinds(graph) == {"Unary": 1}

@@ -68,9 +68,9 @@ def test_a_model_in_half_precision_is_that_of_the_file(tmp_path: Path) -> None:
         build(nodes, {"x": x.astype(np.float16)}, ["y"], {"w": weights(8, 5).astype(np.float16)}), tmp_path
     )
     wanted = Reference(path, ["y"], own_floats=True).run({"x": x.astype(np.float16)})["y"]
-    found = Reference(path, ["y"]).run({"x": x.astype(np.float16)})["y"]
-    assert (wanted.dtype, found.dtype) == (np.float16, np.float32)
-    assert 0 < np.abs(wanted - found).max() <= 2e-3
+    computed = Reference(path, ["y"]).run({"x": x.astype(np.float16)})["y"]
+    assert (wanted.dtype, computed.dtype) == (np.float16, np.float32)
+    assert 0 < np.abs(wanted - computed).max() <= 2e-3
 
 
 def test_masks_of_the_largest_number_stay_finite(tmp_path: Path) -> None:
@@ -187,26 +187,26 @@ def test_products_with_weights_of_few_bits(tmp_path: Path, zeros: str) -> None:
 def test_sparse_initializers(tmp_path: Path, places: str) -> None:
     model = build([node("MatMul", "x w", "y")], {"x": weights(2, 6)}, ["y"], {"w": weights(6, 4)})
     del model.graph.initializer[:]
-    found = np.array([1, 14, 20] if places == "flat" else [[0, 1], [3, 2], [5, 0]])
+    indices = np.array([1, 14, 20] if places == "flat" else [[0, 1], [3, 2], [5, 0]])
     values = numpy_helper.from_array(np.array([1, 2, 3], np.float32), "w")
-    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(found, "w_at"), [6, 4])
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(indices, "w_at"), [6, 4])
     model.graph.sparse_initializer.append(sparse)
     assert_same(save(model, tmp_path), {"x": weights(2, 6)})
 
 
 @pytest.mark.parametrize(
-    ("shape", "places", "found"),
+    ("shape", "places", "reason"),
     [([2**30, 2**30], [1], "the limit is"), ([2, 2], [4], "outside"), ([-2, 2], [0], "the limit is")],
 )
 def test_malformed_sparse_initializers(
-    tmp_path: Path, shape: list[int], places: list[int], found: str
+    tmp_path: Path, shape: list[int], places: list[int], reason: str
 ) -> None:
     model = build([node("MatMul", "x w", "y")], {"x": weights(2, 2)}, ["y"], {"w": weights(2, 2)})
     del model.graph.initializer[:]
     values = numpy_helper.from_array(np.ones(1, np.float32), "w")
     sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array(places), "w_at"), shape)
     model.graph.sparse_initializer.append(sparse)
-    with pytest.raises(ModelError, match=found):
+    with pytest.raises(ModelError, match=reason):
         load(save(model, tmp_path))
 
 

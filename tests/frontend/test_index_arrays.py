@@ -27,9 +27,9 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 def test_permutations_are_found(sizes: list[int], data: st.DataObject) -> None:
     perm = data.draw(st.permutations(range(len(sizes))))
     wanted = positions(tuple(sizes)).transpose(perm)
-    found = permutation(wanted)
-    assert found is not None
-    rebuilt = positions(found.dims).transpose(found.perm)
+    order_found = permutation(wanted)
+    assert order_found is not None
+    rebuilt = positions(order_found.dims).transpose(order_found.perm)
     assert np.array_equal(rebuilt.reshape(-1), wanted.reshape(-1))
 
 
@@ -37,9 +37,9 @@ def test_permutations_are_found(sizes: list[int], data: st.DataObject) -> None:
 @given(count=st.integers(2, 40), data=st.data())
 def test_other_orders_are_refused(count: int, data: st.DataObject) -> None:
     order = np.array(data.draw(st.permutations(range(count))), np.int32)
-    found = permutation(order)
-    if found is not None:
-        assert np.array_equal(positions(found.dims).transpose(found.perm).reshape(-1), order)
+    computed = permutation(order)
+    if computed is not None:
+        assert np.array_equal(positions(computed.dims).transpose(computed.perm).reshape(-1), order)
     assert permutation(np.arange(count, dtype=np.int32)[::-1]) is None
 
 

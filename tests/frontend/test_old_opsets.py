@@ -127,9 +127,9 @@ def model_of(op: str, case: Case) -> tuple[onnx.ModelProto, dict[str, Array]]:
     opset, x, constants, attributes = case
     names = [f"c{number}" for number in range(len(constants))]
     outputs = ["y", "z"] if op in ("Split", "TopK") else ["y"]
-    made = helper.make_node(op, ["x", *names], outputs, **attributes)
+    node = helper.make_node(op, ["x", *names], outputs, **attributes)
     model = build(
-        [made], {"x": x}, {"y": (np.float32, None)}, dict(zip(names, constants, strict=True)), opset
+        [node], {"x": x}, {"y": (np.float32, None)}, dict(zip(names, constants, strict=True)), opset
     )
     model.ir_version = 6
     return model, {"x": x}
@@ -137,8 +137,8 @@ def model_of(op: str, case: Case) -> tuple[onnx.ModelProto, dict[str, Array]]:
 
 def run(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
     """The outputs of ONNX Runtime."""
-    for made in model.graph.node:
-        made.name = ""
+    for node in model.graph.node:
+        node.name = ""
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return [np.asarray(value) for value in session.run(None, dict(inputs))]
 
@@ -172,8 +172,8 @@ def test_what_is_written_for_the_reference_has_one_opset(case: Case, tmp_path: P
     """Its limits of a slice are inputs, which they are not before opset 10."""
     model, inputs = model_of("MeanVarianceNormalization", case)
     (wanted,) = run(model, inputs)
-    found = Reference(save(model, tmp_path), ["y"]).run(inputs)["y"]
-    assert np.allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    computed = Reference(save(model, tmp_path), ["y"]).run(inputs)["y"]
+    assert np.allclose(computed, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_the_changelog_has_no_further_operators() -> None:

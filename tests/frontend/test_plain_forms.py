@@ -39,13 +39,13 @@ def int16_product() -> onnx.ModelProto:
 def described(graph: Graph) -> list[object]:
     """Operators, constants and borders, without names."""
     numbers = {border.tensor: number for number, border in enumerate(graph.inputs)}
-    found: list[object] = []
+    lines: list[object] = []
     for operator in graph.operators:
         read = [numbers[name] for name in operator.inputs]
         numbers[operator.output] = len(numbers)
         arrays = [(name, np.asarray(it).tobytes()) for name, it in operator.constants.items()]
-        found.append((repr(operator.op), read, arrays, graph.tensors[operator.output].shape))
-    return [*found, [numbers[border.tensor] for border in graph.outputs]]
+        lines.append((repr(operator.op), read, arrays, graph.tensors[operator.output].shape))
+    return [*lines, [numbers[border.tensor] for border in graph.outputs]]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -76,8 +76,8 @@ def test_other_forms_of_a_graph_get_equal_arenas(
     model, arenas = draw(seed, traits).model, []
     for forms in ((), ("identities", "order", "names")):
         read = load_model(save(formed(model, forms, seed), tmp_path))
-        found = find_plans(read, load_board("host"), Options(time_limit=0.1))
-        arenas.append([plan.layout.arena_bytes for plan in found.choices])
+        plans = find_plans(read, load_board("host"), Options(time_limit=0.1))
+        arenas.append([plan.layout.arena_bytes for plan in plans.choices])
     assert arenas[0] == arenas[1]
 
 

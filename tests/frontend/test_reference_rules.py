@@ -36,14 +36,14 @@ def test_pads_beside_dilations_are_stated(op: str, auto_pad: str, pads: list[int
     if op == "QLinearConv":
         constants |= {"s": np.array(0.1, np.float32), "z": np.array(9, np.uint8), "o": np.array(0, np.int8)}
         names = "x s z w s o s z"
-    found, wanted = (
+    computed, wanted = (
         results(
             build([node(op, names, "y", **STEPS, **each)], {"x": given}, ["y"], constants), tmp_path, given
         )
         for each in ({"auto_pad": auto_pad}, {"pads": pads})
     )
-    assert found.shape == (1, 4, 4, 9)
-    assert np.array_equal(found, wanted)
+    assert computed.shape == (1, 4, 4, 9)
+    assert np.array_equal(computed, wanted)
 
 
 @pytest.mark.parametrize("size", [2, 4, 6])

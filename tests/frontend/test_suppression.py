@@ -50,10 +50,10 @@ def returned(model: onnx.ModelProto, values: dict[str, Array]) -> Array:
 def check(model: onnx.ModelProto, values: dict[str, Array], folder: Path) -> int:
     """Run the kernels on these values, and compare all rows; return how many there are."""
     wanted = returned(model, values)
-    made = outputs_of(load(save(model, folder)), values)
-    assert list(made) == ["rows", "rows_count"]
-    np.testing.assert_array_equal(made["rows"][: len(wanted)], wanted)
-    assert made["rows_count"] == len(wanted) and (made["rows"][len(wanted) :] == -1).all()
+    computed = outputs_of(load(save(model, folder)), values)
+    assert list(computed) == ["rows", "rows_count"]
+    np.testing.assert_array_equal(computed["rows"][: len(wanted)], wanted)
+    assert computed["rows_count"] == len(wanted) and (computed["rows"][len(wanted) :] == -1).all()
     return len(wanted)
 
 

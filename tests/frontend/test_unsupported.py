@@ -36,26 +36,26 @@ def test_all_nodes_are_listed(tmp_path: Path) -> None:
         helper.make_node("Bernoulli", ["e"], ["y"]),
     ]
     constants = {"w": W, "p": np.array([0, 0, 1, 1, 0, 0, 1, 1])}
-    found = problems(build(nodes, {"x": X}, ["y"], constants), tmp_path)
-    assert [problem.op for problem in found] == ["Bernoulli", "Pad", "RandomNormalLike", "Bernoulli"]
-    assert [problem.node for problem in found] == ["Bernoulli_a", "Pad_c", "RandomNormalLike_e", "#5"]
-    assert "mirror" in found[1].reason
+    listed = problems(build(nodes, {"x": X}, ["y"], constants), tmp_path)
+    assert [problem.op for problem in listed] == ["Bernoulli", "Pad", "RandomNormalLike", "Bernoulli"]
+    assert [problem.node for problem in listed] == ["Bernoulli_a", "Pad_c", "RandomNormalLike_e", "#5"]
+    assert "mirror" in listed[1].reason
 
 
 def test_the_operator_of_the_file_is_named(tmp_path: Path) -> None:
     """The message names the node's operator, not its replacement."""
     nodes = [node("ReduceL1", "x", "a", axes=[1]), node("Cast", "a", "y", to=1)]
     model = build(nodes, {"x": X.astype(np.int32)}, ["y"])
-    (found,) = problems(model, tmp_path)
-    assert found.op == "ReduceL1" and found.reason.endswith("(in the ReduceSum that replaces it)")
+    (problem,) = problems(model, tmp_path)
+    assert problem.op == "ReduceL1" and problem.reason.endswith("(in the ReduceSum that replaces it)")
 
 
 def test_other_domains(tmp_path: Path) -> None:
     model = build([node("Relu", "x", "y")], {"x": X}, ["y"])
     model.graph.node[0].domain = "com.example"
     model.opset_import.append(helper.make_opsetid("com.example", 1))
-    (found,) = problems(model, tmp_path)
-    assert found.op == "com.example::Relu"
+    (problem,) = problems(model, tmp_path)
+    assert problem.op == "com.example::Relu"
 
 
 @pytest.mark.parametrize(
@@ -107,22 +107,22 @@ def test_reasons(item: Any, constants: dict[str, Any], reason: str, tmp_path: Pa
     constants = {name: value for name, value in constants.items() if name in item.input}
     used = {name: array for name, array in inputs.items() if name in item.input}
     model = build([item], used, [name for name in item.output if name], constants)
-    (found,) = problems(model, tmp_path)
-    assert reason in found.reason
+    (problem,) = problems(model, tmp_path)
+    assert reason in problem.reason
 
 
 def test_integers_with_a_scale_for_each_channel(tmp_path: Path) -> None:
     constants = {"s": np.full(4, 0.05, np.float32), "z": np.zeros(4, np.int16)}
     nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "y")]
-    found = problems(build(nodes, {"x": X}, ["y"], constants, 21), tmp_path)
-    assert "int16 activations" in found[0].reason
+    listed = problems(build(nodes, {"x": X}, ["y"], constants, 21), tmp_path)
+    assert "int16 activations" in listed[0].reason
 
 
 def test_a_model_that_is_constant(tmp_path: Path) -> None:
     model = build([node("Relu", "x", "y"), node("Relu", "k", "z")], {"x": X}, ["z"], {"k": X})
-    (found,) = problems(model, tmp_path)
-    assert (found.node, found.op) == ("z", "output")
-    assert "it does not depend on the inputs, as no output does" in found.reason
+    (problem,) = problems(model, tmp_path)
+    assert (problem.node, problem.op) == ("z", "output")
+    assert "it does not depend on the inputs, as no output does" in problem.reason
 
 
 @pytest.mark.parametrize("domain", ["onnx.brevitas", "qonnx.custom_op.general"])

@@ -42,17 +42,17 @@ def drawn_chains(graph: Graph, random: np.random.Generator) -> tuple[Chain, ...]
     """Those that a search proposes, or any of any length, whether or not they save memory."""
     if random.random() < 0.75 and (proposed := chains(graph)):
         return proposed
-    names, found = {operator.name for operator in graph.operators}, list[Chain]()
+    names, drawn = {operator.name for operator in graph.operators}, list[Chain]()
     for run in _runs(graph):
         at = 0
         while at < len(run) - 1:
             chain = run[at : at + int(random.integers(2, MOST_STAGES + 1))]
             at += 1
             if len(chain) > 1 and random.random() < 0.8 and fused_name(chain) not in names:
-                found.append(chain)
+                drawn.append(chain)
                 names.add(fused_name(chain))
                 at += len(chain) - 1
-    return tuple(found)
+    return tuple(drawn)
 
 
 def _runs(graph: Graph) -> Iterator[Chain]:

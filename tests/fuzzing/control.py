@@ -45,10 +45,10 @@ def _grown(inner: Draft, shape: Shape) -> str:
         if len(inner.nodes) >= _MOST_NODES:
             break
         inner.pick(_INSIDE)(inner)
-    made = {name for node in inner.nodes for name in node.output}
-    found = inner.alike(lambda it: it == shape)
-    own = [name for name in found if name in made]
-    last = own[-1] if own else found[-1]
+    names = {name for node in inner.nodes for name in node.output}
+    candidates = inner.alike(lambda it: it == shape)
+    own = [name for name in candidates if name in names]
+    last = own[-1] if own else candidates[-1]
     if inner.chance(0.2):
         last = inner.add("Add", [last, inner.constant(inner.normal(shape[-1:]))], shape)
     return inner.add(inner.pick(("Tanh", "Sigmoid", "HardSigmoid")), [last], shape)
@@ -120,10 +120,10 @@ def loop(draft: Draft) -> None:
     inputs = [(trip, TensorProto.INT64, ()), (going, TensorProto.BOOL, ())]
     inputs += [(state, TensorProto.FLOAT, shape) for state, shape in known.items()]
     body = _graph(draft, inner, inputs, outputs)
-    made = [*known.values(), *([whole] if scanned else [])]
+    results = [*known.values(), *([whole] if scanned else [])]
     count = draft.constant(np.array(most, np.int64))
     start = draft.constant(np.array(True)) if draft.chance(0.7) else ""
-    draft.add_many("Loop", [count, start, *starts], made, body=body)
+    draft.add_many("Loop", [count, start, *starts], results, body=body)
 
 
 def _with_number(inner: Draft, trip: str, state: str) -> None:
@@ -176,11 +176,11 @@ def scan(draft: Draft, name: str, shape: Shape) -> None:
     infos = [(it, TensorProto.FLOAT, inner.shapes[it]) for it in (state, row, last, out)]
     body = _graph(draft, inner, infos[:2], infos[2:])
     first = draft.constant(draft.normal((batch, hidden), 0.3))
-    made = [(batch, hidden), (batch, steps, hidden)]
+    results = [(batch, hidden), (batch, steps, hidden)]
     attributes = {"num_scan_inputs": 1, "scan_input_axes": [1], "scan_output_axes": [1]}
     if draft.chance(0.3):
         attributes["scan_input_directions"] = [1]
-    draft.add_many("Scan", [first, name], made, body=body, **attributes)
+    draft.add_many("Scan", [first, name], results, body=body, **attributes)
 
 
 LAYERS: tuple[tuple[Layer, float], ...] = ((branch, 1.5), (loop, 2.5), (scan, 1))

@@ -86,13 +86,13 @@ def reduction(draft: Draft, name: str, shape: Shape) -> None:
     rank, op = len(shape), draft.pick(_REDUCTIONS)
     axes = sorted({draft.whole(1, rank - 1) for _ in range(2)})
     keep = draft.whole(0, 1)
-    made = tuple(1 if at in axes else size for at, size in enumerate(shape) if keep or at not in axes)
-    if len(made) < 2:
+    result = tuple(1 if at in axes else size for at, size in enumerate(shape) if keep or at not in axes)
+    if len(result) < 2:
         return
     if draft.opset >= _AXES_BY_INPUT.get(op, 18):
-        draft.add(op, [name, draft.constant(np.array(axes, np.int64))], made, keepdims=keep)
+        draft.add(op, [name, draft.constant(np.array(axes, np.int64))], result, keepdims=keep)
     else:
-        draft.add(op, [name], made, axes=axes, keepdims=keep)
+        draft.add(op, [name], result, axes=axes, keepdims=keep)
 
 
 @of(4)
@@ -103,9 +103,9 @@ def pooled_norm(draft: Draft, name: str, shape: Shape) -> None:
         draft.add("GlobalLpPool", [name], (batch, channels, 1, 1), p=draft.whole(1, 2))
     elif min(rows, cols) >= 2:
         stride = draft.whole(1, 2)
-        made = (batch, channels, (rows - 2) // stride + 1, (cols - 2) // stride + 1)
+        result = (batch, channels, (rows - 2) // stride + 1, (cols - 2) // stride + 1)
         attributes = {"kernel_shape": (2, 2), "strides": (stride, stride), "p": draft.whole(1, 2)}
-        draft.add("LpPool", [name], made, **attributes)
+        draft.add("LpPool", [name], result, **attributes)
 
 
 @of(4)
@@ -114,11 +114,11 @@ def depth_and_space(draft: Draft, name: str, shape: Shape) -> None:
     batch, channels, rows, cols = shape
     size = draft.whole(2, 3)
     if channels % size**2 == 0:
-        made = (batch, channels // size**2, rows * size, cols * size)
-        draft.add("DepthToSpace", [name], made, blocksize=size, mode=draft.pick(("DCR", "CRD")))
+        result = (batch, channels // size**2, rows * size, cols * size)
+        draft.add("DepthToSpace", [name], result, blocksize=size, mode=draft.pick(("DCR", "CRD")))
     elif rows % size == 0 == cols % size:
-        made = (batch, channels * size**2, rows // size, cols // size)
-        draft.add("SpaceToDepth", [name], made, blocksize=size)
+        result = (batch, channels * size**2, rows // size, cols // size)
+        draft.add("SpaceToDepth", [name], result, blocksize=size)
 
 
 @of(3, 4)
@@ -182,9 +182,9 @@ def moved(draft: Draft, name: str, shape: Shape) -> None:
 
 def _given(draft: Draft, op: str, name: str, factors: Shape) -> None:
     shape = draft.shapes[name]
-    made = tuple(size * factor for size, factor in zip(shape, factors, strict=True))
-    if draft.fits(made):
-        draft.add(op, [name, _numbers(draft, factors if op == "Tile" else made)], made)
+    result = tuple(size * factor for size, factor in zip(shape, factors, strict=True))
+    if draft.fits(result):
+        draft.add(op, [name, _numbers(draft, factors if op == "Tile" else result)], result)
 
 
 def _numbers(draft: Draft, numbers: Any) -> str:

@@ -71,10 +71,10 @@ class Draft:
 
     def source(self, *ranks: int, types: Sequence[int] = (TensorProto.FLOAT,)) -> str | None:
         """A value of one of these ranks and types, the latest more likely than others."""
-        found = self.alike(lambda shape: len(shape) in ranks, types)
-        if not found:
+        candidates = self.alike(lambda shape: len(shape) in ranks, types)
+        if not candidates:
             return None
-        return found[-1] if self.chance(0.6) else str(self.pick(found))
+        return candidates[-1] if self.chance(0.6) else str(self.pick(candidates))
 
     def alike(
         self, wanted: Callable[[Shape], bool], types: Sequence[int] = (TensorProto.FLOAT,)
@@ -137,20 +137,20 @@ class Draft:
 
     def readers(self) -> dict[str, list[onnx.NodeProto]]:
         """The nodes that read each activation."""
-        found: dict[str, list[onnx.NodeProto]] = {name: [] for name in self.shapes}
+        by_name: dict[str, list[onnx.NodeProto]] = {name: [] for name in self.shapes}
         for node in self.nodes:
             for name in dict.fromkeys(names_read(node)):
-                if name in found:
-                    found[name].append(node)
-        return found
+                if name in by_name:
+                    by_name[name].append(node)
+        return by_name
 
     def choose_outputs(self) -> None:
         """Outputs: unread values, as far as there is room; some read values; rarely an unchanged input."""
         readers = self.readers()
-        made = [name for name in self.shapes if name not in self.inputs]
-        loose = [name for name in made if not readers[name]]
+        computed = [name for name in self.shapes if name not in self.inputs]
+        loose = [name for name in computed if not readers[name]]
         self.outputs = loose[-MOST_OUTPUTS:]
-        read = [name for name in made if readers[name]]
+        read = [name for name in computed if readers[name]]
         if read and self.chance(0.25):
             self.outputs.append(str(self.pick(read)))
         if self.chance(0.04):
@@ -205,13 +205,13 @@ def grown(draft: Draft, layers: Sequence[tuple[Layer, float]], wanted: int) -> N
 
 def names_read(node: onnx.NodeProto) -> list[str]:
     """The values that a node reads, including its inner graphs."""
-    found = list(node.input)
+    names_found = list(node.input)
     for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
         own = {it.name for it in (*graph.input, *graph.initializer)}
         own.update(name for each in graph.node for name in each.output)
         names = [name for each in graph.node for name in names_read(each)]
-        found += [name for name in (*names, *(it.name for it in graph.output)) if name not in own]
-    return found
+        names_found += [name for name in (*names, *(it.name for it in graph.output)) if name not in own]
+    return names_found
 
 
 def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
@@ -239,5 +239,5 @@ def assemble(
     """A model of nodes, without unread constants."""
     read = {name for node in nodes for name in names_read(node)}
     kept = {name: array for name, array in constants.items() if name in read}
-    given, made = ({name: (kind, shape) for name, kind, shape in infos} for infos in (inputs, outputs))
-    return build(nodes, given, made, kept, opset)
+    sources, results = ({name: (kind, shape) for name, kind, shape in infos} for infos in (inputs, outputs))
+    return build(nodes, sources, results, kept, opset)

@@ -110,13 +110,13 @@ class Sketch:
 
     def any(self, rank: int | None = None, least: int = 1) -> int:
         """A tensor of a rank whose sides are at least `least`. Raises LookupError if there is none."""
-        found = [
+        candidates = [
             it for it in self.values
             if (rank is None or len(self.shape(it)) == rank) and min(self.shape(it)[1:3]) >= least
         ]  # fmt: skip
-        if not found:
+        if not candidates:
             raise LookupError("no such tensor")
-        return int(self.pick(found[-4:] if self.random.random() < 0.7 else found))
+        return int(self.pick(candidates[-4:] if self.random.random() < 0.7 else candidates))
 
     def add(self, op: str, inputs: Sequence[int], outputs: Sequence[int] | int, **options: Any) -> None:
         self.file.operator(op, inputs, outputs, **options)
@@ -134,26 +134,26 @@ def _window(s: Sketch, shape: Sequence[int]) -> tuple[tuple[int, int], int, int,
     """Taps, padding, stride, and the size of the result."""
     padding, stride = s.pick((SAME, VALID)), s.integer(1, 2)
     taps = tuple(s.integer(1, 3 if padding == SAME else min(3, size)) for size in shape[1:3])
-    made = tuple(_size(size, tap, stride, padding) for size, tap in zip(shape[1:3], taps, strict=True))
-    return (taps[0], taps[1]), padding, stride, (made[0], made[1])
+    result = tuple(_size(size, tap, stride, padding) for size, tap in zip(shape[1:3], taps, strict=True))
+    return (taps[0], taps[1]), padding, stride, (result[0], result[1])
 
 
 def _conv(s: Sketch) -> None:
     x = s.any(4)
     shape, channels = s.shape(x), s.integer(1, 9)
-    taps, padding, stride, made = _window(s, shape)
+    taps, padding, stride, result = _window(s, shape)
     w = s.weights(channels, *taps, shape[3], axis=0)
-    y = s.result(1, *made, channels, scale=s.summed(x, prod(taps) * shape[3]))
+    y = s.result(1, *result, channels, scale=s.summed(x, prod(taps) * shape[3]))
     s.add("CONV_2D", [x, w, s.bias(x, w, channels)], y, **window(padding, stride, s.activation()))
 
 
 def _depthwise(s: Sketch) -> None:
     x = s.any(4)
     shape, times = s.shape(x), s.integer(1, 2)
-    taps, padding, stride, made = _window(s, shape)
+    taps, padding, stride, result = _window(s, shape)
     channels = shape[3] * times
     w = s.weights(1, *taps, channels, axis=3)
-    y = s.result(1, *made, channels, scale=s.summed(x, prod(taps)))
+    y = s.result(1, *result, channels, scale=s.summed(x, prod(taps)))
     options = {**window(padding, stride, s.activation()), "DepthMultiplier": times}
     s.add("DEPTHWISE_CONV_2D", [x, w, s.bias(x, w, channels)], y, **options)
 
@@ -162,10 +162,10 @@ def _transposed(s: Sketch) -> None:
     x = s.any(4)
     shape, channels, stride, taps = s.shape(x), s.integer(1, 4), s.integer(1, 2), s.integer(2, 3)
     padding = s.pick((SAME, VALID))
-    made = [size * stride if padding == SAME else (size - 1) * stride + taps for size in shape[1:3]]
+    result = [size * stride if padding == SAME else (size - 1) * stride + taps for size in shape[1:3]]
     w = s.weights(channels, taps, taps, shape[3], axis=0)
-    y = s.result(1, *made, channels, scale=s.summed(x, taps * taps * shape[3]))
-    inputs = [s.file.constant([1, *made, channels]), w, x]
+    y = s.result(1, *result, channels, scale=s.summed(x, taps * taps * shape[3]))
+    inputs = [s.file.constant([1, *result, channels]), w, x]
     s.add("TRANSPOSE_CONV", inputs, y, **window(padding, stride, dilation=None))
 
 
@@ -183,11 +183,11 @@ def _dense(s: Sketch) -> None:
 
 def _pool(s: Sketch) -> None:
     x = s.any(4)
-    taps, padding, stride, made = _window(s, s.shape(x))
+    taps, padding, stride, result = _window(s, s.shape(x))
     if s.random.random() < 0.2:
-        taps, padding, made = s.shape(x)[1:3], VALID, (1, 1)
+        taps, padding, result = s.shape(x)[1:3], VALID, (1, 1)
     options = window(padding, stride, s.activation(), dilation=None)
-    y = s.like(x, 1, *made, s.shape(x)[3])
+    y = s.like(x, 1, *result, s.shape(x)[3])
     op = s.pick(("AVERAGE_POOL_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"))
     s.add(op, [x], y, **options, FilterHeight=taps[0], FilterWidth=taps[1])
 
@@ -281,9 +281,9 @@ def _concat(s: Sketch) -> None:
             it for it in others if s.tensor(it).scale == s.tensor(x).scale and _zero(s, it) == _zero(s, x)
         ]
     parts = [x, *(s.pick(others) for _ in range(s.integer(1, 2)))]
-    made = list(shape)
-    made[axis] = sum(s.shape(part)[axis] for part in parts)
-    s.add("CONCATENATION", parts, s.like(x, *made), Axis=axis)
+    result = list(shape)
+    result[axis] = sum(s.shape(part)[axis] for part in parts)
+    s.add("CONCATENATION", parts, s.like(x, *result), Axis=axis)
 
 
 def _zero(s: Sketch, number: int) -> list[int]:
@@ -297,8 +297,8 @@ def _but(shape: Sequence[int], axis: int) -> tuple[int, ...] | None:
 def _pad(s: Sketch) -> None:
     x = s.any(4)
     amounts = [[0, 0], *([s.integer(0, 2), s.integer(0, 2)] for _ in range(2)), [0, s.pick((0, 0, 2))]]
-    made = [size + sum(each) for size, each in zip(s.shape(x), amounts, strict=True)]
-    s.add("PAD", [x, s.file.constant(amounts)], s.like(x, *made))
+    result = [size + sum(each) for size, each in zip(s.shape(x), amounts, strict=True)]
+    s.add("PAD", [x, s.file.constant(amounts)], s.like(x, *result))
 
 
 def _reduce(s: Sketch) -> None:
@@ -308,25 +308,25 @@ def _reduce(s: Sketch) -> None:
     op = "MEAN" if s.wide else op
     axes = s.pick(([1, 2], [1, 2], [rank - 1], [1], [1, 2, 3])) if rank == 4 else [rank - 1]
     keep = bool(s.pick((True, False)))
-    made = [1 if axis in axes else size for axis, size in enumerate(s.shape(x))]
-    made = made if keep else [size for axis, size in enumerate(made) if axis not in axes]
-    if len(made) < 2:
+    result = [1 if axis in axes else size for axis, size in enumerate(s.shape(x))]
+    result = result if keep else [size for axis, size in enumerate(result) if axis not in axes]
+    if len(result) < 2:
         raise LookupError("nothing is left")
-    y = s.like(x, *made)
+    y = s.like(x, *result)
     if op == "MEAN" and s.random.random() < 0.5:
-        y = s.result(*made, scale=s.near(s.scale(x)))
+        y = s.result(*result, scale=s.near(s.scale(x)))
     s.add(op, [x, s.file.constant(axes)], y, KeepDims=keep)
 
 
 def _reshape(s: Sketch) -> None:
     x = s.any()
     rows = s.pick([it for it in range(1, 9) if prod(s.shape(x)) % it == 0])
-    made = s.pick(
+    result = s.pick(
         ((1, prod(s.shape(x))), (1, rows, prod(s.shape(x)) // rows), (1, rows, prod(s.shape(x)) // rows, 1))
     )
     if s.random.random() < 0.3:
         s.file.operator("SHAPE", [x], s.file.add(len(s.shape(x)), kind="INT32"), OutType=2)
-    s.add("RESHAPE", [x, s.file.constant(made)], s.like(x, *made))
+    s.add("RESHAPE", [x, s.file.constant(result)], s.like(x, *result))
 
 
 def _transpose(s: Sketch) -> None:
@@ -346,9 +346,9 @@ def _strided(s: Sketch) -> None:
     x = s.any(4, least=2)
     step = s.integer(1, 2)
     ends = list(s.shape(x))
-    made = [1, *(-(-size // step) for size in ends[1:3]), ends[3]]
+    result = [1, *(-(-size // step) for size in ends[1:3]), ends[3]]
     ranges = [s.file.constant(each) for each in ([0] * 4, ends, [1, step, step, 1])]
-    s.add("STRIDED_SLICE", [x, *ranges], s.like(x, *made), BeginMask=0)
+    s.add("STRIDED_SLICE", [x, *ranges], s.like(x, *result), BeginMask=0)
 
 
 def _split(s: Sketch) -> None:
@@ -358,8 +358,8 @@ def _split(s: Sketch) -> None:
     if not axes:
         raise LookupError("nothing can be halved")
     axis = s.pick(axes)
-    made = [size // 2 if at == axis else size for at, size in enumerate(shape)]
-    parts = [s.like(x, *made) for _ in range(2)]
+    result = [size // 2 if at == axis else size for at, size in enumerate(shape)]
+    parts = [s.like(x, *result) for _ in range(2)]
     s.add("SPLIT", [s.file.constant(axis), x], parts, NumSplits=2)
 
 
@@ -376,8 +376,8 @@ def _blocks(s: Sketch) -> None:
     x = s.any(4)
     _, rows, cols, channels = s.shape(x)
     if channels % 4 == 0:
-        made = s.like(x, 1, 2 * rows, 2 * cols, channels // 4)
-        s.add("DEPTH_TO_SPACE", [x], made, BlockSize=2)
+        result = s.like(x, 1, 2 * rows, 2 * cols, channels // 4)
+        s.add("DEPTH_TO_SPACE", [x], result, BlockSize=2)
     elif rows % 2 == cols % 2 == 0:
         s.add("SPACE_TO_DEPTH", [x], s.like(x, 1, rows // 2, cols // 2, 4 * channels), BlockSize=2)
     else:
@@ -388,8 +388,8 @@ def _gather(s: Sketch) -> None:
     x = s.any()
     axis = s.integer(1, len(s.shape(x)) - 1)
     places = s.random.integers(0, s.shape(x)[axis], s.integer(1, 4)).tolist()
-    made = [len(places) if at == axis else size for at, size in enumerate(s.shape(x))]
-    s.add("GATHER", [x, s.file.constant(places)], s.like(x, *made), Axis=axis)
+    result = [len(places) if at == axis else size for at, size in enumerate(s.shape(x))]
+    s.add("GATHER", [x, s.file.constant(places)], s.like(x, *result), Axis=axis)
 
 
 _LAYERS: tuple[tuple[Callable[[Sketch], None], float], ...] = (
@@ -422,7 +422,7 @@ def draw_flat(seed: int) -> DrawnFile:
     if not s.file.operators:
         _pool(s)
     read = {number for _, inputs, _, _ in s.file.operators for number in inputs}
-    made = [number for number in s.values if number not in s.inputs]
-    outputs = [number for number in made if number not in read or random.random() < 0.1]
+    computed = [number for number in s.values if number not in s.inputs]
+    outputs = [number for number in computed if number not in read or random.random() < 0.1]
     makers = {s.tensor(it).name: op for op, _, results, _ in s.file.operators for it in results}
     return DrawnFile(seed, kind.lower(), s.file.content(s.inputs, outputs), makers)

@@ -145,7 +145,7 @@ def _differences(base: Subject, other: Subject) -> Iterator[tuple[str, str]]:
         return
     if base.outputs != other.outputs:
         yield "unsplit", "other outputs"
-    arenas = [each.made[0][0].plan.layout.arena_bytes for each in (base, other)]
+    arenas = [each.plans[0][0].plan.layout.arena_bytes for each in (base, other)]
     if arenas[0] != arenas[1]:
         yield "unsplit", f"an arena of {arenas[0]:,} B, not of {arenas[1]:,} B"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fuzzing import layers, plans, programs, shapes
 from fuzzing.draft import Draft, grown
-from fuzzing.plans import HOST, Made
+from fuzzing.plans import HOST, JudgedPlan
 from fuzzing.quantise import draw_style, quantised
 from mcudeploy.common.errors import DeployError, UsageError
 from mcudeploy.ir.graph import KeptRows
@@ -76,8 +76,8 @@ class HopFinding:
 class _Subject:
     seed: int
     hop: int
-    whole: Made
-    ways: Sequence[Made]
+    whole: JudgedPlan
+    ways: Sequence[JudgedPlan]
     written: Sequence[programs.Written]
 
 
@@ -121,7 +121,7 @@ def _planned(seed: int, folder: Path) -> _Subject:
         plans.searched("last", model.keeping(last), HOST, _SPLITTING),
     ]
     base = plans.unsplit(whole)
-    written = [programs.write(made, f"h{seed}_{at}", folder) for at, made in enumerate((base, *ways))]
+    written = [programs.write(judged, f"h{seed}_{at}", folder) for at, judged in enumerate((base, *ways))]
     return _Subject(seed, hop, base, ways, written)
 
 
@@ -151,15 +151,15 @@ def _compared(subject: _Subject, executable: Path, first: int) -> HopFinding:
     try:
         with programs.Runner(executable) as runner:
             expected = _run(runner, first, subject.whole, windows)
-            for number, made in enumerate(subject.ways, 1):
-                results = _run(runner, first + number, made, pushes)[-_COMPARED:]
+            for number, judged in enumerate(subject.ways, 1):
+                results = _run(runner, first + number, judged, pushes)[-_COMPARED:]
                 for step, (want, got) in enumerate(zip(expected, results, strict=True)):
                     for at, (one, other) in enumerate(zip(want, got, strict=True)):
                         if one.tobytes() != other.tobytes():
                             where = (
                                 f"output {at}, run {step}: {int((one != other).sum())} of {one.size} differ"
                             )
-                            return HopFinding(subject.seed, "wrong", f"{made.way}: {where}", hop)
+                            return HopFinding(subject.seed, "wrong", f"{judged.way}: {where}", hop)
     except programs.RunError as error:
         return HopFinding(subject.seed, "fault", str(error), hop)
     macs = subject.whole.model.macs
@@ -174,10 +174,10 @@ def _values(shape: tuple[int, ...], dtype: str, random: np.random.Generator) -> 
 
 
 def _run(
-    runner: programs.Runner, number: int, made: Made, inputs: Sequence[dict[str, NDArray[Any]]]
+    runner: programs.Runner, number: int, judged: JudgedPlan, inputs: Sequence[dict[str, NDArray[Any]]]
 ) -> list[list[NDArray[Any]]]:
     """The outputs of a sequence of runs; states begin with zeros."""
-    storage, graph = Storage.of(made.plan), made.plan.graph
+    storage, graph = Storage.of(judged.plan), judged.plan.graph
     runner.select(number, 1)
     states = {state.tensor: state.initial for state in graph.states}
     results = []

@@ -138,13 +138,15 @@ def best(draft: Draft, name: str, shape: Shape) -> None:
     axis = draft.whole(1, len(shape) - 1)
     if draft.chance(0.5):
         count = draft.whole(1, min(4, shape[axis]))
-        made = (*shape[:axis], count, *shape[axis + 1 :])
+        result = (*shape[:axis], count, *shape[axis + 1 :])
         inputs = [name, draft.constant(np.array([count], np.int64))]
         types = (TensorProto.FLOAT, TensorProto.INT64)
-        _, where = draft.add_many("TopK", inputs, [made, made], types, axis=axis, largest=draft.whole(0, 1))
+        _, where = draft.add_many(
+            "TopK", inputs, [result, result], types, axis=axis, largest=draft.whole(0, 1)
+        )
     else:
-        made = (*shape[:axis], 1, *shape[axis + 1 :])
-        where = draft.add(draft.pick(("ArgMax", "ArgMin")), [name], made, TensorProto.INT64, axis=axis)
+        result = (*shape[:axis], 1, *shape[axis + 1 :])
+        where = draft.add(draft.pick(("ArgMax", "ArgMin")), [name], result, TensorProto.INT64, axis=axis)
     draft.most[where] = shape[axis]
 
 
@@ -165,8 +167,8 @@ def move(draft: Draft, name: str, shape: Shape) -> None:
         _made(draft, "Slice", [name, *bounds], (*shape[:-1], shape[-1] - 1), kind, most)
     elif way == "concat" and draft.fits((shape[0], 2 * shape[1], *shape[2:])):
         other = draft.pick(draft.alike(lambda it: it == shape, (kind,)))
-        made = (shape[0], 2 * shape[1], *shape[2:])
-        draft.most[draft.add("Concat", [name, other], made, kind, axis=1)] = max(most, draft.most[other])
+        result = (shape[0], 2 * shape[1], *shape[2:])
+        draft.most[draft.add("Concat", [name, other], result, kind, axis=1)] = max(most, draft.most[other])
     elif way == "tile":
         repeats = draft.constant(np.array([1, 2] + [1] * (len(shape) - 2), np.int64))
         _made(draft, "Tile", [name, repeats], (shape[0], 2 * shape[1], *shape[2:]), kind, most)

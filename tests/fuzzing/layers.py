@@ -71,28 +71,28 @@ def _steps(free: list[int], stride: Shape) -> Shape:
 def convolution(draft: Draft, name: str, shape: Shape) -> None:
     """Any convolution of one or two dimensions, often followed by a normalisation and an activation."""
     channels = shape[1]
-    found = _window(draft, shape[2:], dilated=True, pools=False)
-    if found is None:
+    window = _window(draft, shape[2:], dilated=True, pools=False)
+    if window is None:
         return
-    attributes, size = found
+    attributes, size = window
     kind = draft.pick(("full", "full", "pointwise", "depthwise", "multiplied", "grouped"))
-    groups, made = 1, draft.pick((1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24))
+    groups, outputs = 1, draft.pick((1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24))
     if kind == "pointwise":
         rank = len(shape) - 2
         attributes, size = {"kernel_shape": (1,) * rank}, shape[2:]
     elif kind in ("depthwise", "multiplied"):
-        groups, made = channels, channels * (1 if kind == "depthwise" else draft.whole(2, 3))
+        groups, outputs = channels, channels * (1 if kind == "depthwise" else draft.whole(2, 3))
     elif kind == "grouped":
         groups = draft.pick([g for g in range(1, channels + 1) if channels % g == 0])
-        made = groups * draft.whole(1, 4)
+        outputs = groups * draft.whole(1, 4)
     depth = channels // groups * prod(attributes["kernel_shape"])  # type: ignore[arg-type]
-    result = (shape[0], made, *size)
+    result = (shape[0], outputs, *size)
     if not draft.fits(result, prod(result) * depth):
         return
-    weights = _weights(draft, (made, channels // groups, *attributes["kernel_shape"]), depth)  # type: ignore[misc]
+    weights = _weights(draft, (outputs, channels // groups, *attributes["kernel_shape"]), depth)  # type: ignore[misc]
     inputs = [name, draft.constant(weights)]
     if draft.chance(0.75):
-        inputs.append(draft.constant(_bias(draft, made)))
+        inputs.append(draft.constant(_bias(draft, outputs)))
     out = draft.add("Conv", inputs, result, group=groups, **attributes)
     if draft.chance(0.15):
         out = _normalised(draft, out)
@@ -174,10 +174,10 @@ def normalisation(draft: Draft, name: str, shape: Shape) -> None:
 def pool(draft: Draft, name: str, shape: Shape) -> None:
     """A pool over windows."""
     op = draft.pick(("MaxPool", "AveragePool"))
-    found = _window(draft, shape[2:], dilated=op == "MaxPool" and draft.chance(0.3), pools=True)
-    if found is None:
+    window = _window(draft, shape[2:], dilated=op == "MaxPool" and draft.chance(0.3), pools=True)
+    if window is None:
         return
-    attributes, size = found
+    attributes, size = window
     if op == "AveragePool" and draft.chance(0.4):
         attributes["count_include_pad"] = 1
     if draft.fits((*shape[:2], *size)):
@@ -196,15 +196,15 @@ def global_pool(draft: Draft, name: str, shape: Shape) -> None:
     if rank == 4 and draft.chance(0.5):
         axes = [2, 3]
     keep = draft.whole(0, 1)
-    made = tuple(1 if at in axes else size for at, size in enumerate(shape) if keep or at not in axes)
-    if len(made) < 2:
+    result = tuple(1 if at in axes else size for at, size in enumerate(shape) if keep or at not in axes)
+    if len(result) < 2:
         return
     if draft.chance(0.3):
         axes = [axis - rank for axis in axes]
     if draft.opset >= 18:
-        draft.add("ReduceMean", [name, draft.constant(np.array(axes, np.int64))], made, keepdims=keep)
+        draft.add("ReduceMean", [name, draft.constant(np.array(axes, np.int64))], result, keepdims=keep)
     else:
-        draft.add("ReduceMean", [name], made, axes=axes, keepdims=keep)
+        draft.add("ReduceMean", [name], result, axes=axes, keepdims=keep)
 
 
 # -- several values --------------------------------------------------------------------------------
@@ -270,11 +270,13 @@ def squeeze_excite(draft: Draft, name: str, shape: Shape) -> None:
     batch, channels = shape[:2]
     few = max(1, channels // 2)
     mean = draft.add("GlobalAveragePool", [name], (batch, channels, 1, 1))
-    for made, seen in ((few, channels), (channels, few)):
-        weights = draft.constant(_weights(draft, (made, seen, 1, 1), seen))
-        mean = draft.add("Conv", [mean, weights, draft.constant(_bias(draft, made))], (batch, made, 1, 1))
-        gate = draft.pick(("Sigmoid", "HardSigmoid")) if made == channels and seen == few else "Relu"
-        mean = draft.add(gate, [mean], (batch, made, 1, 1))
+    for outputs, inputs in ((few, channels), (channels, few)):
+        weights = draft.constant(_weights(draft, (outputs, inputs, 1, 1), inputs))
+        mean = draft.add(
+            "Conv", [mean, weights, draft.constant(_bias(draft, outputs))], (batch, outputs, 1, 1)
+        )
+        gate = draft.pick(("Sigmoid", "HardSigmoid")) if outputs == channels and inputs == few else "Relu"
+        mean = draft.add(gate, [mean], (batch, outputs, 1, 1))
     draft.add("Mul", [name, mean] if draft.chance(0.5) else [mean, name], draft.shapes[name])
 
 
@@ -286,12 +288,16 @@ def inverted_residual(draft: Draft, name: str, shape: Shape) -> None:
     if not draft.fits((batch, wide, rows, cols), batch * wide * rows * cols * max(9, channels)):
         return
     out = name
-    for made, seen, side, groups in ((wide, channels, 1, 1), (wide, 1, 3, wide), (channels, wide, 1, 1)):
-        weights = draft.constant(_weights(draft, (made, seen, side, side), seen * side * side))
-        inputs = [out, weights, draft.constant(_bias(draft, made))]
+    for outputs, sources, side, groups in (
+        (wide, channels, 1, 1),
+        (wide, 1, 3, wide),
+        (channels, wide, 1, 1),
+    ):
+        weights = draft.constant(_weights(draft, (outputs, sources, side, side), sources * side * side))
+        inputs = [out, weights, draft.constant(_bias(draft, outputs))]
         pads = (side // 2,) * 4
-        out = draft.add("Conv", inputs, (batch, made, rows, cols), group=groups, pads=pads)
-        if made == wide:
+        out = draft.add("Conv", inputs, (batch, outputs, rows, cols), group=groups, pads=pads)
+        if outputs == wide:
             out = _clip(draft, out, 0.0, 6.0)
     draft.add("Add", [name, out], draft.shapes[name])
 
@@ -303,32 +309,37 @@ def bottleneck(draft: Draft, name: str, shape: Shape) -> None:
     wide, few = draft.pick((2, 12, 16, 24, 32, 32, 33, 48, 64)), draft.pick((1, 2, 3, 4, 5, 6, 8, 13))
     side, stride = draft.pick((3, 3, 5)), draft.pick((1, 1, 2))
     usual = {"kernel_shape": (side, side), "strides": (stride, stride), "pads": (side // 2,) * 4}
-    found: tuple[dict[str, object], Shape] | None = usual, (-(-rows // stride), -(-cols // stride))
+    window: tuple[dict[str, object], Shape] | None = usual, (-(-rows // stride), -(-cols // stride))
     if draft.chance(0.4):
-        found = _window(draft, (rows, cols), dilated=True, pools=False)
-    if found is None or not draft.fits((batch, wide, rows, cols), batch * wide * rows * cols * 9):
+        window = _window(draft, (rows, cols), dilated=True, pools=False)
+    if window is None or not draft.fits((batch, wide, rows, cols), batch * wide * rows * cols * 9):
         return
-    attributes, size = found
+    attributes, size = window
     residual = draft.chance(0.4)
     steps = ["expand", "filter", "project"]
     if draft.chance(0.15):
         steps.remove(draft.pick(("expand", "project")))
     out = name
     for step in steps:
-        here, seen = draft.shapes[out], draft.shapes[out][1]
+        here, sources = draft.shapes[out], draft.shapes[out][1]
         if step == "filter":
-            made, groups, kinds, after = seen * draft.pick((1, 1, 1, 1, 1, 2)), seen, attributes, size
+            outputs, groups, kinds, after = (
+                sources * draft.pick((1, 1, 1, 1, 1, 2)),
+                sources,
+                attributes,
+                size,
+            )
         else:
-            made = wide if step == "expand" else channels if residual else few
+            outputs = wide if step == "expand" else channels if residual else few
             groups, kinds, after = 1, {"kernel_shape": (1, 1)}, here[2:]
-        if not draft.fits((batch, made, *after)):
+        if not draft.fits((batch, outputs, *after)):
             return
         taps: Shape = kinds["kernel_shape"]  # type: ignore[assignment]
-        depth = seen // groups * prod(taps)
-        inputs = [out, draft.constant(_weights(draft, (made, seen // groups, *taps), depth))]
+        depth = sources // groups * prod(taps)
+        inputs = [out, draft.constant(_weights(draft, (outputs, sources // groups, *taps), depth))]
         if draft.chance(0.9):
-            inputs.append(draft.constant(_bias(draft, made)))
-        out = draft.add("Conv", inputs, (batch, made, *after), group=groups, **kinds)
+            inputs.append(draft.constant(_bias(draft, outputs)))
+        out = draft.add("Conv", inputs, (batch, outputs, *after), group=groups, **kinds)
         if step != "project":
             out = (
                 _clip(draft, out, 0.0, draft.pick((6.0, None)))
@@ -352,7 +363,7 @@ def concat(draft: Draft, name: str, shape: Shape) -> None:
         chosen = list(dict.fromkeys(chosen))
     if len(chosen) < 2:
         return
-    made = list(shape)
-    made[axis] = sum(draft.shapes[it][axis] for it in chosen)
-    if draft.fits(tuple(made)):
-        draft.add("Concat", chosen, tuple(made), axis=axis - len(shape) if draft.chance(0.2) else axis)
+    result = list(shape)
+    result[axis] = sum(draft.shapes[it][axis] for it in chosen)
+    if draft.fits(tuple(result)):
+        draft.add("Concat", chosen, tuple(result), axis=axis - len(shape) if draft.chance(0.2) else axis)

@@ -61,21 +61,21 @@ def compared(
     fed = {**sample.stored, **references}
     differences = check_operators(machine, storage, fed, references, {})
     for operator in (it for it in graph.operators if it.name in differences):
-        output, found = operator.output, differences[operator.name]
+        output, difference = operator.output, differences[operator.name]
         op = makers.get(graph.references[output].name, "") if output in graph.references else ""
         if graph.tensors[output].dtype is DType.FLOAT32:
-            wrong = found.worst > FLOAT_SHARE_OF_RANGE * found.range
+            wrong = difference.worst > FLOAT_SHARE_OF_RANGE * difference.range
         elif _is_exact(op, operator, graph) and fed.keys() >= set(operator.inputs):
-            wrong = found.mismatches > 0
+            wrong = difference.mismatches > 0
         else:
             counted = op not in _ANY_SHARE and operator.op.kind != "Lut"
-            many = counted and found.mismatches > _DIFFERENT_SHARE * found.elements + _FEW
+            many = counted and difference.mismatches > _DIFFERENT_SHARE * difference.elements + _FEW
             most = _slope(operator) if fed.keys() >= set(operator.inputs) else _OF_OWN_INPUTS
-            wrong = found.worst > most or many
+            wrong = difference.worst > most or many
         if wrong:
             reasons.append(
-                f"{op} ({operator.name}): {found.mismatches} of {found.elements} differ from LiteRT, one by "
-                f"{found.worst:g}: {found.found:g}, not {found.expected:g}"
+                f"{op} ({operator.name}): {difference.mismatches} of {difference.elements} differ "
+                f"from LiteRT, one by {difference.worst:g}: {difference.found:g}, not {difference.expected:g}"
             )
     return reasons
 

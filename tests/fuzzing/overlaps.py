@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from fuzzing import programs
-from fuzzing.plans import Made, with_splits
+from fuzzing.plans import JudgedPlan, with_splits
 from fuzzing.running import Subject
 from fuzzing.second_checker import verdict, written
 from mcudeploy.checker.judge import PlanFaultError, check
@@ -22,9 +22,9 @@ _UNIT = 4
 """Bytes that offsets are multiples of."""
 
 
-def overlapping(made: Made, random: Random) -> Made:
+def overlapping(judged: JudgedPlan, random: Random) -> JudgedPlan:
     """The plan with one block, or the scratch of one step, where another block lies, or near it."""
-    layout = made.plan.layout
+    layout = judged.plan.layout
     places = [(name, at) for name, blocks in layout.blocks.items() for at in range(len(blocks))]
     works = [(name, at) for name, steps in layout.scratch.items() for at, it in enumerate(steps) if it]
     name, at = random.choice(places)
@@ -34,7 +34,7 @@ def overlapping(made: Made, random: Random) -> Made:
         layout = replace(layout, scratch=_elsewhere(layout.scratch, random.choice(works), offset, random))
     else:
         layout = replace(layout, blocks=_elsewhere(layout.blocks, random.choice(places), offset, random))
-    return replace(made, plan=with_arenas(made.plan, layout, made.model.work, made.board))
+    return replace(judged, plan=with_arenas(judged.plan, layout, judged.model.work, judged.board))
 
 
 def _elsewhere(
@@ -61,16 +61,16 @@ def examine_mutants(subjects: Sequence[Subject], count: int, seed: int, folder: 
     mutant is run, and compared with the unsplit plan.
     """
     tally, random = Tally(), Random(seed)
-    every = [(it, with_splits(made)) for it in subjects for made, _ in it.made]
-    for number, (subject, made) in enumerate(every):
+    every = [(it, with_splits(judged)) for it in subjects for judged, _ in it.plans]
+    for number, (subject, judged) in enumerate(every):
         tally.counts["accepted by both checkers"] += 1
-        if verdict(written(made, folder / str(number))):
-            tally.findings.append(f"{subject.name}: the second checker refuses the plan {made.way}")
-    fused = [(subject, made) for subject, made in every if made.plan.form.fused]
-    accepted: list[tuple[Subject, Made]] = []
+        if verdict(written(judged, folder / str(number))):
+            tally.findings.append(f"{subject.name}: the second checker refuses the plan {judged.way}")
+    fused = [(subject, judged) for subject, judged in every if judged.plan.form.fused]
+    accepted: list[tuple[Subject, JudgedPlan]] = []
     for number in range(count if fused else 0):
-        subject, made = fused[number % len(fused)]
-        mutant = overlapping(made, random)
+        subject, judged = fused[number % len(fused)]
+        mutant = overlapping(judged, random)
         tally.counts["mutants"] += 1
         fault = _fault(mutant)
         refused = _second_refuses(mutant, folder / f"m{number}")
@@ -84,41 +84,41 @@ def examine_mutants(subjects: Sequence[Subject], count: int, seed: int, folder: 
     return tally
 
 
-def _fault(made: Made) -> str:
+def _fault(judged: JudgedPlan) -> str:
     try:
-        check(made.plan, made.model.work, made.board)
+        check(judged.plan, judged.model.work, judged.board)
     except PlanFaultError as error:
         return str(error)
     return ""
 
 
-def _second_refuses(made: Made, folder: Path) -> bool:
+def _second_refuses(judged: JudgedPlan, folder: Path) -> bool:
     """Whether the second checker refuses a plan, or there are no C tables that could hold it."""
     try:
-        return verdict(written(made, folder)) > 0
+        return verdict(written(judged, folder)) > 0
     except (ValueError, LookupError, AssertionError, OverflowError):
         return True
 
 
-def _differences(mutants: Sequence[tuple[Subject, Made]], folder: Path) -> list[str]:
+def _differences(mutants: Sequence[tuple[Subject, JudgedPlan]], folder: Path) -> list[str]:
     """Mutants whose outputs are not those of the unsplit plan."""
     if not mutants:
         return []
-    programs_of = [programs.write(made, f"mutant{at}", folder) for at, (_, made) in enumerate(mutants)]
+    programs_of = [programs.write(judged, f"mutant{at}", folder) for at, (_, judged) in enumerate(mutants)]
     programs.compile_programs(programs_of)
-    executable, found = programs.link(programs_of, folder), []
-    for number, (subject, made) in enumerate(mutants):
-        sample = load_samples(made.model.graph, [], [], subject.seed)[0]
-        storage = Storage.of(made.plan)
+    executable, findings = programs.link(programs_of, folder), []
+    for number, (subject, judged) in enumerate(mutants):
+        sample = load_samples(judged.model.graph, [], [], subject.seed)[0]
+        storage = Storage.of(judged.plan)
         try:
             with programs.Runner(executable) as runner:
                 runner.select(number, subject.seed + 1)
                 run_once(runner, storage, sample.stored)
-                names = [border.tensor for border in made.plan.graph.outputs]
+                names = [border.tensor for border in judged.plan.graph.outputs]
                 outputs = [storage.get_tensor(runner, name).tobytes() for name in names]
         except programs.RunError as error:
-            found.append(f"{subject.name}: an accepted mutant: {error}")
+            findings.append(f"{subject.name}: an accepted mutant: {error}")
             continue
         if outputs != subject.outputs:
-            found.append(f"{subject.name}: an accepted mutant has other outputs")
-    return found
+            findings.append(f"{subject.name}: an accepted mutant has other outputs")
+    return findings

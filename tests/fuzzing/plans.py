@@ -39,7 +39,7 @@ _SECONDS = 0.15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class JudgedPlan:
     """A plan that passed the checker, the model in its form, and the board it is for."""
 
     way: str
@@ -50,7 +50,7 @@ class Made:
 
 def _board(*units: Unit, memories: tuple[str, ...] = ("ram",), first_bytes: int = 1 << 24) -> Board:
     """The host with these units and memories."""
-    made = tuple(
+    memories_of_board = tuple(
         Memory(
             name=name,
             origin=0x10000000 + (at << 26),
@@ -63,20 +63,20 @@ def _board(*units: Unit, memories: tuple[str, ...] = ("ram",), first_bytes: int 
         for at, name in enumerate(memories)
     )
     return load_board("host").model_copy(
-        update={"units": units or load_board("host").units, "memories": made}
+        update={"units": units or load_board("host").units, "memories": memories_of_board}
     )
 
 
 HOST = _board()
 
 
-def unsplit(model: Model) -> Made:
+def unsplit(model: Model) -> JudgedPlan:
     """The plan that all others are compared with."""
     planned = find_plans(model, HOST, Options(split=False))
-    return Made("unsplit", planned.baseline, planned.model_of(planned.baseline), HOST)
+    return JudgedPlan("unsplit", planned.baseline, planned.model_of(planned.baseline), HOST)
 
 
-def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[[], Made]]]:
+def others(model: Model, base: JudgedPlan, seed: int) -> Iterator[tuple[str, Callable[[], JudgedPlan]]]:
     """The other plans by method, each computed on its call."""
     splitting = Options(time_limit=_SECONDS, max_overhead=100)
     yield "split", lambda: searched("split", model, HOST, splitting)
@@ -96,22 +96,22 @@ def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[
         yield "units", lambda: _on_units(model, np.random.default_rng(seed))
 
 
-def with_splits(made: Made) -> Made:
+def with_splits(judged: JudgedPlan) -> JudgedPlan:
     """A plan that is cut at random, with a split for each operator, as its file needs them."""
-    tiled = TiledGraph.of(made.plan)
-    rows = zip(made.plan.block_rows.items(), tiled.step_counts, strict=True)
+    tiled = TiledGraph.of(judged.plan)
+    rows = zip(judged.plan.block_rows.items(), tiled.step_counts, strict=True)
     splits = tuple(Split((name,), "row", size) for (name, size), steps in rows if steps > 1)
-    return replace(made, plan=replace(made.plan, splits=splits))
+    return replace(judged, plan=replace(judged.plan, splits=splits))
 
 
-def searched(way: str, model: Model, board: Board, options: Options) -> Made:
+def searched(way: str, model: Model, board: Board, options: Options) -> JudgedPlan:
     """The plan with the least arena that the search finds."""
     planned = find_plans(model, board, options)
     plan = planned.choices[0]
-    return Made(way, plan, planned.model_of(plan), board)
+    return JudgedPlan(way, plan, planned.model_of(plan), board)
 
 
-def _cut(model: Model, random: np.random.Generator, *, fused: bool = False) -> Made:
+def _cut(model: Model, random: np.random.Generator, *, fused: bool = False) -> JudgedPlan:
     """Random cuts, kernels and streamed inputs, and chains if `fused`: plans that a search would never choose
     must be right as well.
     """
@@ -146,20 +146,20 @@ def _cut(model: Model, random: np.random.Generator, *, fused: bool = False) -> M
     )
     plan = placed(model, HOST, tiled, schedule, splits=splits)
     check(plan, model.work, HOST)
-    return Made("cut", plan, model, HOST)
+    return JudgedPlan("cut", plan, model, HOST)
 
 
-def _fused(model: Model, seed: int) -> Made:
+def _fused(model: Model, seed: int) -> JudgedPlan:
     """Random chains and cuts, with random moves, with rematerialised blocks, or without either."""
     random = np.random.default_rng(seed)
-    made = _cut(model, random, fused=True)
+    judged = _cut(model, random, fused=True)
     match seed % 3:
         case 0:
-            return made
+            return judged
         case 1:
-            return _moved(made, seed)
+            return _moved(judged, seed)
         case _:
-            return _again(made, random)
+            return _again(judged, random)
 
 
 def _drawn_call(variants: Sequence[KernelCall], random: np.random.Generator) -> KernelCall:
@@ -169,15 +169,15 @@ def _drawn_call(variants: Sequence[KernelCall], random: np.random.Generator) -> 
     return among[int(random.integers(len(among)))]
 
 
-def _moved(made: Made, seed: int) -> Made:
-    plan = with_moves(made.plan, seed, share=0.3)
-    check(plan, made.model.work, HOST)
-    return replace(made, plan=plan)
+def _moved(judged: JudgedPlan, seed: int) -> JudgedPlan:
+    plan = with_moves(judged.plan, seed, share=0.3)
+    check(plan, judged.model.work, HOST)
+    return replace(judged, plan=plan)
 
 
-def _again(made: Made, random: np.random.Generator) -> Made:
+def _again(judged: JudgedPlan, random: np.random.Generator) -> JudgedPlan:
     """Blocks that are rematerialised, elsewhere and with moves if that saves RAM, else with random moves."""
-    plan, graph = made.plan, made.model.graph
+    plan, graph = judged.plan, judged.model.graph
     tiled = TiledGraph.of(plan)
     outputs = {tiled.flow.roots[border.tensor] for border in graph.outputs}
     blocks = [
@@ -191,20 +191,20 @@ def _again(made: Made, random: np.random.Generator) -> Made:
     again = [(graph.operators[blocks[at][0]].output, blocks[at][1]) for at in some]
     schedule = repeating(tiled, plan.schedule, *again)
     relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(100_000))
-    plan = placed(made.model, HOST, tiled, schedule, splits=plan.splits, relocation=relocation)
-    check(plan, made.model.work, HOST)
-    found = replace(made, way="again", plan=plan)
-    return found if plan.layout.transfers else _moved(found, int(random.integers(1 << 30)))
+    plan = placed(judged.model, HOST, tiled, schedule, splits=plan.splits, relocation=relocation)
+    check(plan, judged.model.work, HOST)
+    repeated = replace(judged, way="again", plan=plan)
+    return repeated if plan.layout.transfers else _moved(repeated, int(random.integers(1 << 30)))
 
 
-def _apart(model: Model, base: Made, random: np.random.Generator) -> Made:
+def _apart(model: Model, base: JudgedPlan, random: np.random.Generator) -> JudgedPlan:
     """Two memories; the fast one is too small for everything, but has room for what cannot lie elsewhere."""
     some = int(base.plan.layout.arena_bytes * random.uniform(0.2, 0.9)) // 4 * 4
     board = _board(memories=("ram", "bulk"), first_bytes=max(some, _least_fast_bytes(model)))
     return searched("memories", model, board, _drawn(random))
 
 
-def _beside_tiny(model: Model, random: np.random.Generator) -> Made:
+def _beside_tiny(model: Model, random: np.random.Generator) -> JudgedPlan:
     """Two memories; the fast one is tiny, but has room for what cannot lie elsewhere."""
     tiny = max(int(random.choice(_TINY_BYTES)), _least_fast_bytes(model))
     board = _board(memories=("ram", "bulk"), first_bytes=tiny)
@@ -220,7 +220,7 @@ def _least_fast_bytes(model: Model) -> int:
     return align_up(max(needed, *unread, 0), ARENA_GRAIN_BYTES)
 
 
-def _on_units(model: Model, random: np.random.Generator) -> Made:
+def _on_units(model: Model, random: np.random.Generator) -> JudgedPlan:
     """Operators on two units that share memory after caches, or that share none and need copies."""
     if random.random() < 0.5:
         cached = ("ram",)

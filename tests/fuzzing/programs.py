@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
 
 from bench import Compiler
 
-from fuzzing.plans import OFFSET_UNIT, Made
+from fuzzing.plans import OFFSET_UNIT, JudgedPlan
 
 _REQUEST = struct.Struct("<4I")
 _RUNNER = Path(__file__).with_name("runner.c")
@@ -64,7 +64,7 @@ class Written:
         return self.source.with_suffix(f"{'.soft' if soft else ''}{'.threads' if threads else ''}.o")
 
 
-def write(made: Made, prefix: str, folder: Path) -> Written:
+def write(made: JudgedPlan, prefix: str, folder: Path) -> Written:
     """The generated C of a plan, as one source."""
     program = make_program(made.plan, made.model.calls, prefix, made.board)
     program = replace(program, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
@@ -82,9 +82,9 @@ def write(made: Made, prefix: str, folder: Path) -> Written:
 
 def compile_program(written: Written, *, soft: bool = False, threads: bool = False) -> None:
     """The object beside the source. Raises BuildError if the compiler refuses it, or warns."""
-    source, made = written.source, written.object(soft=soft, threads=threads)
+    source, target = written.source, written.object(soft=soft, threads=threads)
     base = _compiler("start" if soft else None, threads).base
-    command = [*base, "-O0", f"-I{source.parent}", "-c", str(source), "-o", str(made)]
+    command = [*base, "-O0", f"-I{source.parent}", "-c", str(source), "-o", str(target)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(result.stderr[:2000])
@@ -123,11 +123,11 @@ def link(
 
 
 def _all_compiled(sources: Sequence[Path], compiler: Compiler) -> list[Path]:
-    made = compiler.all_compiled({path: path.read_text("utf-8") for path in sources}).values()
-    refused = [each for each in made if isinstance(each, str)]
+    compiled = compiler.all_compiled({path: path.read_text("utf-8") for path in sources}).values()
+    refused = [each for each in compiled if isinstance(each, str)]
     if refused:
         raise BuildError(refused[0])
-    return [each for each in made if isinstance(each, Path)]
+    return [each for each in compiled if isinstance(each, Path)]
 
 
 @cache
@@ -207,15 +207,15 @@ class Runner:
                 view = view[self._process.stdin.write(view) :]
         except BrokenPipeError:
             raise self._fault() from None
-        found = b""
-        while len(found) < count:
+        answer = b""
+        while len(answer) < count:
             if not select.select([self._process.stdout], [], [], _PATIENCE_S)[0]:
                 raise RunError(f"the program does not end within {_PATIENCE_S:.0f} s")
-            part = self._process.stdout.read(count - len(found))
+            part = self._process.stdout.read(count - len(answer))
             if not part:
                 raise self._fault()
-            found += part
-        return found
+            answer += part
+        return answer
 
     def _fault(self) -> RunError:
         assert self._process.stderr is not None

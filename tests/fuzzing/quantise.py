@@ -86,8 +86,8 @@ def quantised(draft: Draft, style: Style) -> onnx.ModelProto:
 
 def _ranges(draft: Draft) -> dict[str, tuple[float, float]]:
     """The least and the largest of each activation over a few inputs."""
-    made = [name for node in draft.nodes for name in node.output if name in draft.shapes]
-    whole = draft.model(dict.fromkeys((*made, *draft.outputs)))
+    computed = [name for node in draft.nodes for name in node.output if name in draft.shapes]
+    whole = draft.model(dict.fromkeys((*computed, *draft.outputs)))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -95,15 +95,15 @@ def _ranges(draft: Draft) -> dict[str, tuple[float, float]]:
         whole.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [info.name for info in session.get_outputs()]
-    found: dict[str, list[Array]] = {}
+    ranges: dict[str, list[Array]] = {}
     for _ in range(3):
         values = {name: _example(draft, name) for name in draft.used_inputs()}
         values |= dict(zip(names, session.run(names, values), strict=True))
         for name, value in values.items():
             if value.dtype != np.float32:
                 continue
-            found.setdefault(name, []).append(value[np.isfinite(value)])
-    joined = {name: np.concatenate([array.reshape(-1) for array in parts]) for name, parts in found.items()}
+            ranges.setdefault(name, []).append(value[np.isfinite(value)])
+    joined = {name: np.concatenate([array.reshape(-1) for array in parts]) for name, parts in ranges.items()}
     return {name: (float(a.min()), float(a.max())) if a.size else (0.0, 0.0) for name, a in joined.items()}
 
 
@@ -203,16 +203,16 @@ class _Quantiser:
         """The float value that a reader of an activation reads."""
         if name not in self.known:
             return name
-        made = f"{name}_d"
+        real = f"{name}_d"
         if self.style.each_reader:
             self._count += 1
-            made += str(self._count)
-        elif any(made in node.output for node in self.nodes):
-            return made
+            real += str(self._count)
+        elif any(real in node.output for node in self.nodes):
+            return real
         known = self.known[name]
         domain = self._domain(known)
-        self._make("DequantizeLinear", [f"{name}_q", *self._named(known)], made, domain=domain)
-        return made
+        self._make("DequantizeLinear", [f"{name}_q", *self._named(known)], real, domain=domain)
+        return real
 
     def _make(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
         name = f"{op}_{len(self.nodes)}"
@@ -229,13 +229,13 @@ class _Quantiser:
 
     def _node(self, node: onnx.NodeProto) -> None:
         inputs = list(node.input)
-        made = onnx.NodeProto()
-        made.CopyFrom(node)
+        quantised = onnx.NodeProto()
+        quantised.CopyFrom(node)
         constants = dict(self._constants(node))
-        made.input[:] = [constants.get(at) or self._operand(name) for at, name in enumerate(inputs)]
-        for graph in (attribute.g for attribute in made.attribute if attribute.HasField("g")):
+        quantised.input[:] = [constants.get(at) or self._operand(name) for at, name in enumerate(inputs)]
+        for graph in (attribute.g for attribute in quantised.attribute if attribute.HasField("g")):
             self._inside(graph)
-        self.nodes.append(made)
+        self.nodes.append(quantised)
 
     def _inside(self, graph: onnx.GraphProto) -> None:
         """Values outside that a graph inside reads, as any reader reads them."""

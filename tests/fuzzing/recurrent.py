@@ -39,37 +39,37 @@ def layer(draft: Draft, name: str, shape: Shape) -> None:
         shapes[0] = whole
     while shapes[-1] is None:
         shapes.pop()
-    for made in draft.add_many(op, inputs, shapes, **attributes):
-        if made:
-            _batch_first(draft, made)
+    for result in draft.add_many(op, inputs, shapes, **attributes):
+        if result:
+            _batch_first(draft, result)
 
 
 def _weights(draft: Draft, op: str, ways: int, features: int, hidden: int) -> list[str]:
     rows = _GATES[op] * hidden
-    found = [
+    weights = [
         draft.constant(draft.normal((ways, rows, features), 1 / sqrt(features))),
         draft.constant(draft.normal((ways, rows, hidden), 1 / sqrt(hidden))),
     ]
-    return [*found, draft.constant(draft.normal((ways, 2 * rows), 0.3)) if draft.chance(0.8) else ""]
+    return [*weights, draft.constant(draft.normal((ways, 2 * rows), 0.3)) if draft.chance(0.8) else ""]
 
 
 def _states(draft: Draft, op: str, shape: tuple[int, int, int], steps: int) -> list[str]:
     """Lengths of sequences, first states and peepholes; none in most cases."""
     ways, batch, hidden = shape
     lengths = np.full(batch, steps, np.int32)
-    found = [draft.constant(lengths) if draft.chance(0.1) else ""]
+    states = [draft.constant(lengths) if draft.chance(0.1) else ""]
     computed = draft.alike(lambda it: it == (batch, hidden))
     for _ in range(2 if op == "LSTM" else 1):
         if computed and ways == 1 and draft.chance(0.5):
             axes = draft.constant(np.array([0], np.int64))
-            found.append(draft.add("Unsqueeze", [draft.pick(computed), axes], shape))
+            states.append(draft.add("Unsqueeze", [draft.pick(computed), axes], shape))
         else:
-            found.append(draft.constant(draft.normal(shape, 0.5)) if draft.chance(0.3) else "")
+            states.append(draft.constant(draft.normal(shape, 0.5)) if draft.chance(0.3) else "")
     if op == "LSTM" and draft.chance(0.2):
-        found.append(draft.constant(draft.normal((ways, 3 * hidden), 0.3)))
-    while found and not found[-1]:
-        found.pop()
-    return found
+        states.append(draft.constant(draft.normal((ways, 3 * hidden), 0.3)))
+    while states and not states[-1]:
+        states.pop()
+    return states
 
 
 def _batch_first(draft: Draft, name: str) -> None:
@@ -79,10 +79,10 @@ def _batch_first(draft: Draft, name: str) -> None:
     *before, ways, hidden = (shape[axis] for axis in order)
     if ways == 1 and draft.chance(0.5):  # as PyTorch writes it
         axis = draft.constant(np.array([len(shape) - 3], np.int64))
-        made = tuple(size for at, size in enumerate(shape) if at != len(shape) - 3)
-        out = draft.add("Squeeze", [name, axis], made)
-        if len(made) == 3:
-            draft.add("Transpose", [out], (made[1], made[0], made[2]), perm=(1, 0, 2))
+        result = tuple(size for at, size in enumerate(shape) if at != len(shape) - 3)
+        out = draft.add("Squeeze", [name, axis], result)
+        if len(result) == 3:
+            draft.add("Transpose", [out], (result[1], result[0], result[2]), perm=(1, 0, 2))
         return
     out = draft.add("Transpose", [name], (*before, ways, hidden), perm=order)
     written = np.array([0] * len(before) + [-1], np.int64)

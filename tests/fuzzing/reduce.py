@@ -24,8 +24,8 @@ def reduced(subject: Subject) -> onnx.ModelProto:
     def fails(candidate: onnx.ModelProto) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             ways = [finding.way]
-            (found,) = examine([(subject.name, subject.seed, candidate)], Path(folder), ways)
-        return any(_alike(each, finding) for each in found.findings)
+            (subject_found,) = examine([(subject.name, subject.seed, candidate)], Path(folder), ways)
+        return any(_alike(each, finding) for each in subject_found.findings)
 
     return smaller(model, fails)
 
@@ -75,8 +75,10 @@ def _candidates(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     for node in model.graph.node:
         if all(name in steady for name in names_read(node) if name):
             steady.update(node.output)
-    made = [name for node in model.graph.node for name in node.output if name in infos and name not in steady]
-    for name in made:
+    computed = [
+        name for node in model.graph.node for name in node.output if name in infos and name not in steady
+    ]
+    for name in computed:
         yield _with(model, outputs=[infos[name]])
         yield _with(model, inputs=[infos[name]])
     for info in model.graph.output:
@@ -99,9 +101,9 @@ def _with(
     without: tuple[onnx.NodeProto, str] | None = None,
 ) -> onnx.ModelProto:
     """The model with more inputs, other outputs, or without a node, whose result then is this value."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    graph = made.graph
+    reduced = onnx.ModelProto()
+    reduced.CopyFrom(model)
+    graph = reduced.graph
     if outputs is not None:
         del graph.output[:]
         graph.output.extend(outputs)
@@ -124,7 +126,7 @@ def _with(
         del kept[:]
         kept.extend(copies)
     del graph.value_info[:]
-    return made
+    return reduced
 
 
 def _rename(node: onnx.NodeProto, old: str, new: str) -> None:
@@ -140,14 +142,14 @@ def _shrunk(model: onnx.ModelProto, at: int) -> Iterator[onnx.ModelProto]:
     sizes = [dim.dim_value for dim in model.graph.input[at].type.tensor_type.shape.dim]
     for axis in range(1, len(sizes)):
         for size in {sizes[axis] // 2, sizes[axis] - 1} - {0}:
-            made = _with(model)
-            made.graph.input[at].type.tensor_type.shape.dim[axis].dim_value = size
-            for info in made.graph.output:
+            reduced = _with(model)
+            reduced.graph.input[at].type.tensor_type.shape.dim[axis].dim_value = size
+            for info in reduced.graph.output:
                 info.type.tensor_type.ClearField("shape")
             try:
-                inferred = shape_inference.infer_shapes(made, strict_mode=True, data_prop=True)
+                inferred = shape_inference.infer_shapes(reduced, strict_mode=True, data_prop=True)
             except shape_inference.InferenceError:
                 continue
-            del made.graph.output[:]
-            made.graph.output.extend(inferred.graph.output)
-            yield made
+            del reduced.graph.output[:]
+            reduced.graph.output.extend(inferred.graph.output)
+            yield reduced

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fuzzing import plans, programs
 from fuzzing.flat import DrawnFile
 from fuzzing.litert import compared
-from fuzzing.plans import Made
+from fuzzing.plans import JudgedPlan
 from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.planner.model.model import load_model
@@ -52,7 +52,7 @@ class Subject:
     makers: Mapping[str, str] = field(default_factory=dict)
     """Of a .tflite file, the operator that makes each tensor."""
     findings: list[Finding] = field(default_factory=list)
-    made: list[tuple[Made, programs.Written]] = field(default_factory=list)
+    plans: list[tuple[JudgedPlan, programs.Written]] = field(default_factory=list)
     outputs: list[bytes] = field(default_factory=list)
     """Of the unsplit plan."""
     seconds: float = 0.0
@@ -146,7 +146,7 @@ def _plan(subject: Subject, folder: Path, ways: Sequence[str] | None, defects: _
         model = load_model(subject.path)
         defects.way = "unsplit"
         base = plans.unsplit(model)
-        subject.made.append((base, programs.write(base, f"{subject.name}_unsplit", folder)))
+        subject.plans.append((base, programs.write(base, f"{subject.name}_unsplit", folder)))
     if base is None:
         return
     for way, make in plans.others(model, base, subject.seed):
@@ -154,18 +154,18 @@ def _plan(subject: Subject, folder: Path, ways: Sequence[str] | None, defects: _
             continue
         defects.way = way
         with _guarded(subject, way):
-            made = make()
-            subject.made.append((made, programs.write(made, f"{subject.name}_{way}", folder)))
+            judged = make()
+            subject.plans.append((judged, programs.write(judged, f"{subject.name}_{way}", folder)))
 
 
 def _compiled(subject: Subject) -> list[programs.Written]:
     kept = []
     with _timed(subject):
-        for made, written in subject.made:
-            with _guarded(subject, made.way):
+        for judged, written in subject.plans:
+            with _guarded(subject, judged.way):
                 programs.compile_program(written)
-                kept.append((made, written))
-    subject.made = kept
+                kept.append((judged, written))
+    subject.plans = kept
     return [written for _, written in kept]
 
 
@@ -177,16 +177,16 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
     its outputs.
     """
     expected: Outputs | None = None
-    for made, written in subject.made:
-        with _guarded(subject, made.way), programs.Runner(executable) as runner:
+    for judged, written in subject.plans:
+        with _guarded(subject, judged.way), programs.Runner(executable) as runner:
             runner.select(numbers[written.symbol], subject.seed)
-            samples = load_samples(made.model.graph, [], [], subject.seed)
-            storage = Storage.of(made.plan)
+            samples = load_samples(judged.model.graph, [], [], subject.seed)
+            storage = Storage.of(judged.plan)
             if expected is None:
-                verdict = judge(runner, made.plan, subject.path, samples, SILENT)
+                verdict = judge(runner, judged.plan, subject.path, samples, SILENT)
                 if verdict.reasons:
                     kind = "undefined" if _rounds_nan(subject, samples) else "wrong"
-                    subject.findings.append(Finding(kind, made.way, "\n".join(verdict.reasons)))
+                    subject.findings.append(Finding(kind, judged.way, "\n".join(verdict.reasons)))
                 if subject.makers:
                     runner.select(numbers[written.symbol], subject.seed)
                     reasons = compared(runner, storage, subject.path, samples[0], subject.makers)
@@ -195,7 +195,7 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
                 expected = _outputs(runner, storage, samples[0])
                 subject.outputs = [value.tobytes() for value in expected]
             for again in ("", ", the second time"):
-                _compare(subject, made, expected, _outputs(runner, storage, samples[0]), again)
+                _compare(subject, judged, expected, _outputs(runner, storage, samples[0]), again)
         if expected is None:
             return
 
@@ -215,8 +215,8 @@ def _outputs(runner: programs.Runner, storage: Storage, sample: Sample) -> Outpu
     return [storage.get_tensor(runner, border.tensor) for border in storage.plan.graph.outputs]
 
 
-def _compare(subject: Subject, made: Made, expected: Outputs, found: Outputs, again: str) -> None:
-    for border, want, got in zip(made.plan.graph.outputs, expected, found, strict=True):
+def _compare(subject: Subject, judged: JudgedPlan, expected: Outputs, computed: Outputs, again: str) -> None:
+    for border, want, got in zip(judged.plan.graph.outputs, expected, computed, strict=True):
         if want.tobytes() != got.tobytes():
             count = int((want != got).sum())
             where = int(np.flatnonzero((want != got).reshape(-1))[0]) if count else 0
@@ -224,4 +224,4 @@ def _compare(subject: Subject, made: Made, expected: Outputs, found: Outputs, ag
                 f"{border.name}: {count} of {want.size} elements differ from the unsplit plan{again}, "
                 f"the first at {where}"
             )
-            subject.findings.append(Finding("wrong", made.way, text))
+            subject.findings.append(Finding("wrong", judged.way, text))

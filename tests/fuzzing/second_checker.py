@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from fuzzing.plans import Made
+from fuzzing.plans import JudgedPlan
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_model
 from mcudeploy.common.resources import resource_dir
@@ -16,21 +16,21 @@ from mcudeploy.planner.files.planfile import plan_text
 CHECKER = resource_dir("templates") / "dossier/check_plan.py"
 
 
-def written(made: Made, folder: Path) -> Path:
+def written(judged: JudgedPlan, folder: Path) -> Path:
     """The files of a dossier, with the library of a plan."""
     folder.mkdir(parents=True, exist_ok=True)
-    program = with_tables(made, folder / "lib")
-    (folder / "plan.json").write_text(plan_text(made.plan, made.model.sha256), "utf-8")
-    (folder / "network.json").write_text(network_text(made.plan, made.model, program), "utf-8")
-    (folder / "board.json").write_text(board_text(made.board), "utf-8")
+    program = with_tables(judged, folder / "lib")
+    (folder / "plan.json").write_text(plan_text(judged.plan, judged.model.sha256), "utf-8")
+    (folder / "network.json").write_text(network_text(judged.plan, judged.model, program), "utf-8")
+    (folder / "board.json").write_text(board_text(judged.board), "utf-8")
     return folder
 
 
-def with_tables(made: Made, folder: Path) -> Program:
+def with_tables(judged: JudgedPlan, folder: Path) -> Program:
     """Write the C tables of a plan. Returns the program."""
-    program = make_program(made.plan, made.model.calls, "m", made.board)
+    program = make_program(judged.plan, judged.model.calls, "m", judged.board)
     folder.mkdir(exist_ok=True)
-    for name, text in render_model(program, made.plan, Source("m.onnx", made.model.sha256)).items():
+    for name, text in render_model(program, judged.plan, Source("m.onnx", judged.model.sha256)).items():
         (folder / name).write_text(text, "utf-8")
     return program
 

@@ -33,14 +33,14 @@ def split(draft: Draft, name: str, shape: Shape) -> None:
 def slice_(draft: Draft, name: str, shape: Shape) -> None:
     """A range of some axes, also backwards, with steps, and with ends far outside."""
     axes = sorted({draft.whole(1, len(shape) - 1) for _ in range(draft.whole(1, 2))})
-    starts, ends, steps, made = [], [], [], list(shape)
+    starts, ends, steps, result = [], [], [], list(shape)
     for axis in axes:
         size = shape[axis]
         step = draft.pick((1, 1, 1, 2, 3, -1, -2))
         low = draft.whole(0, size - 1)
         high = draft.whole(low + 1, size)
         start, end = (low, high) if step > 0 else (high - 1, low - 1)
-        made[axis] = len(range(start, end, step))
+        result[axis] = len(range(start, end, step))
         if step > 0 and high == size and draft.chance(0.4):
             end = draft.pick((2**31 - 1, 2**63 - 1, size + 5))
         elif step > 0 and high < size and draft.chance(0.3):
@@ -52,7 +52,7 @@ def slice_(draft: Draft, name: str, shape: Shape) -> None:
         steps.append(step)
     arrays = (starts, ends, [axis - len(shape) if draft.chance(0.2) else axis for axis in axes], steps)
     inputs = [name, *(draft.constant(np.array(array, np.int64)) for array in arrays)]
-    draft.add("Slice", inputs, tuple(made))
+    draft.add("Slice", inputs, tuple(result))
 
 
 @of(2, 3, 4)
@@ -61,14 +61,14 @@ def gather(draft: Draft, name: str, shape: Shape) -> None:
     axis = draft.whole(1, len(shape) - 1)
     if draft.chance(0.5) and len(shape) > 2:
         index = np.array(draft.whole(-shape[axis], shape[axis] - 1), np.int64)
-        made: Shape = (*shape[:axis], *shape[axis + 1 :])
+        result: Shape = (*shape[:axis], *shape[axis + 1 :])
     else:
         first = draft.whole(0, shape[axis] - 1)
         index = np.arange(first, shape[axis], draft.whole(1, 3), dtype=np.int64)
         if draft.chance(0.4):
             index = np.array([draft.whole(0, shape[axis] - 1) for _ in range(len(index) + 1)], np.int64)
-        made = (*shape[:axis], index.size, *shape[axis + 1 :])
-    draft.add("Gather", [name, draft.constant(index)], made, axis=axis)
+        result = (*shape[:axis], index.size, *shape[axis + 1 :])
+    draft.add("Gather", [name, draft.constant(index)], result, axis=axis)
 
 
 @of(2, 3, 4)
@@ -82,13 +82,13 @@ def pad(draft: Draft, name: str, shape: Shape) -> None:
     mode = draft.pick(("constant", "constant", "edge", "reflect"))
     if mode == "reflect" and any(amount >= size for amount, size in zip(pads, shape + shape, strict=True)):
         mode = "edge"
-    made = tuple(size + pads[at] + pads[at + rank] for at, size in enumerate(shape))
-    if not draft.fits(made):
+    result = tuple(size + pads[at] + pads[at + rank] for at, size in enumerate(shape))
+    if not draft.fits(result):
         return
     inputs = [name, draft.constant(np.array(pads, np.int64))]
     if mode == "constant" and draft.chance(0.4):
         inputs.append(draft.constant(np.float32(draft.pick((0.0, 0.0, 1.0, -0.37, 6.0)))))
-    draft.add("Pad", inputs, made, mode=mode)
+    draft.add("Pad", inputs, result, mode=mode)
 
 
 @of(3, 4)
@@ -98,24 +98,24 @@ def resize(draft: Draft, name: str, shape: Shape) -> None:
     factors = [draft.pick((1, 2, 2, 2, 3, 0.5, 1.5)) for _ in shape[2:]]
     if draft.chance(0.6):
         factors = factors[:1] * len(factors)
-    made = (
+    result = (
         *shape[:2],
         *(int(np.floor(np.float32(s) * np.float32(f))) for s, f in zip(shape[2:], factors, strict=True)),
     )
-    if not draft.fits(made):
+    if not draft.fits(result):
         return
     coordinates = draft.pick(
         ("asymmetric", "half_pixel", "half_pixel", "align_corners", "pytorch_half_pixel")
     )
-    whole = all(s * f == t for s, f, t in zip(shape[2:], factors, made[2:], strict=True))
+    whole = all(s * f == t for s, f, t in zip(shape[2:], factors, result[2:], strict=True))
     attributes = {"mode": mode, "coordinate_transformation_mode": coordinates}
     if mode == "nearest":
         attributes["nearest_mode"] = draft.pick(("floor", "round_prefer_floor", "ceil", "round_prefer_ceil"))
     if draft.chance(0.5) and (whole or coordinates != "align_corners"):
         inputs = [name, "", draft.constant(np.array([1, 1, *factors], np.float32))]
     else:
-        inputs = [name, "", "", draft.constant(np.array(made, np.int64))]
-    draft.add("Resize", inputs, made, **attributes)
+        inputs = [name, "", "", draft.constant(np.array(result, np.int64))]
+    draft.add("Resize", inputs, result, **attributes)
 
 
 @of(2, 3, 4)
@@ -139,8 +139,8 @@ def view(draft: Draft, name: str, shape: Shape) -> None:
     elif way == "squeeze":
         axes = [axis for axis in range(1, rank) if shape[axis] == 1][: rank - 2]
         if axes:
-            made = tuple(size for at, size in enumerate(shape) if at not in axes)
-            draft.add("Squeeze", [name, draft.constant(np.array(axes, np.int64))], made)
+            result = tuple(size for at, size in enumerate(shape) if at not in axes)
+            draft.add("Squeeze", [name, draft.constant(np.array(axes, np.int64))], result)
     elif way == "unsqueeze" and rank < 4:
         axis = draft.whole(1, rank)
         draft.add(
@@ -158,11 +158,11 @@ def _reshape(draft: Draft, name: str) -> None:
     first = draft.pick(divisors)
     second = draft.pick([d for d in divisors if (total // first) % d == 0])
     one, two = total // first, total // first // second
-    made = draft.pick(((batch, total), (batch, first, one), (batch, first, second, two)))
-    written = list(made)
+    result = draft.pick(((batch, total), (batch, first, one), (batch, first, second, two)))
+    written = list(result)
     if draft.chance(0.4):
-        written[draft.whole(1, len(made) - 1)] = -1
-    draft.add("Reshape", [name, draft.constant(np.array(written, np.int64))], made)
+        written[draft.whole(1, len(result) - 1)] = -1
+    draft.add("Reshape", [name, draft.constant(np.array(written, np.int64))], result)
 
 
 @of(4)
@@ -187,38 +187,38 @@ def dense(draft: Draft) -> None:
         return
     batch, *rest = draft.shapes[name]
     count = prod(rest)
-    made = draft.pick((1, 2, 3, 5, 8, 10, 16, 33, 64))
-    if not draft.fits((batch, made), batch * count * made):
+    outputs = draft.pick((1, 2, 3, 5, 8, 10, 16, 33, 64))
+    if not draft.fits((batch, outputs), batch * count * outputs):
         return
     if len(draft.shapes[name]) > 2:
         name = draft.add("Flatten", [name], (batch, count))
     if draft.chance(0.25):
-        weights = draft.constant(draft.normal((count, made), 1 / sqrt(count)))
-        out = draft.add("MatMul", [name, weights], (batch, made))
+        weights = draft.constant(draft.normal((count, outputs), 1 / sqrt(count)))
+        out = draft.add("MatMul", [name, weights], (batch, outputs))
         if draft.chance(0.7):
-            out = draft.add("Add", [out, draft.constant(draft.normal((made,), 0.2))], (batch, made))
+            out = draft.add("Add", [out, draft.constant(draft.normal((outputs,), 0.2))], (batch, outputs))
     else:
         turned = draft.chance(0.7)
-        size = (made, count) if turned else (count, made)
+        size = (outputs, count) if turned else (count, outputs)
         inputs = [name, draft.constant(draft.normal(size, 1 / sqrt(count)))]
         if draft.chance(0.8):
-            inputs.append(draft.constant(draft.normal((made,), 0.2)))
+            inputs.append(draft.constant(draft.normal((outputs,), 0.2)))
         attributes: dict[str, float] = {"transB": int(turned)}
         if draft.chance(0.1):
             attributes |= {"alpha": 0.5, "beta": 2.0}
-        out = draft.add("Gemm", inputs, (batch, made), **attributes)
+        out = draft.add("Gemm", inputs, (batch, outputs), **attributes)
     if draft.chance(0.4):
-        draft.add("Relu", [out], (batch, made))
+        draft.add("Relu", [out], (batch, outputs))
 
 
 @of(3, 4)
 def matmul(draft: Draft, name: str, shape: Shape) -> None:
     """Tokens times a constant matrix, or a product of two activations."""
     if draft.chance(0.6):
-        made = draft.pick((1, 3, 4, 8, 11))
-        if draft.fits((*shape[:-1], made), prod(shape) * made):
-            weights = draft.constant(draft.normal((shape[-1], made), 1 / sqrt(shape[-1])))
-            draft.add("MatMul", [name, weights], (*shape[:-1], made))
+        outputs = draft.pick((1, 3, 4, 8, 11))
+        if draft.fits((*shape[:-1], outputs), prod(shape) * outputs):
+            weights = draft.constant(draft.normal((shape[-1], outputs), 1 / sqrt(shape[-1])))
+            draft.add("MatMul", [name, weights], (*shape[:-1], outputs))
         return
     others = draft.alike(lambda it: len(it) == len(shape) and it[:-2] == shape[:-2] and it[-2] == shape[-1])
     if others:

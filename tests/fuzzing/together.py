@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzzing import plans, programs
-from fuzzing.plans import HOST, Made, with_splits
+from fuzzing.plans import HOST, JudgedPlan, with_splits
 from fuzzing.trips import MOST_STEPS, Outputs, Trip, difference_of, models, unsplit
 from fuzzing.wandering import BOARDS, wandering
 from mcudeploy.checker.judge import check
@@ -41,12 +41,12 @@ class Figures:
     awaits: int
 
     @classmethod
-    def of(cls, made: Sequence[Plan]) -> Figures:
+    def of(cls, plans: Sequence[Plan]) -> Figures:
         """Statistics of some plans."""
-        entries = [entry for plan in made for lane in plan.lanes for entry in lane]
-        found = [entry for entry in entries if isinstance(entry, WorkSlice)]
-        columns = sum(part.columns is not None for part in found)
-        return cls(len(found), columns, len(entries) - len(found))
+        entries = [entry for plan in plans for lane in plan.lanes for entry in lane]
+        runs = [entry for entry in entries if isinstance(entry, WorkSlice)]
+        columns = sum(part.columns is not None for part in runs)
+        return cls(len(runs), columns, len(entries) - len(runs))
 
 
 def awaits_of(plan: Plan) -> list[tuple[int, int]]:
@@ -62,17 +62,17 @@ def without(plan: Plan, core: int, at: int) -> Plan:
     return replace(plan, lanes=tuple(lanes))
 
 
-def shared_out(model: Model, way: str, seed: int, cores: int, worth: int = 1) -> Made:
+def shared_out(model: Model, way: str, seed: int, cores: int, worth: int = 1) -> JudgedPlan:
     """A plan by some method for `cores` cores, which passed the check."""
     with patch.object(parts, "_LEAST_ITERATIONS", worth):
-        made = _made(replace(model, cores=cores), way, seed)
-        plan = made.plan
-        made = replace(made, plan=plan if plan.lanes else on_cores(plan, made.model.calls, cores))
-    check(made.plan, made.model.work, made.board)
-    return made
+        judged = _made(replace(model, cores=cores), way, seed)
+        plan = judged.plan
+        judged = replace(judged, plan=plan if plan.lanes else on_cores(plan, judged.model.calls, cores))
+    check(judged.plan, judged.model.work, judged.board)
+    return judged
 
 
-def _made(model: Model, way: str, seed: int) -> Made:
+def _made(model: Model, way: str, seed: int) -> JudgedPlan:
     """The plan, whose scratch has room for the model's cores; most have no core tapes."""
     if way in ("unsplit", "split", "streamed"):
         options = Options(time_limit=0.1, max_overhead=100, cores=model.cores)
@@ -91,15 +91,15 @@ def _made(model: Model, way: str, seed: int) -> Made:
 
 def drawn(count: int, seed: int, among: int) -> list[Trip]:
     """`count` plans for 2 to 4 cores, of the first models."""
-    random, found = Random(seed), list[Trip]()
-    while len(found) < count:
+    random, trips = Random(seed), list[Trip]()
+    while len(trips) < count:
         model, way = random.choice(models(among)), random.choice(WAYS)
         cores, worth, number = random.randint(2, 4), random.choice(_WORTHS), random.randrange(2**32)
-        made = shared_out(model, way, number, cores, worth)
-        if len(made.plan.schedule.steps) <= MOST_STEPS and awaits_of(made.plan):
+        judged = shared_out(model, way, number, cores, worth)
+        if len(judged.plan.schedule.steps) <= MOST_STEPS and awaits_of(judged.plan):
             name = f"{model.path.stem}, {way}, seed {number}, {cores} cores, worth {worth}"
-            found.append(Trip(name, unsplit(model), made))
-    return found
+            trips.append(Trip(name, unsplit(model), judged))
+    return trips
 
 
 def interleaved(
@@ -108,7 +108,7 @@ def interleaved(
     """Faults of plans that each run `runs` times: races, deadlocks, and bits other than with one core."""
     bases = {id(trip.base): trip.base for trip in trips}
     of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
-    shared = [programs.write(trip.made, f"shared{at}", folder) for at, trip in enumerate(trips)]
+    shared = [programs.write(trip.judged, f"shared{at}", folder) for at, trip in enumerate(trips)]
     everything = [*of_base.values(), *shared]
     numbers = {it.symbol: at for at, it in enumerate(everything)}
     programs.compile_programs(everything, soft=engine is not None, threads=True)
@@ -119,8 +119,8 @@ def interleaved(
     }
     for trip, program in zip(trips, shared, strict=True):
         try:
-            found = _outputs(trip.made, executable, numbers[program.symbol], runs=runs)
-            wrong = [difference_of(values, expected[id(trip.base)]) for values in found]
+            outputs = _outputs(trip.judged, executable, numbers[program.symbol], runs=runs)
+            wrong = [difference_of(values, expected[id(trip.base)]) for values in outputs]
         except programs.RunError as error:
             yield f"{trip.name}: {error}"
             continue
@@ -128,11 +128,11 @@ def interleaved(
             yield f"{trip.name}: bytes that differ in {np.count_nonzero(wrong)} of {runs} runs: {max(wrong)}"
 
 
-def _outputs(made: Made, executable: Path, number: int, *, runs: int) -> Iterator[Outputs]:
+def _outputs(judged: JudgedPlan, executable: Path, number: int, *, runs: int) -> Iterator[Outputs]:
     """The outputs of each run, for inputs that are equal for all plans of a model."""
-    storage, sample = Storage.of(made.plan), load_samples(made.model.graph, [], [], 1)[0]
+    storage, sample = Storage.of(judged.plan), load_samples(judged.model.graph, [], [], 1)[0]
     with programs.Runner(executable) as runner:
         runner.select(number, 1)
         for runner.seed in range(1, runs + 1):
             run_once(runner, storage, sample.stored)
-            yield [storage.get_tensor(runner, it.tensor).tobytes() for it in made.plan.graph.outputs]
+            yield [storage.get_tensor(runner, it.tensor).tobytes() for it in judged.plan.graph.outputs]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fuzzing import plans, programs
 from fuzzing.generate import draw
-from fuzzing.plans import Made, with_splits
+from fuzzing.plans import JudgedPlan, with_splits
 from fuzzing.wandering import BOARDS, wandering
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import check
@@ -65,8 +65,8 @@ class Trip:
     """
 
     name: str
-    base: Made
-    made: Made
+    base: JudgedPlan
+    judged: JudgedPlan
 
     def __repr__(self) -> str:
         return f"<trip: {self.name}>"
@@ -75,17 +75,17 @@ class Trip:
 def graph_model(name: str, graph: Graph) -> Model:
     """The model that a graph is, as if it came from a file."""
     variants = kernel_variants(graph)
-    calls = {operator: found[0] for operator, found in variants.items()}
+    calls = {operator: calls_found[0] for operator, calls_found in variants.items()}
     return Model(Path(f"{name}.onnx"), "0" * 64, graph, Rewrites(), variants, calls)
 
 
 @cache
 def models(count: int) -> tuple[Model, ...]:
     """The hand-written graphs, then graphs of the first supported seeds, `count` in total."""
-    found = [graph_model("residual", residual()), graph_model("pooled", pooled())]
+    graphs = [graph_model("residual", residual()), graph_model("pooled", pooled())]
     seed = 0
     with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
-        while len(found) < count:
+        while len(graphs) < count:
             path = Path(folder) / f"g{seed}.onnx"
             path.write_bytes(draw(seed).model.SerializeToString())
             seed += 1
@@ -94,24 +94,24 @@ def models(count: int) -> tuple[Model, ...]:
             except ModelError:
                 continue
             if len(model.graph.operators) <= 30:
-                found.append(model)
-    return tuple(found[:count])
+                graphs.append(model)
+    return tuple(graphs[:count])
 
 
 @cache
-def unsplit(model: Model) -> Made:
+def unsplit(model: Model) -> JudgedPlan:
     """The plan without moves."""
     return plans.unsplit(model)
 
 
 @cache
-def start_of(model: Model, way: str, seed: int) -> Made | None:
+def start_of(model: Model, way: str, seed: int) -> JudgedPlan | None:
     """A plan to begin with, in one memory; None if it is too long."""
     base = unsplit(model)
     if way == "unsplit":
         return base
-    made = with_splits(dict(plans.others(model, base, seed))[way]())
-    return made if len(made.plan.schedule.steps) <= MOST_STEPS else None
+    judged = with_splits(dict(plans.others(model, base, seed))[way]())
+    return judged if len(judged.plan.schedule.steps) <= MOST_STEPS else None
 
 
 def wander(model: Model, way: str, seed: int) -> Trip | None:
@@ -144,10 +144,10 @@ def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
     plan = replace(start.plan, board=small.name)
     pair = MemoryPair.serving(plan, small)
     layouts = over_time(draft_of(tiled, plan, work, small), pair, relocation, cycles) if pair else ()
-    found = [layout for layout in layouts if any(_crosses(layout.way(it)) for it in layout.transfers)]
-    if not found:
+    crossing = [layout for layout in layouts if any(_crosses(layout.way(it)) for it in layout.transfers)]
+    if not crossing:
         return None
-    plan = replace(plan, layout=random.choice(found))
+    plan = replace(plan, layout=random.choice(crossing))
     check(plan, work, small)
     name = f"{model.path.stem}, {way}, seed {seed}, {room} bytes"
     return Trip(name, unsplit(model), replace(start, way="planned", plan=plan, board=small))
@@ -159,15 +159,15 @@ def _crosses(way: Sequence[Any]) -> bool:
 
 def crossings(plan: Plan) -> tuple[int, int]:
     """Number of transfers to another memory, and number of these that take steps."""
-    found = [it for it in plan.layout.transfers if _crosses(plan.layout.way(it))]
-    return len(found), sum(it.engine != CPU and it.end > plan.layout.begin(it) for it in found)
+    crossing = [it for it in plan.layout.transfers if _crosses(plan.layout.way(it))]
+    return len(crossing), sum(it.engine != CPU and it.end > plan.layout.begin(it) for it in crossing)
 
 
 def drawn(count: int, seed: int, among: int) -> list[Trip]:
     """`count` trips from hypothesis, of the first models: some planned, most at random. All passed the check,
     and a round trip through their files.
     """
-    found: list[Trip] = []
+    drawn_trips: list[Trip] = []
     names: set[str] = set()
 
     def one(at: int, way: str, number: int, by_planner: bool) -> Trip | None:
@@ -191,46 +191,46 @@ def drawn(count: int, seed: int, among: int) -> list[Trip]:
         phases=[hypothesis.Phase.generate],
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    @hypothesis.given(trips.filter(lambda it: it is not None and it.made.plan.layout.transfers))
+    @hypothesis.given(trips.filter(lambda it: it is not None and it.judged.plan.layout.transfers))
     def draw_one(trip: Trip) -> None:
         if trip.name in names:
             hypothesis.reject()
         names.add(trip.name)
-        check(trip.made.plan, trip.made.model.work, trip.made.board)
+        check(trip.judged.plan, trip.judged.model.work, trip.judged.board)
         again = stored_again(trip)
-        assert again.layout == replace(trip.made.plan.layout, status=again.layout.status), trip.name
-        assert again.tape == trip.made.plan.tape, trip.name
-        found.append(trip)
+        assert again.layout == replace(trip.judged.plan.layout, status=again.layout.status), trip.name
+        assert again.tape == trip.judged.plan.tape, trip.name
+        drawn_trips.append(trip)
 
     draw_one()
-    return found
+    return drawn_trips
 
 
 def drawn_by_planner(count: int, seed: int, among: int, board: Board) -> list[Trip]:
     """`count` plans of the planner for a board with less fast memory than they need, at random."""
-    random, found = Random(seed), list[Trip]()
-    while len(found) < count:
+    random, trips = Random(seed), list[Trip]()
+    while len(trips) < count:
         model, way = random.choice(models(among)), random.choice(WAYS)
         trip = planned(model, way, random.randrange(2**32), board)
         if trip is not None:
-            found.append(trip)
-    return found
+            trips.append(trip)
+    return trips
 
 
 def stored_again(trip: Trip, change: Callable[[str], str] = str) -> Plan:
     """The plan of a trip after a round trip through its file, whose text is changed before."""
-    model = trip.made.model
+    model = trip.judged.model
     with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
         path = Path(folder) / "plan.json"
-        path.write_text(change(plan_text(trip.made.plan, model.sha256)), "utf-8")
-        return plan_of(read_plan(path, model.sha256, trip.made.board.name), path, model.graph, model.work)
+        path.write_text(change(plan_text(trip.judged.plan, model.sha256)), "utf-8")
+        return plan_of(read_plan(path, model.sha256, trip.judged.board.name), path, model.graph, model.work)
 
 
 def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
     """Faults of trips in any mode: programs that end, and outputs of other bits."""
     bases = {id(trip.base): trip.base for trip in trips}
     of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
-    moved = [programs.write(trip.made, f"trip{at}", folder) for at, trip in enumerate(trips)]
+    moved = [programs.write(trip.judged, f"trip{at}", folder) for at, trip in enumerate(trips)]
     everything = [*of_base.values(), *moved]
     numbers = {it.symbol: at for at, it in enumerate(everything)}
     for soft in (False, True):
@@ -243,11 +243,11 @@ def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
         for trip, program in zip(trips, moved, strict=True):
             where = f"{trip.name}, {mode or 'core'}"
             try:
-                found = _outputs(trip.made, executable, numbers[program.symbol], runs=2)
+                outputs = _outputs(trip.judged, executable, numbers[program.symbol], runs=2)
             except programs.RunError as error:
                 yield f"{where}: {error}"
                 continue
-            wrong = [difference_of(values, expected[id(trip.base)]) for values in found]
+            wrong = [difference_of(values, expected[id(trip.base)]) for values in outputs]
             if any(wrong):
                 yield f"{where}: bytes that differ in two runs {wrong}"
 
@@ -264,34 +264,34 @@ def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
     keys = list(bases)
     for trip in trips:
         (expected,) = _outputs(trip.base, executable, keys.index(id(trip.base)), runs=1)
-        made, board = trip.made, trip.made.board
-        program = make_program(made.plan, made.model.calls, "net", board)
-        files = render_firmware(program, made.plan, Source(made.model.path.name, made.model.sha256))
+        judged, board = trip.judged, trip.judged.board
+        program = make_program(judged.plan, judged.model.calls, "net", board)
+        files = render_firmware(program, judged.plan, Source(judged.model.path.name, judged.model.sha256))
         firmware = build_firmware(board, files, program.kernels, emulate=True)
         with open_device(Target(board, emulate=True), firmware) as device:
-            found = _run(made, device)
-        for border, one, other in zip(made.plan.graph.outputs, found, expected, strict=True):
-            tensor = made.plan.graph.tensors[border.tensor]
+            outputs = _run(judged, device)
+        for border, one, other in zip(judged.plan.graph.outputs, outputs, expected, strict=True):
+            tensor = judged.plan.graph.tensors[border.tensor]
             diff = difference(as_array(one, tensor), as_array(other, tensor))
             share = DEVICE_SHARE_OF_RANGE if tensor.dtype is DType.FLOAT32 else 0.0
             if diff.worst > share * diff.range:
                 yield f"{trip.name}, {board.name}: {border.name} differs by {diff.worst}"
 
 
-def difference_of(found: Outputs, expected: Outputs) -> int:
+def difference_of(computed: Outputs, expected: Outputs) -> int:
     """Number of bytes differ."""
-    pairs = zip(found, expected, strict=True)
+    pairs = zip(computed, expected, strict=True)
     return sum(int((np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)).sum()) for a, b in pairs)
 
 
-def _outputs(made: Made, executable: Path, number: int, *, runs: int) -> list[Outputs]:
+def _outputs(judged: JudgedPlan, executable: Path, number: int, *, runs: int) -> list[Outputs]:
     """The outputs of a program, for inputs that are equal for all plans of a model."""
     with programs.Runner(executable) as runner:
         runner.select(number, 1)
-        return [_run(made, runner) for _ in range(runs)]
+        return [_run(judged, runner) for _ in range(runs)]
 
 
-def _run(made: Made, machine: Machine) -> Outputs:
-    storage = Storage.of(made.plan)
-    run_once(machine, storage, load_samples(made.model.graph, [], [], 1)[0].stored)
-    return [storage.get_tensor(machine, it.tensor).tobytes() for it in made.plan.graph.outputs]
+def _run(judged: JudgedPlan, machine: Machine) -> Outputs:
+    storage = Storage.of(judged.plan)
+    run_once(machine, storage, load_samples(judged.model.graph, [], [], 1)[0].stored)
+    return [storage.get_tensor(machine, it.tensor).tobytes() for it in judged.plan.graph.outputs]

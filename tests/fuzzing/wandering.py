@@ -27,7 +27,7 @@ _FLIGHT = 6
 
 def wandering_board(memories: Collection[str], *links: tuple[str, tuple[str, ...]]) -> Board:
     """The host with these memories, of which "ram" is fast, and engines that join some."""
-    made = tuple(
+    memories_of_board = tuple(
         Memory(
             name=name,
             origin=0x10000000 + (at << 26),
@@ -41,7 +41,7 @@ def wandering_board(memories: Collection[str], *links: tuple[str, tuple[str, ...
     engines = tuple(
         Link(engine=engine, memories=joined, setup_cycles=50, bytes_per_cycle=2.0) for engine, joined in links
     )
-    return load_board("host").model_copy(update={"memories": made, "links": engines})
+    return load_board("host").model_copy(update={"memories": memories_of_board, "links": engines})
 
 
 BOARDS = (
@@ -148,10 +148,10 @@ class _Draft:
 
 def _away_and_back(draft: _Draft) -> Layout | None:
     """A block moves to another memory and comes back before it dies."""
-    found = draft.some_stay()
-    if found is None:
+    span = draft.some_stay()
+    if span is None:
         return None
-    block_id, source, stay = found
+    block_id, source, stay = span
     begin, end = draft.window(stay.life)
     back = draft.random.randrange(end, stay.life.hi)
     there = min(stay.life.hi - 1, back + draft.random.randrange(_FLIGHT))
@@ -165,14 +165,14 @@ def _away_and_back(draft: _Draft) -> Layout | None:
 
 def _gone(draft: _Draft) -> Layout | None:
     """A block leaves for another memory and is read there from then on."""
-    found = draft.some_stay()
-    return None if found is None else _leave(draft, draft.plan.layout, *found, copy=False)
+    stay = draft.some_stay()
+    return None if stay is None else _leave(draft, draft.plan.layout, *stay, copy=False)
 
 
 def _copied(draft: _Draft) -> Layout | None:
     """A block has a copy elsewhere for some time."""
-    found = draft.some_stay()
-    return None if found is None else _leave(draft, draft.plan.layout, *found, copy=True)
+    stay = draft.some_stay()
+    return None if stay is None else _leave(draft, draft.plan.layout, *stay, copy=True)
 
 
 def _leave(
@@ -215,10 +215,10 @@ def _operand_gone(draft: _Draft) -> Layout | None:
 
 def _moved(draft: _Draft) -> Layout | None:
     """A block moves within its arena, far or over itself."""
-    found = draft.some_stay()
-    if found is None:
+    span = draft.some_stay()
+    if span is None:
         return None
-    block_id, source, stay = found
+    block_id, source, stay = span
     begin, _ = draft.window(stay.life)
     layout = with_life(draft.plan.layout, block_id, source, Interval(stay.life.lo, begin))
     life = Interval(begin, stay.life.hi)

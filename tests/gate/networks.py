@@ -87,9 +87,9 @@ class Net:
         weights = self._weights((outputs, channels))
         name = self._add("Gemm", f"{flat} {weights}", transB=1)
         name = self._add("Relu", name) if relu else name
-        made = self._value(name, (outputs, 1, 1))
-        self._shapes[made] = (outputs, 1, 1)
-        return made
+        result = self._value(name, (outputs, 1, 1))
+        self._shapes[result] = (outputs, 1, 1)
+        return result
 
     def finish(self, output: str) -> onnx.ModelProto:
         """The model."""

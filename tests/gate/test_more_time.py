@@ -39,7 +39,7 @@ def test_more_time_never_needs_more_memory(branched: Path, monkeypatch: pytest.M
         monkeypatch.setattr(module, "ROUND_ENDS_S", ROUND_ENDS_S)
     model, board = load_model(branched), load_board(BOARD)
     planned = [find_plans(model, board, Options(time_limit=seconds)) for seconds in (*ROUND_ENDS_S, 0.4)]
-    arenas = [found.choices[0].layout.arena_bytes for found in planned]
-    candidates = [found.search.candidates for found in planned]
+    arenas = [plans.choices[0].layout.arena_bytes for plans in planned]
+    candidates = [plans.search.candidates for plans in planned]
     assert arenas == sorted(arenas, reverse=True) and arenas[-1] < arenas[0]
     assert candidates == sorted(candidates) and candidates[0] < candidates[-2] == candidates[-1]

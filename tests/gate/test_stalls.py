@@ -38,16 +38,16 @@ def latencies(path: Path, kibibytes: int) -> tuple[float, float]:
     """The cycles of the plan of a search, and of the unsplit one."""
     limits = (("sram", 1024 * kibibytes),)
     ways = (Options(time_limit=SECONDS, memory_limits=limits, split=split) for split in (True, False))
-    found, unsplit = (best_plan(path, options) for options in ways)
+    best, unsplit = (best_plan(path, options) for options in ways)
     assert unsplit.estimate.exposed_ticks
-    return found.estimate.latency_ticks, unsplit.estimate.latency_ticks
+    return best.estimate.latency_ticks, unsplit.estimate.latency_ticks
 
 
 @pytest.mark.parametrize(("name", "kibibytes"), LATENCIES)
 def test_no_plan_waits_longer_for_a_slow_memory(name: str, kibibytes: int, tmp_path: Path) -> None:
-    found, unsplit = latencies(save(NETWORKS[name](), tmp_path), kibibytes)
-    assert found <= TOLERATED * LATENCIES[name, kibibytes]
-    assert found <= unsplit
+    best, unsplit = latencies(save(NETWORKS[name](), tmp_path), kibibytes)
+    assert best <= TOLERATED * LATENCIES[name, kibibytes]
+    assert best <= unsplit
 
 
 def network() -> onnx.ModelProto:
@@ -64,5 +64,5 @@ def test_no_search_makes_a_training_step_slower(tmp_path: Path) -> None:
     path = save(network(), tmp_path)
     recipe = Recipe(update=Update.parse("full"))
     with written_step(path, Options(), recipe) as step:
-        found, unsplit = latencies(step.path, 40)
-    assert found <= TOLERATED * unsplit
+        best, unsplit = latencies(step.path, 40)
+    assert best <= TOLERATED * unsplit

@@ -45,17 +45,17 @@ def test_a_network_runs_and_is_verified(name: str, tmp_path: Path) -> None:
 def test_espressifs_tool_agrees_on_the_memories_and_takes_the_command_line(name: str, tmp_path: Path) -> None:
     """Its map of the chip has the windows of the flash and the RAM; it goes on to open the port."""
     require("esptool")
-    made, _ = deployed(name, small_model(tmp_path / "small.onnx"))
-    elf = built(made, tmp_path).elf
+    deployment, _ = deployed(name, small_model(tmp_path / "small.onnx"))
+    elf = built(deployment, tmp_path).elf
     maps = f"from esptool.targets import {name.upper()}ROM as it; print(it.MEMORY_MAP)"
     listed = subprocess.run([PYTHON, "-c", maps], check=True, capture_output=True, text=True)
     regions = {name: Interval(first, end) for first, end, name in ast.literal_eval(listed.stdout)}
-    flash, sram = made.board.flash, made.board.memories[0]
+    flash, sram = deployment.board.flash, deployment.board.memories[0]
     windows = {regions["IROM"].lo, regions["DROM"].lo} if name == "esp32c3" else {regions["IROM"].lo}
     assert {flash.origin, flash.constants.origin} == windows
     assert regions["DRAM"].covers(sram.addresses)
     port, image = str(tmp_path / "no-port"), elf.with_suffix(".bin")
-    (write,) = flash_commands(made.board, elf, Attached(port))
+    (write,) = flash_commands(deployment.board, elf, Attached(port))
     assert write[1:] == ["--chip", name, "--port", port, "write_flash", "0x0", str(image)]
     assert image.read_bytes()[:8] == bytes.fromhex("1d04dbae") * 2
     tool = PYTHON.parent / "esptool"

@@ -41,9 +41,9 @@ class Flash:
 @pytest.fixture(scope="module", params=FAMILIES)
 def firmware(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Firmware:
     folder = tmp_path_factory.mktemp(request.param)
-    made = built(deployed(request.param, small_model(folder / "small.onnx"))[0], folder)
-    flash_commands(made.board, made.elf, None, "uf2")
-    return made
+    elf = built(deployed(request.param, small_model(folder / "small.onnx"))[0], folder)
+    flash_commands(elf.board, elf.elf, None, "uf2")
+    return elf
 
 
 def test_another_reader_finds_the_program_and_the_boot_rom_would_start_it(firmware: Firmware) -> None:

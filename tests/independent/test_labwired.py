@@ -58,8 +58,8 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_the_measurer_starts_with_the_clock_of_its_pll(name: str, tmp_path: Path) -> None:
     """A chip whose oscillator or PLL does not start reports a lower clock than its board file."""
-    made, _ = deployed(name, small_model(tmp_path / "small.onnx"))
-    firmware = built(made, tmp_path)
+    deployment, _ = deployed(name, small_model(tmp_path / "small.onnx"))
+    firmware = built(deployment, tmp_path)
     model = MODELS[name]
     with labwired(model.chip, model.uart, model.fragment) as emulated:
         assert ask(emulated.loader, firmware.elf.read_bytes()) == "started"

@@ -16,11 +16,11 @@ from tune_runs import Ended, Tune, kills, two_at_once
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tune, Ended]:
     """On the host."""
     folder = tmp_path_factory.mktemp("killed")
-    made = Tune(quantised_convolutions(folder / "small.onnx"), folder / "cache", "host")
-    ended = made.run()
+    tune = Tune(quantised_convolutions(folder / "small.onnx"), folder / "cache", "host")
+    ended = tune.run()
     assert ended.status == 0, ended.errors
-    assert made.stored() == made.reported == ended.report["search"]["measured"] > 10
-    return made, ended
+    assert tune.stored() == tune.reported == ended.report["search"]["measured"] > 10
+    return tune, ended
 
 
 @pytest.fixture

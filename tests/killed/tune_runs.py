@@ -120,7 +120,7 @@ class Tune:
 
     def emulators(self, process: subprocess.Popen[bytes]) -> list[int]:
         """Process ids of the emulators that a `tune` has started."""
-        found = []
+        numbers = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 status = (folder / "stat").read_text()
@@ -131,8 +131,8 @@ class Tune:
                 status.rpartition(")")[2].split()[1],
             )
             if name.startswith("qemu-system") and int(parent) == process.pid:
-                found += [int(folder.name)] * (b"-kernel" in (folder / "cmdline").read_bytes())
-        return found
+                numbers += [int(folder.name)] * (b"-kernel" in (folder / "cmdline").read_bytes())
+        return numbers
 
     def kill_emulator(self, process: subprocess.Popen[bytes], after_s: float) -> bool:
         """End an emulator some time after it began; False if the `tune` was over before."""

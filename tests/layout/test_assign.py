@@ -74,25 +74,25 @@ def costs(task: MemoryAssignment, banks: tuple[int, ...]) -> tuple[float, int]:
 
 def solve(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
     """The assignment, checked against the rules; each memory is checked separately if nothing moves."""
-    found = assign(task, relocation)
-    assert all(bank in group.banks for group, bank in zip(task.groups, found.banks, strict=True))
+    assignment = assign(task, relocation)
+    assert all(bank in group.banks for group, bank in zip(task.groups, assignment.banks, strict=True))
     for number, bank in enumerate(task.banks):
-        groups = [group for group, at in zip(task.groups, found.banks, strict=True) if at == number]
+        groups = [group for group, at in zip(task.groups, assignment.banks, strict=True) if at == number]
         indices = sorted(index for group in groups for index in group.rectangles)
         if not indices:
-            assert bank.name not in found.used_bytes
+            assert bank.name not in assignment.used_bytes
             continue
-        used = found.used_bytes[bank.name]
+        used = assignment.used_bytes[bank.name]
         assert used % ARENA_GRAIN_BYTES == 0
-        assert not found.fits or used <= bank.capacity_bytes
-        if not found.moves:
+        assert not assignment.fits or used <= bank.capacity_bytes
+        if not assignment.moves:
             items = (task.problem.rectangles[index] for index in indices)
             aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in items)
             at = {index: place for place, index in enumerate(indices)}
             stacks = (stack for stack in task.problem.stacks if stack[0] in at)
             problem = PlacementProblem(tuple(aligned), tuple(tuple(at[i] for i in stack) for stack in stacks))
-            check_offsets(problem, [found.offsets[index] for index in indices], used)
-    return found
+            check_offsets(problem, [assignment.offsets[index] for index in indices], used)
+    return assignment
 
 
 def loads_fit(task: MemoryAssignment, banks: tuple[int, ...]) -> bool:
@@ -112,21 +112,21 @@ def loads_fit(task: MemoryAssignment, banks: tuple[int, ...]) -> bool:
 @settings(max_examples=100, deadline=None)
 @given(tasks(most=6))
 def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryAssignment) -> None:
-    found = solve(task, relocation())
+    solution = solve(task, relocation())
     choices = sorted(product(*(group.banks for group in task.groups)), key=lambda banks: costs(task, banks))
     least = next((costs(task, banks) for banks in choices if loads_fit(task, banks)), None)
-    if found.fits and found.proven:
-        assert least is None or costs(task, found.banks) <= least
-    if not found.fits and found.proven:
+    if solution.fits and solution.proven:
+        assert least is None or costs(task, solution.banks) <= least
+    if not solution.fits and solution.proven:
         assert least is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(tasks(most=9))
 def test_filling_keeps_every_rule(task: MemoryAssignment) -> None:
-    found = solve(task, None)
-    if found.fits and found.proven:
-        assert costs(task, found.banks) <= costs(task, solve(task, relocation()).banks)
+    solution = solve(task, None)
+    if solution.fits and solution.proven:
+        assert costs(task, solution.banks) <= costs(task, solve(task, relocation()).banks)
 
 
 def test_what_is_read_most_lies_where_it_costs_least() -> None:
@@ -139,8 +139,8 @@ def test_what_is_read_most_lies_where_it_costs_least() -> None:
     task = MemoryAssignment.of(
         PlacementProblem(items), groups, [ArenaMemory("fast", 16), ArenaMemory("slow", 64, cost=4)]
     )
-    found = assign(task, relocation())
-    assert (found.banks, found.fits, found.proven) == ((1, 0, 0), True, True)
+    assignment = assign(task, relocation())
+    assert (assignment.banks, assignment.fits, assignment.proven) == ((1, 0, 0), True, True)
 
 
 def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
@@ -153,18 +153,18 @@ def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
         [RectangleGroup(tuple(range(5)), (0, 1), 10)],
         [ArenaMemory("fast", 32), ArenaMemory("slow", 64, cost=4)],
     )
-    found = solve(task, relocation())
-    assert (found.banks, found.used_bytes) == ((0,), {"fast": 32})
+    solution = solve(task, relocation())
+    assert (solution.banks, solution.used_bytes) == ((0,), {"fast": 32})
 
 
 def test_what_is_alive_beyond_all_memories_is_refused_with_proof() -> None:
     items = (rectangle(12, (0, 2)), rectangle(12, (1, 3)))
     groups = [RectangleGroup((index,), (0, 1), 1) for index in range(2)]
-    found = assign(
+    assignment = assign(
         MemoryAssignment.of(PlacementProblem(items), groups, [ArenaMemory("one", 16), ArenaMemory("two", 8)]),
         relocation(),
     )
-    assert (found.fits, found.proven) == (False, True)
+    assert (assignment.fits, assignment.proven) == (False, True)
 
 
 def test_thousands_of_blocks_are_put_into_two_memories() -> None:
@@ -176,10 +176,10 @@ def test_thousands_of_blocks_are_put_into_two_memories() -> None:
     )
     groups = [RectangleGroup(tuple(range(50 * t, 50 * t + 50)), (0, 1), 1000 * (t % 7)) for t in range(60)]
     banks = [ArenaMemory("fast", 5200, alignment=4), ArenaMemory("slow", 1 << 20, cost=3, alignment=4)]
-    found = assign(MemoryAssignment.of(PlacementProblem(items), groups, banks), relocation())
-    assert found.fits
-    assert found.used_bytes["fast"] <= 5200
-    assert 0 < sum(found.banks) < 60
+    assignment = assign(MemoryAssignment.of(PlacementProblem(items), groups, banks), relocation())
+    assert assignment.fits
+    assert assignment.used_bytes["fast"] <= 5200
+    assert 0 < sum(assignment.banks) < 60
 
 
 def test_a_group_without_a_memory_is_refused() -> None:

@@ -82,13 +82,13 @@ def off_the_alignment() -> Graph:
 
 @pytest.mark.parametrize("board", [BOARDS[0], BOARDS[3]], ids=["by an engine", "by the core"])
 @pytest.mark.parametrize("rows", [8, 2])
-@pytest.mark.parametrize("made", [residual, taken_over, given_back, off_the_alignment])
+@pytest.mark.parametrize("graph", [residual, taken_over, given_back, off_the_alignment])
 def test_layouts_pass_the_judge(
-    made: Callable[[], Graph], rows: int, board: Board, monkeypatch: pytest.MonkeyPatch
+    graph: Callable[[], Graph], rows: int, board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcudeploy.planner.offload.room._HOPELESS", inf)  # slow placements are judged as well
-    found = [plan for room in range(320, 1024, 64) for plan in layouts(made(), rows, room, board)]
-    transfers = [plan.layout.way(each) for plan in found for each in plan.layout.transfers]
+    plans = [plan for room in range(320, 1024, 64) for plan in layouts(graph(), rows, room, board)]
+    transfers = [plan.layout.way(each) for plan in plans for each in plan.layout.transfers]
     assert any(old.memory != new.memory for old, new in transfers)
 
 

@@ -120,8 +120,8 @@ def test_what_never_lives_is_in_nobodys_way() -> None:
 
 def test_a_stack_that_dies_from_its_top_has_a_free_base() -> None:
     rows = tuple(rectangle(4, (0, step + 1)) for step in range(4))
-    made = tuple(rectangle(4, (step, 6)) for step in range(4))
-    problem = PlacementProblem((*rows, *made), stacks=((0, 1, 2, 3),))
+    rectangles = tuple(rectangle(4, (step, 6)) for step in range(4))
+    problem = PlacementProblem((*rows, *rectangles), stacks=((0, 1, 2, 3),))
     placed = place(problem, FREE, Effort.of(2.0))
     check_offsets(problem, placed.offsets)
     assert (placed.used_bytes, placed.status) == (20, "optimal")

@@ -22,20 +22,20 @@ from mcudeploy.planner.place.placement_problem import align_up, lower_bound
 PRICE = CopyCost(move=30.0, piece=60.0, byte=0.4)
 
 
-def found(
+def relocation_of(
     problem: PlacementProblem, limit: int, pinned: Collection[int] = (), *, work: int = 1_000_000
 ) -> Relocated | None:
     """Return offsets and moves that the byte check accepts."""
-    made = relocate(problem, limit, dict.fromkeys(pinned, NEVER), PRICE, Effort(work / 50))
-    if made is not None:
-        judge_moves(problem, limit, made, pinned)
-    return made
+    relocated = relocate(problem, limit, dict.fromkeys(pinned, NEVER), PRICE, Effort(work / 50))
+    if relocated is not None:
+        judge_moves(problem, limit, relocated, pinned)
+    return relocated
 
 
-def judge_moves(problem: PlacementProblem, limit: int, made: Relocated, pinned: Collection[int]) -> None:
+def judge_moves(problem: PlacementProblem, limit: int, relocated: Relocated, pinned: Collection[int]) -> None:
     """Run all steps: every byte of a live rectangle must be its own, despite all moves."""
     owners: list[int | None] = [None] * limit
-    now = dict(enumerate(made.offsets))
+    now = dict(enumerate(relocated.offsets))
     stay = {index for stack in problem.stacks for index in stack} | set(pinned)
     for stack in problem.stacks:
         ends = [now[index] + problem.rectangles[index].size_bytes for index in stack]
@@ -52,10 +52,10 @@ def judge_moves(problem: PlacementProblem, limit: int, made: Relocated, pinned: 
         return set(owners[at : at + problem.rectangles[index].size_bytes]) == {index}
 
     lives = {index: item.life for index, item in enumerate(problem.rectangles) if len(item.life)}
-    assert [step for step, _, _ in made.moves] == sorted(step for step, _, _ in made.moves)
+    assert [step for step, _, _ in relocated.moves] == sorted(step for step, _, _ in relocated.moves)
     for step in range(max(life.hi for life in lives.values())):
         before = [index for index, life in lives.items() if life.lo < step < life.hi]
-        for _, index, offset in (move for move in made.moves if move[0] == step):
+        for _, index, offset in (move for move in relocated.moves if move[0] == step):
             assert index in before and index not in stay and whole(index)
             now[index] = offset
             put(index)
@@ -86,16 +86,16 @@ def once_alive(draw: st.DrawFn) -> PlacementProblem:
 @given(once_alive())
 def test_what_is_alive_fits_into_an_arena_of_its_size(problem: PlacementProblem) -> None:
     stacked = bool(problem.stacks)
-    made = found(problem, lower_bound(problem))
-    assert made is not None or stacked  # rectangles in a stack may be in the way
+    relocated = relocation_of(problem, lower_bound(problem))
+    assert relocated is not None or stacked  # rectangles in a stack may be in the way
 
 
 @QUICK
 @given(once_alive())
 def test_with_room_for_all_nothing_moves(problem: PlacementProblem) -> None:
     limit = sum(item.size_bytes for item in problem.rectangles)
-    made = found(problem, align_up(limit, 2))
-    assert made is not None and not made.moves
+    relocated = relocation_of(problem, align_up(limit, 2))
+    assert relocated is not None and not relocated.moves
 
 
 def holes() -> PlacementProblem:
@@ -107,8 +107,8 @@ def holes() -> PlacementProblem:
 
 def test_no_move_is_made_where_none_is_needed() -> None:
     assert by_permutations(holes()) == lower_bound(holes()) == 6
-    made = found(holes(), 6, work=5_000_000)
-    assert made is not None and made.moves == ()
+    relocated = relocation_of(holes(), 6, work=5_000_000)
+    assert relocated is not None and relocated.moves == ()
 
 
 @pytest.fixture
@@ -125,23 +125,23 @@ def tight() -> PlacementProblem:
 
 def test_a_move_makes_the_difference(tight: PlacementProblem) -> None:
     assert (by_permutations(tight), lower_bound(tight)) == (5, 4)
-    made = found(tight, 4, work=5_000_000)
-    assert made is not None and len(made.moves) == 1
+    relocated = relocation_of(tight, 4, work=5_000_000)
+    assert relocated is not None and len(relocated.moves) == 1
 
 
 def test_nothing_fits_where_everything_is_pinned(tight: PlacementProblem) -> None:
-    assert found(tight, lower_bound(tight), range(len(tight.rectangles))) is None
+    assert relocation_of(tight, lower_bound(tight), range(len(tight.rectangles))) is None
 
 
 def test_the_same_moves_are_found_again(tight: PlacementProblem) -> None:
     limit = lower_bound(tight)
-    assert found(tight, limit) == found(tight, limit)
+    assert relocation_of(tight, limit) == relocation_of(tight, limit)
 
 
-def cost(problem: PlacementProblem, made: Relocated) -> float:
+def cost(problem: PlacementProblem, relocated: Relocated) -> float:
     """Ticks, and the fixed cost of each move."""
-    now, total = list(made.offsets), 0.0
-    for _, index, offset in made.moves:
+    now, total = list(relocated.offsets), 0.0
+    for _, index, offset in relocated.moves:
         total += 1000 + PRICE.ticks(problem.rectangles[index].size_bytes, abs(offset - now[index]))
         now[index] = offset
     return total
@@ -157,9 +157,9 @@ def test_more_effort_makes_moves_no_dearer() -> None:
     problem = crowded(150)
     limit = lower_bound(problem)
     costs = [
-        cost(problem, made)
+        cost(problem, relocated)
         for work in (1_000_000, 10_000_000, 100_000_000)
-        if (made := found(problem, limit, work=work))
+        if (relocated := relocation_of(problem, limit, work=work))
     ]
     assert len(costs) == 3 and costs == sorted(costs, reverse=True)
 
@@ -174,8 +174,8 @@ def test_what_takes_too_long_is_given_up() -> None:
 def test_stacks_stay_within_the_limit() -> None:
     rows = tuple(rectangle(9, (0, 2), alignment=4) for _ in range(3))
     problem = PlacementProblem((*rows, rectangle(1, (0, 2))), stacks=((0,), (1,), (2,)))
-    assert found(problem, 32) is None  # three times 12 bytes, less the last three
-    assert found(problem, 40) is not None
+    assert relocation_of(problem, 32) is None  # three times 12 bytes, less the last three
+    assert relocation_of(problem, 40) is not None
 
 
 def test_many_that_are_alive_need_no_move() -> None:
@@ -183,8 +183,8 @@ def test_many_that_are_alive_need_no_move() -> None:
     problem = PlacementProblem(
         (*rows, rectangle(2, (0, 1)), rectangle(2, (1, 2))), stacks=(tuple(range(4200)),)
     )
-    made = found(problem, 4202)
-    assert made is not None and not made.moves
+    relocated = relocation_of(problem, 4202)
+    assert relocated is not None and not relocated.moves
 
 
 def test_few_fail_where_some_stay() -> None:
@@ -198,14 +198,14 @@ def test_few_fail_where_some_stay() -> None:
             for lo in (draw.randrange(9) for _ in range(14))
         ]
         problem = PlacementProblem((*rows, *others), stacks=(tuple(range(6)),))
-        failed += found(problem, lower_bound(problem), [7, 8]) is None
+        failed += relocation_of(problem, lower_bound(problem), [7, 8]) is None
     assert failed <= 6
 
 
 def test_what_never_lives_is_no_matter() -> None:
     idle = Rectangle(8, Interval(3, 3), 4)
-    made = found(PlacementProblem((idle, rectangle(3, (0, 2)), idle)), 3)
-    assert made == Relocated((0, 0, 0), ())
+    relocated = relocation_of(PlacementProblem((idle, rectangle(3, (0, 2)), idle)), 3)
+    assert relocated == Relocated((0, 0, 0), ())
     assert relocate(PlacementProblem((idle,)), 0, {}, PRICE, Effort(1)) == Relocated((0,), ())
 
 
@@ -214,8 +214,8 @@ def test_what_never_lives_is_no_matter() -> None:
 def test_an_arena_ends_where_something_lies(problem: PlacementProblem) -> None:
     for given_moves in (None, arena.Budget(PRICE, Effort(20_000))):
         packed = arena.pack(problem, {}, given_moves)
-        made = Relocated(packed.offsets, packed.moves)
-        judge_moves(problem, packed.used_bytes, made, ())
+        relocated = Relocated(packed.offsets, packed.moves)
+        judge_moves(problem, packed.used_bytes, relocated, ())
         ends = [offset + problem.rectangles[index].size_bytes for _, index, offset in packed.moves]
         assert packed.used_bytes == align_up(max(used_bytes(problem, packed.offsets), *ends, 0), 8)
 
@@ -235,9 +235,9 @@ def test_what_is_made_again_may_be_made_elsewhere() -> None:
     lives = rectangle(2, (0, 2)), rectangle(2, (5, 6))
     problem = PlacementProblem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), again=((0, 1),))
     assert (by_permutations(problem), lower_bound(problem)) == (4, 3)
-    made = found(problem, 3)
-    assert made is not None and not made.moves
-    assert made.offsets[0] != made.offsets[1]
+    relocated = relocation_of(problem, 3)
+    assert relocated is not None and not relocated.moves
+    assert relocated.offsets[0] != relocated.offsets[1]
 
 
 def test_pack_takes_what_never_lives() -> None:

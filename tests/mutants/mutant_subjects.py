@@ -51,10 +51,10 @@ def generated(model: Model, board: Board, options: Options) -> None:
         if options.plan_file is None:
             raise WrongError(str(error)) from error
         raise
-    made = Deployment.of(planned, planned.choices[0], board, options)
-    files = render_firmware(made.program, made.plan, made.source)
+    deployment = Deployment.of(planned, planned.choices[0], board, options)
+    files = render_firmware(deployment.program, deployment.plan, deployment.source)
     if not board.facts_only:
-        assemble(board, files, made.program.kernels, emulate=board.emulated_only)
+        assemble(board, files, deployment.program.kernels, emulate=board.emulated_only)
 
 
 def _compile() -> None:

@@ -128,9 +128,9 @@ class FrameSubject:
         fault = source.choice(("line", "line", "data", *["fields"] * 3, "stalls"))
         device = Device(source, fault)
         with Session(device, timing=_HASTY) as session:
-            found, right = _command(session, source)
-        if found != right and fault == "line":
-            raise AssertionError(f"{found!r} came over the line, {right!r} was sent")
+            answer, right = _command(session, source)
+        if answer != right and fault == "line":
+            raise AssertionError(f"{answer!r} came over the line, {right!r} was sent")
         if right is None and len(device.written) < WRITTEN_BYTES:
             raise AssertionError(
                 f"{len(device.written)} of {WRITTEN_BYTES} bytes were sent, without an error"

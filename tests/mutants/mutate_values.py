@@ -87,13 +87,13 @@ def _changed(tree: Any, source: random.Random) -> Any:
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
     """Every container in the tree with each of its keys."""
-    found, waiting = [], [tree]
+    places, waiting = [], [tree]
     while waiting:
         table = waiting.pop()
         keys = list(table) if isinstance(table, dict) else range(len(table))
-        found += [(table, key) for key in keys]
+        places += [(table, key) for key in keys]
         waiting += [table[key] for key in keys if isinstance(table[key], dict | list)]
-    return found
+    return places
 
 
 def _other(value: Any, source: random.Random) -> Any:

@@ -38,13 +38,13 @@ class Recogniser:
         return self.folder / "test.npz"
 
 
-def recogniser(folder: Path, samples: int = 60) -> Recogniser:
+def write_recogniser(folder: Path, samples: int = 60) -> Recogniser:
     """Write the models and the test set, of images with one channel."""
     rng = np.random.default_rng(5)
     prototypes = rng.normal(size=(CLASSES, SIDE * SIDE)).astype(np.float32)
     y = rng.integers(0, CLASSES, samples)
     x = prototypes[y] + rng.normal(0, 3.5, (samples, SIDE * SIDE))
-    made = Recogniser(folder, x.astype(np.float32).reshape(samples, 1, SIDE, SIDE), y)
+    recogniser = Recogniser(folder, x.astype(np.float32).reshape(samples, 1, SIDE, SIDE), y)
     kernel = np.zeros((1, 1, 3, 3), np.float32)
     kernel[0, 0, 1, 1] = 1
     nodes = [
@@ -58,19 +58,19 @@ def recogniser(folder: Path, samples: int = 60) -> Recogniser:
         {"s": (np.float32, [1, CLASSES])},
         {"kernel": kernel, "prototypes": prototypes},
     )
-    onnx.save(model, made.float_model)
-    np.savez(made.data, x=made.x, y=made.y)
-    quantize_model(made.float_model, QuantizeRequest(made.data, method="minmax"), made.int8)
-    return made
+    onnx.save(model, recogniser.float_model)
+    np.savez(recogniser.data, x=recogniser.x, y=recogniser.y)
+    quantize_model(recogniser.float_model, QuantizeRequest(recogniser.data, method="minmax"), recogniser.int8)
+    return recogniser
 
 
-def coarse(made: Recogniser) -> Path:
+def coarse(recogniser: Recogniser) -> Path:
     """The int8 model with a dense layer whose weights have lost most of their bits."""
-    model = onnx.load(made.int8)
+    model = onnx.load(recogniser.int8)
     for tensor in model.graph.initializer:
         if tensor.name == "prototypes_quantized":
             weights = numpy_helper.to_array(tensor).astype(np.int64) // 96 * 96
             tensor.CopyFrom(numpy_helper.from_array(weights.astype(np.int8), tensor.name))
-    path = made.folder / "coarse.onnx"
+    path = recogniser.folder / "coarse.onnx"
     onnx.save(model, path)
     return path

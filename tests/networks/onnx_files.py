@@ -18,8 +18,10 @@ Kind = tuple[Any, Sequence[int | str | None] | None]
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
     """A node; names are separated by blanks, "-" is a missing one."""
-    read, made = (["" if name == "-" else name for name in names.split()] for names in (inputs, outputs))
-    return helper.make_node(op, read, made, **{"name": f"{op}_{made[0]}", **attributes})
+    sources, results = (
+        ["" if name == "-" else name for name in names.split()] for names in (inputs, outputs)
+    )
+    return helper.make_node(op, sources, results, **{"name": f"{op}_{results[0]}", **attributes})
 
 
 def build(

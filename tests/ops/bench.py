@@ -111,21 +111,24 @@ def build_bench(
     objects = compiler.all_compiled(kernel_files)
     fixed = compiler.all_compiled({path: path.read_text() for path in fixed_files})
     broken, names = {}, []
-    for path, made in objects.items():
-        found = kernels_in(kernel_files[path])
-        if isinstance(made, str):
-            broken.update(dict.fromkeys(found or (path.stem,), made))
+    for path, object_file in objects.items():
+        own_kernels = kernels_in(kernel_files[path])
+        if isinstance(object_file, str):
+            broken.update(dict.fromkeys(own_kernels or (path.stem,), object_file))
         else:
-            names += found
+            names += own_kernels
     text = bench_sources(names, arena_bytes)["deployed.c"]
     deployed = compiler.folder / f"deployed-{_digest([text])}.c"
     _replace(deployed, text)
-    linked = [*(made for made in objects.values() if isinstance(made, Path)), *fixed.values()]
+    linked = [
+        *(object_file for object_file in objects.values() if isinstance(object_file, Path)),
+        *fixed.values(),
+    ]
     linked.append(compiler.compiled(deployed, text))
-    for made in linked:
-        if isinstance(made, str):
-            raise RuntimeError(f"the measurer does not compile:\n{made}")
-    path = compiler.folder / f"bench-{_digest([str(made) for made in linked])}"
+    for object_file in linked:
+        if isinstance(object_file, str):
+            raise RuntimeError(f"the measurer does not compile:\n{object_file}")
+    path = compiler.folder / f"bench-{_digest([str(object_file) for object_file in linked])}"
     if not path.exists():
         part = path.with_suffix(f".{os.getpid()}")
         subprocess.run(["gcc", *flags, "-no-pie", *map(str, linked), "-lm", "-o", str(part)], check=True)

@@ -96,9 +96,9 @@ def run_operator(
         return TileTensor(tuple(offset for _, offset in mine), row_bytes, cut)
 
     tensors = {name: placed(name, graph.tensors[name].row_bytes, cut) for name, cut in cuts.items()}
-    made = placed(operator.output, output.row_bytes, size)
+    plan = placed(operator.output, output.row_bytes, size)
     scratch = placed("", 0, size) if call.scratch_bytes else None
-    tile = Tile(call, tuple(tensors[name] for name in operator.inputs), made, scratch, rows, size)
+    tile = Tile(call, tuple(tensors[name] for name in operator.inputs), plan, scratch, rows, size)
     device = machine()
     kernels = device.kernels(call.kernel)
     image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
@@ -111,7 +111,7 @@ def run_operator(
             piece = Piece(
                 part,
                 tuple(_reads(graph, operator, values, part, tensors)),
-                spans(made, part)[0][0],
+                spans(plan, part)[0][0],
                 Interval(start, start + call.scratch_bytes),
             )
             after = run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
@@ -168,12 +168,14 @@ def run_accumulating(
         )
         for name, it in inputs.items()
     }
-    made = TileTensor((offsets[made_name, 0],), output.row_bytes, BlockRows(1))
-    place = Interval(made.offsets[0], made.offsets[0] + output.size_bytes)
+    output_tensor = TileTensor((offsets[made_name, 0],), output.row_bytes, BlockRows(1))
+    place = Interval(output_tensor.offsets[0], output_tensor.offsets[0] + output.size_bytes)
     scratch = Interval(offsets["", 0], offsets["", 0] + work) if work else Interval(0, 0)
     scratch_tile = TileTensor((scratch.lo,), 0, BlockRows(rows)) if work else None
     most = BlockRows(max(map(len, steps)))
-    tile = Tile(call, tuple(tensors[name] for name in operator.inputs), made, scratch_tile, rows, most)
+    tile = Tile(
+        call, tuple(tensors[name] for name in operator.inputs), output_tensor, scratch_tile, rows, most
+    )
     device = machine()
     kernels = device.kernels(call.kernel)
     image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
@@ -260,14 +262,14 @@ def _reads(
 
 def spans(tensor: TileTensor, rows: Interval) -> list[tuple[Interval, Interval]]:
     """The bytes of rows of a tensor, and which rows they are, block by block."""
-    found = []
+    runs = []
     size = tensor.block_rows
     for block in size.blocks(rows) if len(rows) else ():
         first = size.start(block)
         part = rows.clip(max(0, first), size.start(block + 1))
         start = tensor.offsets[block] + (part.lo - first) * tensor.row_bytes
-        found.append((Interval(start, start + len(part) * tensor.row_bytes), part))
-    return found
+        runs.append((Interval(start, start + len(part) * tensor.row_bytes), part))
+    return runs
 
 
 def run_piece(session: Session, piece: Piece, op_offset: int, garbage: bytes, name: str) -> Array:
@@ -350,10 +352,10 @@ def outputs_of(graph: Graph, inputs: Mapping[str, Array], *, pieces: bool = True
         border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
         for border in graph.own_inputs()
     }
-    made = (check_graph if pieces else run_graph)(
+    computed = (check_graph if pieces else run_graph)(
         graph, values | {state.tensor: state.initial for state in graph.states}
     )
-    return {it.name: from_device(it, graph.tensors[it.tensor], made[it.tensor]) for it in graph.outputs}
+    return {it.name: from_device(it, graph.tensors[it.tensor], computed[it.tensor]) for it in graph.outputs}
 
 
 def check_operator(
@@ -478,19 +480,19 @@ def check_against_onnx(
     for position, operator in enumerate(graph.operators):
         output = graph.tensors[operator.output]
         if operator.op.is_view:
-            made = np.ascontiguousarray(known[operator.inputs[0]]).reshape(output.shape)
+            computed = np.ascontiguousarray(known[operator.inputs[0]]).reshape(output.shape)
         elif pieces:
-            made = check_operator(graph, operator, known, seed=seed + position)
+            computed = check_operator(graph, operator, known, seed=seed + position)
         else:
-            made = run_operator(graph, operator, known, seed=seed + position)
-        known[operator.output] = made
+            computed = run_operator(graph, operator, known, seed=seed + position)
+        known[operator.output] = computed
         border = graph.references.get(operator.output)
         if border is None:
             border = next((out for out in graph.outputs if out.tensor == operator.output), None)
         if border is not None:
             wanted = to_device(border, output, reference[border.name])
             near = _Limits(float_tolerance, max_lsb, equal_share, few)
-            _near(operator, made, wanted, near)
+            _near(operator, computed, wanted, near)
             known[operator.output] = wanted
     return graph
 
@@ -503,20 +505,20 @@ class _Limits:
     few: int
 
 
-def _near(operator: Operator, made: Array, wanted: Array, limits: _Limits) -> None:
+def _near(operator: Operator, computed: Array, wanted: Array, limits: _Limits) -> None:
     what = f"{operator.name} ({operator.op.kind})"
-    assert made.shape == wanted.shape and made.dtype == wanted.dtype, what
-    if made.dtype == np.dtype(DType.FLOAT32.value):
+    assert computed.shape == wanted.shape and computed.dtype == wanted.dtype, what
+    if computed.dtype == np.dtype(DType.FLOAT32.value):
         finite = np.abs(wanted[np.isfinite(wanted)])
         limit = limits.float_tolerance * (float(finite.max()) if finite.size else 1.0)
-        np.testing.assert_allclose(made, wanted, rtol=0, atol=limit, err_msg=what)
+        np.testing.assert_allclose(computed, wanted, rtol=0, atol=limit, err_msg=what)
         return
-    gap = np.abs(made.astype(np.int32) - wanted.astype(np.int32))
+    gap = np.abs(computed.astype(np.int32) - wanted.astype(np.int32))
     differ = int((gap > 0).sum())
     allowed = max(limits.few, (1 - limits.equal_share) * gap.size)
     if int(gap.max(initial=0)) > limits.max_lsb or differ > allowed:
         at = np.unravel_index(int(gap.argmax()), gap.shape)
         raise AssertionError(
             f"{what}: {differ} of {gap.size} elements differ from ONNX Runtime, the worst by {gap.max()} "
-            f"LSB: {made[at]} instead of {wanted[at]} at {tuple(map(int, at))}"
+            f"LSB: {computed[at]} instead of {wanted[at]} at {tuple(map(int, at))}"
         )

@@ -32,26 +32,26 @@ def check(
     op: str, inputs: dict[str, Array], outputs: dict[str, Any], *, tolerance: float = 0, **attributes: Any
 ) -> Graph:
     """Compare with ONNX Runtime, exactly unless floats have a tolerance."""
-    made = model(op, inputs, outputs, **attributes)
-    return check_against_onnx(made, _given(inputs), float_tolerance=tolerance)
+    proto = model(op, inputs, outputs, **attributes)
+    return check_against_onnx(proto, _given(inputs), float_tolerance=tolerance)
 
 
 def check_by_definition(
     op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any
 ) -> None:
     """Compare with ONNX's reference implementation, for types that ONNX Runtime has no kernel for."""
-    made, arrays = model(op, inputs, outputs, **attributes), _given(inputs)
-    graph = loaded(made)
+    proto, arrays = model(op, inputs, outputs, **attributes), _given(inputs)
+    graph = loaded(proto)
     values = {
         border.tensor: to_device(border, graph.tensors[border.tensor], arrays[border.name])
         for border in graph.inputs
     }
     with np.errstate(all="ignore"):
-        wanted = ReferenceEvaluator(made).run(None, arrays)
-    found = check_graph(graph, values)
+        wanted = ReferenceEvaluator(proto).run(None, arrays)
+    differences = check_graph(graph, values)
     for border, expected in zip(graph.outputs, wanted, strict=True):
         stored = to_device(border, graph.tensors[border.tensor], np.asarray(expected))
-        np.testing.assert_array_equal(found[border.tensor], stored, border.name)
+        np.testing.assert_array_equal(differences[border.tensor], stored, border.name)
 
 
 def loaded(proto: ModelProto) -> Graph:

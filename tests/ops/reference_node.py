@@ -38,9 +38,11 @@ def check_reference(
         for border in loaded.inputs
     }
     stored = run_graph(loaded, known)
-    found = {border.name: stored[border.tensor].reshape(-1)[border.order] for border in loaded.outputs}
+    computed = {border.name: stored[border.tensor].reshape(-1)[border.order] for border in loaded.outputs}
     for name, want in zip(names, wanted, strict=True):
-        np.testing.assert_allclose(found[name].reshape(want.shape), want, rtol=1e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            computed[name].reshape(want.shape), want, rtol=1e-4, atol=1e-5, err_msg=name
+        )
     return loaded
 
 
@@ -48,4 +50,4 @@ def _results(
     item: onnx.NodeProto, given: Mapping[str, Array], names: Sequence[str], opset: int
 ) -> list[Array]:
     model = build([item], given, dict.fromkeys(names, (np.float32, None)), opset=opset)
-    return [np.asarray(made) for made in ReferenceEvaluator(model).run(None, dict(given))]
+    return [np.asarray(result) for result in ReferenceEvaluator(model).run(None, dict(given))]

@@ -66,8 +66,8 @@ def test_results_are_exact_before_they_are_rounded(seed: int) -> None:
     telling = (real > -130) & (real < 129)
     wrong = np.abs(sums / 2.0**shift - 0.5 - real)[telling]
     assert np.all(wrong <= np.broadcast_to((64 + np.abs(slopes) / 2) / 2**22, real.shape)[telling])
-    found, want = np.clip(sums >> shift, -128, 127), np.clip(np.floor(real + 0.5), -128, 127)
-    assert np.all((found == want) | (np.abs(real + 0.5 - np.rint(real + 0.5)) < 1e-3))
+    computed, want = np.clip(sums >> shift, -128, 127), np.clip(np.floor(real + 0.5), -128, 127)
+    assert np.all((computed == want) | (np.abs(real + 0.5 - np.rint(real + 0.5)) < 1e-3))
 
 
 @pytest.mark.parametrize("factor", [1e5, np.inf, np.nan])

@@ -56,9 +56,9 @@ def test_masks_that_are_computed(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("heads", [2, 4])
 def test_keys_of_earlier_calls(heads: int) -> None:
     past = dict.fromkeys(("past_key", "past_value"), (BATCH, heads, 3, DEPTH))
-    made = ["y", "present_key", "present_value", "scores"]
-    attention(past, None, made, heads=heads, is_causal=1)
-    attention({}, None, made, heads=heads, flat=True)
+    results = ["y", "present_key", "present_value", "scores"]
+    attention(past, None, results, heads=heads, is_causal=1)
+    attention({}, None, results, heads=heads, flat=True)
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])

@@ -35,8 +35,8 @@ def _tensors(dtype: DType, shape: Shape, channels: int, rng: np.random.Generator
             return None
         return Quantization(float(np.float32(rng.uniform(low, high))), int(rng.integers(-128, 128)))
 
-    made = Tensor("y", (1, 1, channels), dtype, quantization(0.02, 0.2))
-    return Tensor("x", shape, dtype, quantization(0.02, 0.2)), made
+    output = Tensor("y", (1, 1, channels), dtype, quantization(0.02, 0.2))
+    return Tensor("x", shape, dtype, quantization(0.02, 0.2)), output
 
 
 def _values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -53,35 +53,37 @@ def _cuts(rows: int, rng: np.random.Generator) -> list[Interval]:
     return [Interval(lo, hi) for lo, hi in pairwise(ends)]
 
 
-def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: dict[str, ConstantArray],
+def _check(op: AveragePool | Conv2d, source: Tensor, output: Tensor, constants: dict[str, ConstantArray],
            seed: int) -> Array:  # fmt: skip
     """The output has the same bits unsplit and by rows: in one step, in random ones and in the smallest."""
     rng = np.random.default_rng(seed)
     rows = source.shape[0]
     x = _values(source.dtype, source.shape, rng)
-    unsplit = graph_of(op, source, made, constants=constants)
+    unsplit = graph_of(op, source, output, constants=constants)
     whole = run_operator(unsplit, unsplit.operators[0], {"x": x}, seed=seed).reshape(-1)
     accumulating = op.by_rows((source.shape,))
     assert accumulating is not None
-    split = graph_of(accumulating, source, made, constants=constants)
+    split = graph_of(accumulating, source, output, constants=constants)
     height = int(rng.integers(1, rows + 1))
     single = [Interval(row, row + 1) for row in range(rows)]
     whole_step = [Interval(0, rows)]
     cuts = ((whole_step, rows), (whole_step, height), (_cuts(rows, rng), height), (single, rows))
     for steps, blocks in cuts:
         for isa in (Isa.ANY, Isa.MVE, Isa.RVV):
-            found = run_accumulating(
+            computed = run_accumulating(
                 split, split.operators[0], {"x": x}, steps, height=blocks, seed=seed, isa=isa
             )
-            assert found.tobytes() == whole.tobytes(), f"differs by {isa} for steps {list(map(str, steps))}"
+            assert computed.tobytes() == whole.tobytes(), (
+                f"differs by {isa} for steps {list(map(str, steps))}"
+            )
     return whole
 
 
 @given(shape=st.tuples(st.integers(2, 9), st.integers(1, 6), st.integers(1, 11)), dtype=DTYPES, seed=seeds)
 @bounded
 def test_average(shape: Shape, dtype: DType, seed: int) -> None:
-    source, made = _tensors(dtype, shape, shape[2], np.random.default_rng(seed))
-    _check(mean_of(shape), source, made, {}, seed)
+    source, output = _tensors(dtype, shape, shape[2], np.random.default_rng(seed))
+    _check(mean_of(shape), source, output, {}, seed)
 
 
 @given(
@@ -97,7 +99,7 @@ def test_convolution(
     shape: Shape, channels: int, clipped: bool, dtype: DType, nine_bits: bool, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    source, made = _tensors(dtype, shape, channels, rng)
+    source, output = _tensors(dtype, shape, channels, rng)
     conv = Conv2d(channels, shape[:2], low=0.0 if clipped else -np.inf, high=6.0 if clipped else np.inf)
     bias = rng.integers(-3000, 3000, channels).astype(np.int32) if dtype is DType.INT8 else None
     constants = {
@@ -107,7 +109,7 @@ def test_convolution(
     }
     if nine_bits and dtype is DType.INT8:  # uint8 less a zero point
         constants["weights"] = constants["weights"].astype(np.int16) + int(rng.integers(-127, 128))
-    _check(conv, source, made, constants, seed)
+    _check(conv, source, output, constants, seed)
 
 
 def test_the_order_of_additions_shows_in_the_samples() -> None:

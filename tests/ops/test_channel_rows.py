@@ -43,26 +43,31 @@ def test_same_bits_as_whole(
     inputs: int, rows: int, channels: int, clipped: bool, dtype: DType, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    made = rows * channels
+    outputs = rows * channels
     source = _tensor("x", (1, 1, inputs), dtype, rng)
-    vector = _tensor("y", (1, 1, made), dtype, rng)
+    vector = _tensor("y", (1, 1, outputs), dtype, rng)
     constants: dict[str, ConstantArray] = {
-        "weights": rng.integers(-127, 128, (made, 1, 1, inputs)).astype(np.int8),
-        "bias": rng.integers(-3000, 3000, made).astype(np.int32),
-        "weight_scale": rng.uniform(0.0005, 0.02, made).astype(np.float32),
+        "weights": rng.integers(-127, 128, (outputs, 1, 1, inputs)).astype(np.int8),
+        "bias": rng.integers(-3000, 3000, outputs).astype(np.int32),
+        "weight_scale": rng.uniform(0.0005, 0.02, outputs).astype(np.float32),
     }
     x = rng.integers(-128, 128, source.shape).astype(np.int8)
     if dtype is DType.FLOAT32:  # of such different sizes that another order of additions would show
-        spread = rng.normal(size=(made, 1, 1, inputs)) * 2.0 ** rng.integers(-12, 13, (made, 1, 1, inputs))
-        constants = {"weights": spread.astype(np.float32), "bias": rng.normal(size=made).astype(np.float32)}
+        spread = rng.normal(size=(outputs, 1, 1, inputs)) * 2.0 ** rng.integers(
+            -12, 13, (outputs, 1, 1, inputs)
+        )
+        constants = {
+            "weights": spread.astype(np.float32),
+            "bias": rng.normal(size=outputs).astype(np.float32),
+        }
         x = rng.normal(size=source.shape).astype(np.float32)
     low, high = (0.0, 6.0) if clipped else (-np.inf, np.inf)
-    whole = graph_of(Conv2d(made, low=low, high=high), source, vector, constants=constants)
+    whole = graph_of(Conv2d(outputs, low=low, high=high), source, vector, constants=constants)
     expected = run_operator(whole, whole.operators[0], {"x": x}, seed=seed)
     looked_at = Tensor("y", (rows, 1, channels), dtype, vector.quantization)
     split = graph_of(Conv2dToRows(rows, channels, low, high), source, looked_at, constants=constants)
-    found = check_operator(split, split.operators[0], {"x": x}, seed=seed)
-    assert found.tobytes() == expected.tobytes()
+    computed = check_operator(split, split.operators[0], {"x": x}, seed=seed)
+    assert computed.tobytes() == expected.tobytes()
 
 
 def test_every_row_reads_the_whole_input_and_none_is_lost() -> None:
@@ -79,10 +84,10 @@ def test_an_image_is_refused(shape: Shape) -> None:
 
 def test_weights_of_another_size_are_refused() -> None:
     op = Conv2dToRows(6, 8)
-    source, made = Tensor("x", (1, 1, 3), DType.FLOAT32), Tensor("y", (6, 1, 8), DType.FLOAT32)
+    source, output = Tensor("x", (1, 1, 3), DType.FLOAT32), Tensor("y", (6, 1, 8), DType.FLOAT32)
     constants = {"weights": np.zeros((40, 1, 1, 3), np.float32), "bias": np.zeros(40, np.float32)}
     with pytest.raises(ValueError, match="weights"):
-        op.kernel(Operator("op", op, ("x",), "y", constants), (source,), made)
+        op.kernel(Operator("op", op, ("x",), "y", constants), (source,), output)
 
 
 @given(
@@ -102,9 +107,9 @@ def test_a_rewritten_graph_has_the_bits_of_the_plain_one(
     assert rewritten.tensors["scaled"].shape[0] > 1 == plain.tensors["scaled"].shape[0]
     x = _values(rng, (1, 1, 12), dtype)
     expected = run_graph(plain, {"x": x}, seed=seed)
-    found = check_graph(rewritten, {"x": x}, seed=seed)
+    differences = check_graph(rewritten, {"x": x}, seed=seed)
     for name in plain.tensors:
-        assert found[name].tobytes() == expected[name].tobytes(), name
+        assert differences[name].tobytes() == expected[name].tobytes(), name
 
 
 def _values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> NDArray[Any]:
@@ -121,18 +126,18 @@ def _between(length: int, gated: bool, dtype: DType, rng: np.random.Generator) -
     tensors = {name: _tensor(name, shape, dtype, rng) for name, shape in {**shapes, "y": (1, 1, 3)}.items()}
     q = Quantization(0.05, 3) if dtype is DType.INT8 else None
 
-    def dense(source: str, made: str) -> Operator:
-        inputs, outputs = tensors[source].shape[2], tensors[made].shape[2]
+    def dense(source: str, output: str) -> Operator:
+        inputs, outputs = tensors[source].shape[2], tensors[output].shape[2]
         constants: dict[str, ConstantArray] = {
             "weights": _values(rng, (outputs, 1, 1, inputs), dtype),
             "bias": rng.integers(-300, 300, outputs).astype(np.int32 if q else np.float32),
             "weight_scale": rng.uniform(0.0005, 0.002, outputs).astype(np.float32),
         }
-        return Operator(f"fc_{made}", Conv2d(outputs), (source,), made, constants)
+        return Operator(f"fc_{output}", Conv2d(outputs), (source,), output, constants)
 
-    def by_constant(op: Binary, source: str, made: str) -> Operator:
+    def by_constant(op: Binary, source: str, output: str) -> Operator:
         assert op.constant_shape is not None
-        return Operator(made, op, (source,), made, {"constant": _values(rng, op.constant_shape, dtype)})
+        return Operator(output, op, (source,), output, {"constant": _values(rng, op.constant_shape, dtype)})
 
     bend = Operator("bend", Lut(), ("shifted",), "bent", {"table": _values(rng, (256,), DType.INT8)})
     if dtype is DType.FLOAT32:

@@ -45,9 +45,9 @@ def test_against_numpy(
         for place, ((size, _), quantization) in enumerate(zip(parts, quantizations, strict=True))
     }
     op = ConcatChannels(tuple(some for _, some in parts))
-    made = op.loops(tuple(tensor.shape for tensor in tensors.values())).output_shape()
+    shape = op.loops(tuple(tensor.shape for tensor in tensors.values())).output_shape()
     values = {name: rng.integers(-128, 128, it.shape).astype(np.int8) for name, it in tensors.items()}
-    output = Tensor("y", made, DType.INT8, OWN)
+    output = Tensor("y", shape, DType.INT8, OWN)
     graph = graph_of(op, *tensors.values(), output)
     wanted = [
         requantization_table(quantization, OWN)[values[name][..., list(some)].astype(np.int32) + 128]

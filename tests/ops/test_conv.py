@@ -368,8 +368,8 @@ def test_the_output_shape_follows_window_stride_dilation_and_pads() -> None:
     ],
 )
 def test_rows_read(conv: Conv2d, rows: Interval, wanted: Interval) -> None:
-    found = conv.loops(((10, 10, 1),)).rows_read(0, rows, 10)
-    assert found == wanted or len(found) == len(wanted) == 0
+    rows_found = conv.loops(((10, 10, 1),)).rows_read(0, rows, 10)
+    assert rows_found == wanted or len(rows_found) == len(wanted) == 0
 
 
 def test_macs_of_grouped_convolutions() -> None:

@@ -155,12 +155,12 @@ def test_clip(shape: tuple[int, ...], low: float, high: float, dtype: type, seed
 def test_sums_that_do_not_saturate_are_within_their_error(a: float, b: float, za: int, zb: int) -> None:
     first, second, out = Quantization(a, za), Quantization(b, zb), Quantization(1.0, 0)
     error = sum_error(first, second, out)
-    made = _add_arithmetic(first, second, 1, out)
+    computed = _add_arithmetic(first, second, 1, out)
     x, y = (np.arange(-128, 128, dtype=np.int64) for _ in "ab")
     exact = (x - za)[:, np.newaxis] * a + (y - zb) * b
-    sums = x[:, np.newaxis] * made["a_multiplier"] + y * made["b_multiplier"] + made["constant"]
+    sums = x[:, np.newaxis] * computed["a_multiplier"] + y * computed["b_multiplier"] + computed["constant"]
     unsaturated = np.abs(exact) <= 255
-    gap = np.abs(sums / 2 ** made["shift"] - exact)[unsaturated]
+    gap = np.abs(sums / 2 ** computed["shift"] - exact)[unsaturated]
     assert gap.max(initial=0) <= error * (1 + 1e-9) + 1e-9
 
 

@@ -28,7 +28,7 @@ def convolutions(
     operators = []
     for number, conv in enumerate(convs):
         source = tensors[-1]
-        made = conv.loops((source.shape,)).output_shape()
+        result = conv.loops((source.shape,)).output_shape()
         weights = (conv.out_channels, *conv.kernel_shape, source.shape[2] // conv.groups)
         constants = {
             "weights": random.integers(-127, 128, weights).astype(np.int8)
@@ -39,7 +39,7 @@ def convolutions(
         if is_int8:
             constants["weight_scale"] = random.uniform(0.001, 0.002, conv.out_channels).astype(np.float32)
         scale = Quantization(0.05 * 0.6, -5 + number) if is_int8 else None
-        tensors.append(Tensor(f"t{number + 1}", made, dtype, scale))
+        tensors.append(Tensor(f"t{number + 1}", result, dtype, scale))
         operators.append(Operator(f"conv_{number}", conv, (source.name,), tensors[-1].name, constants))
     return linked(operators, tensors)
 

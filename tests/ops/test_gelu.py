@@ -19,12 +19,12 @@ def test_gelu(op: str) -> None:
     x = 3 * normal(rng, (1, 5, 24))
     biased = op in ("BiasGelu", "FastGelu")
     item = helper.make_node(op, ["x", "b"] if biased else ["x"], ["y"], "node", domain="com.microsoft")
-    made = check_against_onnx(
+    graph = check_against_onnx(
         build([item], {"x": x}, {"y": (x.dtype, x.shape)}, {"b": normal(rng, (24,))} if biased else {}),
         {"x": x},
     )
     functions = {"FastGelu": "gelu_tanh", "QuickGelu": "swish"}
-    assert made.operators[-1].op.function == functions.get(op, "gelu")
+    assert graph.operators[-1].op.function == functions.get(op, "gelu")
 
 
 FORMS = {
@@ -67,8 +67,8 @@ def composed(nodes: str) -> onnx.ModelProto:
 @pytest.mark.parametrize("form", FORMS)
 def test_products_are_one_function(form: str) -> None:
     function, nodes = FORMS[form]
-    made = check_against_onnx(composed(nodes), {"x": 3 * normal(np.random.default_rng(4), (1, 5, 8))})
-    assert [getattr(operator.op, "function", "") for operator in made.operators] == [function]
+    graph = check_against_onnx(composed(nodes), {"x": 3 * normal(np.random.default_rng(4), (1, 5, 8))})
+    assert [getattr(operator.op, "function", "") for operator in graph.operators] == [function]
 
 
 @pytest.mark.parametrize(

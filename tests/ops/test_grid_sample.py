@@ -14,7 +14,7 @@ from mcudeploy.ops.image.grid_sample import PADDINGS
 
 @given(
     image=st.tuples(st.just(1), sizes, sizes, sizes),
-    made=st.tuples(sizes, sizes),
+    size=st.tuples(sizes, sizes),
     mode=st.sampled_from(["nearest", "linear", "cubic"]),
     padding=st.sampled_from(PADDINGS),
     align=st.integers(0, 1),
@@ -22,10 +22,10 @@ from mcudeploy.ops.image.grid_sample import PADDINGS
 )
 @bounded
 def test_grid_sample(
-    image: tuple[int, ...], made: tuple[int, int], mode: str, padding: str, align: int, seed: int
+    image: tuple[int, ...], size: tuple[int, int], mode: str, padding: str, align: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    inputs = {"x": normal(rng, image), "grid": 1.2 * normal(rng, (1, *made, 2))}
+    inputs = {"x": normal(rng, image), "grid": 1.2 * normal(rng, (1, *size, 2))}
     what = node("GridSample", "x", "grid", mode=mode, padding_mode=padding, align_corners=align)
     check_float(what, inputs, float_tolerance=1e-4)
 
@@ -48,5 +48,5 @@ def test_places_that_are_no_places_read_nothing_outside(mode: str, padding: str)
     operator = graph.operators[-1]
     grid[0, :, :, 0] = [[np.nan, np.inf, -np.inf, 3e38], [1e30, -3e38, 2**31, -(2.0**31)]]
     values = x[0].transpose(1, 2, 0).copy(), grid[0]
-    made = run_operator(graph, operator, dict(zip(operator.inputs, values, strict=True)))
-    assert made.shape == (2, 4, 2)
+    computed = run_operator(graph, operator, dict(zip(operator.inputs, values, strict=True)))
+    assert computed.shape == (2, 4, 2)

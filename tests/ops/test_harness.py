@@ -35,10 +35,10 @@ def _conv_graph() -> tuple[Graph, dict[str, np.ndarray]]:
 
 def test_convolution_in_pieces() -> None:
     graph, values = _conv_graph()
-    found = check_graph(graph, values)
+    differences = check_graph(graph, values)
     again = run_graph(graph, values, lambda operator, rows: 2, seed=7)
-    assert found["y"].tobytes() == again["y"].tobytes()
-    assert len(np.unique(found["y"])) > 10
+    assert differences["y"].tobytes() == again["y"].tobytes()
+    assert len(np.unique(differences["y"])) > 10
 
 
 _COPY = """
@@ -96,9 +96,9 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     for name, (fault, _) in _FAULTS.items():
         (folder / f"{name}.c").write_text(_COPY.format(name=name, fault=fault))
     (folder / "broken.c").write_text("void mcud_broken(const mcud_op *op, int32_t a, int32_t b)\n{ oops }\n")
-    found = Machine(build_bench(1 << 20, kernels=folder))
-    yield found
-    found.stop()
+    machine = Machine(build_bench(1 << 20, kernels=folder))
+    yield machine
+    machine.stop()
 
 
 def _copy_graph(kernel: str) -> tuple[Graph, dict[str, np.ndarray]]:

@@ -40,8 +40,8 @@ def test_gather_nd(shape: tuple[int, ...], depth: int, batch: int, seed: int) ->
     sizes = x.shape[batch : batch + depth]
     outer = (*x.shape[:batch], 3)
     indices = np.stack([rng.integers(-size, size, outer) for size in sizes], -1)
-    made = (*outer, *x.shape[batch + depth :])
-    check("GatherND", {"x": x, "i": indices}, {"y": (np.int32, made)}, batch_dims=batch)
+    result = (*outer, *x.shape[batch + depth :])
+    check("GatherND", {"x": x, "i": indices}, {"y": (np.int32, result)}, batch_dims=batch)
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
@@ -84,15 +84,15 @@ def test_indices_that_are_outside_are_ignored() -> None:
         border.tensor: arrays[border.name].reshape(graph.tensors[border.tensor].shape)
         for border in graph.inputs
     }
-    found = run_graph(graph, values)[graph.outputs[0].tensor]
-    assert found.reshape(3, 2).tolist() == [[0, 0], [1, 1], [0, 0]]
+    computed = run_graph(graph, values)[graph.outputs[0].tensor]
+    assert computed.reshape(3, 2).tolist() == [[0, 0], [1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize(("axis", "kind"), [(-1, np.float32), (0, np.int64), (1, np.float32)])
 def test_one_hot(axis: int, kind: type) -> None:
     indices = np.array([[0, 4, -1, -5, 7, -6]])
-    made = np.expand_dims(indices, axis % 3).shape
-    shape = tuple(5 if at == axis % 3 else size for at, size in enumerate(made))
+    result = np.expand_dims(indices, axis % 3).shape
+    shape = tuple(5 if at == axis % 3 else size for at, size in enumerate(result))
     for levels in ([0, 1], [-2, 7]):
         operands = {"i": indices, "cd": np.array(5), "cv": np.array(levels, kind)}
         check("OneHot", operands, {"y": (kind, shape)}, axis=axis)
@@ -126,14 +126,14 @@ def test_indices_of_maxima(
     attributes = {
         "kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": pads, "storage_order": order,
     }  # fmt: skip
-    made = (*shape[:2], *sizes)
-    check("MaxPool", {"x": x}, {"y": (np.float32, made), "i": (np.int64, made)}, **attributes)
+    result = (*shape[:2], *sizes)
+    check("MaxPool", {"x": x}, {"y": (np.float32, result), "i": (np.int64, result)}, **attributes)
     stored = Quantized(rng.integers(0, 5, shape).astype(dtype), 0.5, 1)
     nodes = [
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["x"]),
         helper.make_node("MaxPool", ["x"], ["", "i"], **attributes),
     ]
-    proto = model("MaxPool", {"q": stored.values}, {"i": (np.int64, made)})
+    proto = model("MaxPool", {"q": stored.values}, {"i": (np.int64, result)})
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
     proto.graph.node[1].output[0] = "unused"

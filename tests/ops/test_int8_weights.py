@@ -79,8 +79,8 @@ def test_convolutions(
     shape = (groups * outputs, channels, *kernel)
     integers = rng.integers(info.min, info.max + 1, shape).astype(dtype)
     pads = [1, 0, 1, 2] if padded and kernel != (7, 6) else [0, 0, 0, 0]
-    made = model("Conv", x, {"w": integers}, {"b": normal(rng, shape[:1])}, axis=0, pads=pads, group=groups)
-    graph = check_against_onnx(made, {"x": x}, seed=seed)
+    proto = model("Conv", x, {"w": integers}, {"b": normal(rng, shape[:1])}, axis=0, pads=pads, group=groups)
+    graph = check_against_onnx(proto, {"x": x}, seed=seed)
     (operator,) = graph.operators
     assert operator.constants["weights"].dtype == np.int8
     usual = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors[operator.output])
@@ -120,8 +120,8 @@ def test_recurrent_networks(op: str, hidden: int, attributes: dict[str, Any]) ->
         for name, depth in (("w", 9), ("r", hidden))
     }
     bias = {"b": normal(rng, (directions, 2 * rows))}
-    made = model(op, x, weights, bias, axis=1, hidden_size=hidden, **attributes)
-    graph = check_against_onnx(made, {"x": x}, float_tolerance=1e-4)
+    proto = model(op, x, weights, bias, axis=1, hidden_size=hidden, **attributes)
+    graph = check_against_onnx(proto, {"x": x}, float_tolerance=1e-4)
     small, large = narrow_bytes(graph, f"{op.lower()}_f32_s8w")
     assert 4 * small == large
 
@@ -130,9 +130,9 @@ def test_weights_beyond_int8_are_float32() -> None:
     """uint8 around a zero point of 3 needs nine bits."""
     rng = np.random.default_rng(0)
     x = normal(rng, (1, 4))
-    made = model("MatMul", x, {"w": np.arange(0, 240, 20, np.uint8).reshape(4, 3)}, {}, axis=1)
-    for tensor in made.graph.initializer:
+    proto = model("MatMul", x, {"w": np.arange(0, 240, 20, np.uint8).reshape(4, 3)}, {}, axis=1)
+    for tensor in proto.graph.initializer:
         if tensor.name == "w_z":
             tensor.CopyFrom(numpy_helper.from_array(np.full(3, 3, np.uint8), "w_z"))
-    (operator,) = check_against_onnx(made, {"x": x}).operators
+    (operator,) = check_against_onnx(proto, {"x": x}).operators
     assert operator.constants["weights"].dtype == np.float32

@@ -31,9 +31,9 @@ def test_gather_with_computed_indices(
     rng = np.random.default_rng(seed)
     table, size = normal(rng, shape[1:]), shape[1 + axis]
     indices = rng.integers(-size, size, (1, count)).astype(np.int32 if kind else np.int64)
-    made = (*shape[1 : 1 + axis], 1, count, *shape[2 + axis :])
+    result = (*shape[1 : 1 + axis], 1, count, *shape[2 + axis :])
     for name in ("c", "x"):
-        check("Gather", {name: table, "i": indices}, {"y": (np.float32, made)}, axis=axis)
+        check("Gather", {name: table, "i": indices}, {"y": (np.float32, result)}, axis=axis)
 
 
 @given(shape=shapes, seed=seeds, dtype=quantized_types)
@@ -51,8 +51,8 @@ def test_an_embedding_is_quantised_as_its_result(shape: tuple[int, ...], seed: i
     scales = {"s": np.float32(x.scale), "t": np.float32(0.07)}
     parameters = {"q": flat.values, **scales, "z": dtype(x.zero_point)}
     model = build(nodes, {"i": (np.int64, indices.shape)}, {"y": (dtype, (2, 3, shape[3]))}, parameters, 21)
-    made = check_against_onnx(model, {"i": indices})
-    assert {operator.op.kind for operator in made.operators} == {"Reshape", "GatherRows"}
+    graph = check_against_onnx(model, {"i": indices})
+    assert {operator.op.kind for operator in graph.operators} == {"Reshape", "GatherRows"}
 
 
 @pytest.mark.parametrize("first", ["Gather", "DequantizeLinear"])
@@ -72,8 +72,8 @@ def test_an_embedding_of_8_bits_stays_so_under_floats(first: str, dtype: type) -
         ]
     parameters = {"q": table.values, "s": np.float32(table.scale), "z": dtype(table.zero_point)}
     model = build(nodes, {"i": (np.int64, indices.shape)}, {"y": (np.float32, (2, 3, 6))}, parameters, 13)
-    made = check_against_onnx(model, {"i": indices})
-    (rows,) = (it for it in made.operators if it.op.kind == "GatherRows")
+    graph = check_against_onnx(model, {"i": indices})
+    (rows,) = (it for it in graph.operators if it.op.kind == "GatherRows")
     assert rows.constants["table"].dtype == np.int8
 
 
@@ -121,9 +121,9 @@ def test_reductions(
         x = np.where(rng.random(shape) < 0.9, 1, x).astype(kind)
         x.reshape(-1)[20:] = 1
     reduced = {axis % len(shape) for axis in axes} or set(range(len(shape)))
-    made = [1 if at in reduced else size for at, size in enumerate(shape) if keep or at not in reduced]
+    result = [1 if at in reduced else size for at, size in enumerate(shape) if keep or at not in reduced]
     inputs = {"x": x, "ca": np.array(axes, np.int64)} if axes else {"x": x}
-    check(op, inputs, {"y": (kind, tuple(made))}, keepdims=int(keep))
+    check(op, inputs, {"y": (kind, tuple(result))}, keepdims=int(keep))
 
 
 @given(shape=shapes, axis=st.integers(1, 3), largest=st.booleans(), seed=seeds)
@@ -131,9 +131,9 @@ def test_reductions(
 def test_top_k(shape: tuple[int, ...], axis: int, largest: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, shape[axis] + 1))
-    made = tuple(count if at == axis else size for at, size in enumerate(shape))
+    result = tuple(count if at == axis else size for at, size in enumerate(shape))
     x = rng.choice(np.array([-np.inf, -1.5, -0.0, 0.0, 1.5, np.inf], np.float32), shape)
-    outputs = {"y": (np.float32, made), "i": (np.int64, made)}
+    outputs = {"y": (np.float32, result), "i": (np.int64, result)}
     check("TopK", {"x": x, "ck": np.array([count])}, outputs, axis=axis, largest=int(largest))
 
 
@@ -148,8 +148,8 @@ def test_the_largest_of_quantised_values(shape: tuple[int, ...], dtype: type, se
     ]
     constants = {"s": np.float32(x.scale), "z": dtype(x.zero_point)}
     model = build(nodes, {"x": x.values}, {"y": (np.int64, (1, 1, *shape[2:]))}, constants, 21)
-    found = check_against_onnx(model, {"x": x.values})
-    assert "Dequantize" not in {operator.op.kind for operator in found.operators}
+    graph = check_against_onnx(model, {"x": x.values})
+    assert "Dequantize" not in {operator.op.kind for operator in graph.operators}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_bool_inputs_and_outputs(op: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "constants", "attributes", "made"),
+    ("op", "constants", "attributes", "result"),
     [
         ("Transpose", {}, {"perm": [0, 2, 1]}, (1, 4, 3)),
         ("Pad", {"cp": np.array([0, 1, 0, 0, 0, 2]), "cv": np.int32(-7)}, {}, (1, 4, 6)),
@@ -185,10 +185,10 @@ def test_bool_inputs_and_outputs(op: str) -> None:
     ],
 )
 def test_int32_values_are_moved(
-    op: str, constants: dict[str, Array], attributes: dict[str, Any], made: tuple[int, ...]
+    op: str, constants: dict[str, Array], attributes: dict[str, Any], result: tuple[int, ...]
 ) -> None:
     x = np.arange(12, dtype=np.int32).reshape(1, 3, 4) * 200_000_000
-    check(op, {"x": x, **constants}, {"y": (np.int32, made)}, **attributes)
+    check(op, {"x": x, **constants}, {"y": (np.int32, result)}, **attributes)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32])
@@ -199,27 +199,27 @@ def test_constants_are_concatenated_with_integers(dtype: type) -> None:
     check("Concat", {"x": x, **constants}, {"y": (dtype, (1, 1, 11))}, axis=2)
 
 
-def _casts(kind: int, x: Array, made: int) -> ModelProto:
+def _casts(kind: int, x: Array, target: int) -> ModelProto:
     """X through a Cast to a type, and on to the type `made`."""
     nodes = [
         helper.make_node("Cast", ["x"], ["v"], name="first", to=kind),
-        helper.make_node("Cast", ["v"], ["y"], name="second", to=made),
+        helper.make_node("Cast", ["v"], ["y"], name="second", to=target),
     ]
-    return build(nodes, {"x": x}, {"y": (made, x.shape)}, opset=21)
+    return build(nodes, {"x": x}, {"y": (target, x.shape)}, opset=21)
 
 
-@pytest.mark.parametrize("made", [TensorProto.FLOAT, TensorProto.INT32, TensorProto.BOOL])
-def test_a_cast_to_float16_rounds(made: int) -> None:
+@pytest.mark.parametrize("target", [TensorProto.FLOAT, TensorProto.INT32, TensorProto.BOOL])
+def test_a_cast_to_float16_rounds(target: int) -> None:
     """Ties go to the even number, also among subnormal numbers; values beyond the largest become infinity."""
     fractions = np.array([0, 0.49, 0.5, 0.51, 1, 1.5], np.float32)
     exponents = np.float32(2.0) ** np.arange(-27, 18, dtype=np.float32)
     x = np.outer(exponents, 1 + fractions / 1024).astype(np.float32)
     x = np.concatenate([x, -x[:, ::-1]])
-    if made != TensorProto.INT32:
+    if target != TensorProto.INT32:
         x = np.concatenate([x, np.float32([[0, -0.0, np.inf, -np.inf, 65519.99, 65520]])])
     else:
         x = x[np.abs(x).max(axis=1) < 60000]  # the processor determines the result for infinity
-    check_against_onnx(_casts(TensorProto.FLOAT16, x, made), {"x": x}, float_tolerance=0)
+    check_against_onnx(_casts(TensorProto.FLOAT16, x, target), {"x": x}, float_tolerance=0)
 
 
 def test_integers_stay_themselves_or_are_refused() -> None:

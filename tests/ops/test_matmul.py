@@ -70,8 +70,8 @@ def _product(op: MatMul, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         Tensor(name, shape, dtype, quantization if dtype is DType.INT8 else None)
         for (name, shape), quantization in zip(shapes.items(), quantizations, strict=True)
     ]
-    made = check_graph(graph_of(op, *tensors), {"a": a, "b": b})["y"]
-    return made if op.batched else np.swapaxes(made, 0, 1)
+    computed = check_graph(graph_of(op, *tensors), {"a": a, "b": b})["y"]
+    return computed if op.batched else np.swapaxes(computed, 0, 1)
 
 
 @given(seed=seeds, tokens=st.integers(2, 9), heads=st.integers(2, 4), int8=st.booleans())

@@ -85,9 +85,9 @@ def test_pad(
 
 def test_negative_pads_crop() -> None:
     x = np.arange(5 * 6 * 7, dtype=np.float32).reshape(5, 6, 7)
-    made = _run(Pad((-1, 2, -1), (1, -3, 4), 0.5), x)
+    computed = _run(Pad((-1, 2, -1), (1, -3, 4), 0.5), x)
     cropped = x[1:, :-3, 1:]
-    assert np.array_equal(made, np.pad(cropped, ((0, 1), (2, 0), (0, 4)), constant_values=0.5))
+    assert np.array_equal(computed, np.pad(cropped, ((0, 1), (2, 0), (0, 4)), constant_values=0.5))
 
 
 def _run(op: Pad | Slice | Transpose, x: np.ndarray) -> np.ndarray:
@@ -114,8 +114,8 @@ def views(draw: st.DrawFn) -> Transpose:
     perm = draw(st.permutations(range(len(dims))))
     rows = draw(st.integers(0, len(dims)))
     cols = draw(st.integers(rows, len(dims)))
-    made = [dims[axis] for axis in perm]
-    shape = prod(made[:rows]), prod(made[rows:cols]), prod(made[cols:])
+    result = [dims[axis] for axis in perm]
+    shape = prod(result[:rows]), prod(result[rows:cols]), prod(result[cols:])
     return Transpose(tuple(dims), tuple(perm), shape)
 
 

@@ -46,12 +46,12 @@ def test_layer_normalization_of_int8(op: str, count: int, spread: int, epsilon: 
     norm = LayerNorm(epsilon, centred)
     x = Tensor("x", values.shape, DType.INT8, Quantization(0.03, 5))
     y = Tensor("y", values.shape, DType.INT8, Quantization(0.02, -3))
-    made = check_graph(graph_of(norm, x, y, constants=constants), {"x": values})["y"].astype(np.float64)
+    computed = check_graph(graph_of(norm, x, y, constants=constants), {"x": values})["y"].astype(np.float64)
     real = 0.03 * (values.astype(np.float64) - 5)
     real -= real.mean(axis=2, keepdims=True) if centred else 0
     real /= np.sqrt((real * real).mean(axis=2, keepdims=True) + epsilon)
     wanted = np.clip((real * constants["scale"] + constants["bias"]) / 0.02 - 3, -128, 127)
-    assert np.abs(made - wanted).max() <= 0.5 + 1e-3
+    assert np.abs(computed - wanted).max() <= 0.5 + 1e-3
 
 
 @pytest.mark.parametrize(("scale", "int8"), [(1.0, True), (1e4, False)])

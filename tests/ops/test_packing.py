@@ -122,11 +122,11 @@ def test_what_rounds_a_multiplier_is_carried_by_the_bias(
     weights, biases = np.array([[weight], [1]], np.int8), np.array([bias, 5], np.int32)
     multipliers, left = quantize_sums("conv", scales, np.zeros(2, np.int64))
     unit = multipliers[0] * 2.0 ** (left - 32)
-    made = exact_bias(weights, biases, scales, multipliers, left)[0]
-    if abs(made) < INT32_MAX - 128 * abs(weight) and unit > 0:
-        assert abs(made * unit - bias * scale) <= 0.501 * unit
+    exact = exact_bias(weights, biases, scales, multipliers, left)[0]
+    if abs(exact) < INT32_MAX - 128 * abs(weight) and unit > 0:
+        assert abs(exact * unit - bias * scale) <= 0.501 * unit
     else:
-        assert abs(made * unit) <= abs(bias * scale)
+        assert abs(exact * unit) <= abs(bias * scale)
 
 
 def test_a_dead_channel_gets_a_coarser_scale() -> None:

@@ -67,8 +67,8 @@ def header_fields(kernel: str) -> tuple[Field, ...]:
 
 
 def _fields(text: str, struct: str, kernel: str) -> Iterator[Field]:
-    found = re.search(rf"typedef\s+struct\s*\{{([^}}]*)\}}\s*{struct}\s*;", text)
-    lines = (part.strip() for part in found[1].split(";")) if found else ()
+    struct_match = re.search(rf"typedef\s+struct\s*\{{([^}}]*)\}}\s*{struct}\s*;", text)
+    lines = (part.strip() for part in struct_match[1].split(";")) if struct_match else ()
     for line in filter(None, lines):
         within = re.fullmatch(r"(mcud_\w+) (\w+)", line)
         if within:

@@ -175,6 +175,6 @@ def test_what_cannot_be_is_refused() -> None:
         pool.kernel(Operator("pool", pool, ("x",), "y"), (x,), Tensor("y", (3, 3, 2), DType.FLOAT32))
     maximum = MaxPool((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 2))
     q = (Quantization(0.5, 3), Quantization(0.5, 4))
-    source, made = Tensor("x", (4, 4, 1), DType.INT8, q[0]), Tensor("y", (2, 2, 1), DType.INT8, q[1])
+    source, output = Tensor("x", (4, 4, 1), DType.INT8, q[0]), Tensor("y", (2, 2, 1), DType.INT8, q[1])
     with pytest.raises(ValueError, match="keeps dtype and quantisation"):
-        maximum.kernel(Operator("pool", maximum, ("x",), "y"), (source,), made)
+        maximum.kernel(Operator("pool", maximum, ("x",), "y"), (source,), output)

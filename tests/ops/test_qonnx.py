@@ -33,11 +33,11 @@ def quantiser(op: str, source: str, result: str, **attributes: Any) -> onnx.Node
     return helper.make_node(op, names, [result], result, domain="qonnx.custom_op.general", **attributes)
 
 
-def model(nodes: list[onnx.NodeProto], constants: dict[str, Any], made: tuple[int, ...], opset: int) -> Any:
+def model(nodes: list[onnx.NodeProto], constants: dict[str, Any], result: tuple[int, ...], opset: int) -> Any:
     return build(
         nodes,
         {"x": (np.float32, SHAPE)},
-        {"y": (np.float32, made)},
+        {"y": (np.float32, result)},
         {name: np.float32(it) for name, it in constants.items()},
         opset,
     )
@@ -125,8 +125,8 @@ def test_other_quantisers_are_refused(
     nodes = [quantiser("Quant", "x", "y", rounding_mode=mode)]
     constants = {name: it for name, it in constants.items() if it is not None}
     onnx.save(model(nodes, constants, SHAPE, 13), tmp_path / "model.onnx")
-    with pytest.raises(ModelError, match="1 node is not supported") as found:
+    with pytest.raises(ModelError, match="1 node is not supported") as caught:
         load(tmp_path / "model.onnx")
-    (problem,) = found.value.problems
+    (problem,) = caught.value.problems
     assert (problem.node, problem.op) == ("y", "qonnx.custom_op.general::Quant")
     assert reason in problem.reason

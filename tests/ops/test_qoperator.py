@@ -41,9 +41,9 @@ def check(model: onnx.ModelProto) -> None:
     inputs = {value.name: X for value in model.graph.input}
     plain = for_reference(model)
     session = onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
-    (made,) = session.run(None, inputs)
+    (computed,) = session.run(None, inputs)
     del model.graph.output[:]
-    model.graph.output.append(helper.make_tensor_value_info("out", TensorProto.UINT8, made.shape))
+    model.graph.output.append(helper.make_tensor_value_info("out", TensorProto.UINT8, computed.shape))
     check_against_onnx(model, inputs)
 
 
@@ -121,5 +121,5 @@ def test_a_bias_before_opset_13(opset: int, tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": X})
-    found = Reference(tmp_path / "model.onnx", ["out"]).run({"x": X})["out"]
-    assert np.abs(found.astype(int) - wanted.astype(int)).max() <= 1
+    computed = Reference(tmp_path / "model.onnx", ["out"]).run({"x": X})["out"]
+    assert np.abs(computed.astype(int) - wanted.astype(int)).max() <= 1

@@ -37,22 +37,22 @@ def test_quantize(quantization: Quantization, seed: int) -> None:
 def test_values_without_an_int8_saturate_and_ties_go_to_even() -> None:
     """As ONNX Runtime on x86: a NaN becomes the lowest value."""
     x = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0.5, 1.5, 2.5, -0.5, -1.5, 1e-40, 0], np.float32)
-    made = _run(Quantize(), x.reshape(2, 2, 3), None, Quantization(1.0, 3))
-    assert made.ravel().tolist() == [-128, 127, -128, 127, -128, 3, 5, 5, 3, 1, 3, 3]
+    computed = _run(Quantize(), x.reshape(2, 2, 3), None, Quantization(1.0, 3))
+    assert computed.ravel().tolist() == [-128, 127, -128, 127, -128, 3, 5, 5, 3, 1, 3, 3]
 
 
 @given(quantization=quantizations)
 @bounded
 def test_dequantize(quantization: Quantization) -> None:
-    made = _run(Dequantize(), INT8, quantization, None)
-    assert np.array_equal(made, dequantize(INT8, quantization))
+    computed = _run(Dequantize(), INT8, quantization, None)
+    assert np.array_equal(computed, dequantize(INT8, quantization))
 
 
 @given(source=quantizations, target=quantizations)
 @bounded
 def test_requantise_by_table(source: Quantization, target: Quantization) -> None:
-    made = _run(Lut(), INT8, source, target, table=requantization_table(source, target))
-    assert np.array_equal(made, quantize(dequantize(INT8, source), target))
+    computed = _run(Lut(), INT8, source, target, table=requantization_table(source, target))
+    assert np.array_equal(computed, quantize(dequantize(INT8, source), target))
 
 
 def test_a_drawn_tensor_has_the_range_of_its_type() -> None:

@@ -54,8 +54,8 @@ def check(
         x[1, 0, inputs // 2] = np.nan
     sequence = (1, steps, directions, hidden) if first else (steps, directions, 1, hidden)
     shapes = [sequence, state, state]
-    made = [f"y{number}" if number in results else "" for number in range(max(results) + 1)]
-    node = helper.make_node(op, order, made, name="node", hidden_size=hidden, **attributes)
+    names = [f"y{number}" if number in results else "" for number in range(max(results) + 1)]
+    node = helper.make_node(op, order, names, name="node", hidden_size=hidden, **attributes)
     model = build(
         [node],
         {"x": (np.float32, x.shape)},
@@ -173,11 +173,11 @@ def test_only_the_last_state_is_made_where_nothing_else_is_read(direction: str, 
         helper.make_node("Relu", ["last"], ["z"], "relu"),
     ]
     model = build(nodes, {"x": (np.float32, (6, 1, 4))}, {"z": (np.float32, (1, 1, 3))}, arrays)
-    made = check_against_onnx(model, {"x": normal(rng, (6, 1, 4))}, float_tolerance=1e-4)
+    graph = check_against_onnx(model, {"x": normal(rng, (6, 1, 4))}, float_tolerance=1e-4)
     is_last = (direction, at) != ("forward", 0)
-    assert any(operator.op.kind == "Slice" for operator in made.operators) != is_last
-    assert (made.tensors["recurrent_0"].shape == (1, 1, 3)) == is_last
-    assert any(border.name == "last" for border in made.references.values())
+    assert any(operator.op.kind == "Slice" for operator in graph.operators) != is_last
+    assert (graph.tensors["recurrent_0"].shape == (1, 1, 3)) == is_last
+    assert any(border.name == "last" for border in graph.references.values())
 
 
 @pytest.mark.parametrize(("batch", "layout"), [(1, 1), (3, 0), (2, 1)])

@@ -36,8 +36,8 @@ from mcudeploy.ops.requantize import (
     ],
 )
 def test_known_scales(scales: list[float], multipliers: list[int], shift: int) -> None:
-    found, found_shift = quantize_scale(np.array(scales))
-    assert found.dtype == np.int32 and (found.tolist(), found_shift) == (multipliers, shift)
+    computed, found_shift = quantize_scale(np.array(scales))
+    assert computed.dtype == np.int32 and (computed.tolist(), found_shift) == (multipliers, shift)
 
 
 @given(scales=st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=5))

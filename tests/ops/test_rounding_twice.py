@@ -66,13 +66,13 @@ def test_results_of_every_cut(geometry: tuple[Conv2d, Shape], seed: int, growth:
         "bias": rng.integers(-2000, 2000, conv.out_channels).astype(np.int32),
         "weight_scale": scales.astype(np.float32),
     }
-    made = conv.loops((shape,)).output_shape()
-    graph = _graph(conv, {"x": (shape, X)}, (made, Y), constants)
+    result = conv.loops((shape,)).output_shape()
+    graph = _graph(conv, {"x": (shape, X)}, (result, Y), constants)
     x = rng.integers(-128, 128, shape).astype(np.int8)
-    wanted = _reference(conv, x, made, constants)
-    for rows in {made[0], 1, int(rng.integers(1, made[0] + 1))}:
-        found = run_operator(graph, graph.operators[0], {"x": x}, rows, seed=seed)
-        assert np.array_equal(found, wanted), f"blocks of {rows} rows"
+    wanted = _reference(conv, x, result, constants)
+    for rows in {result[0], 1, int(rng.integers(1, result[0] + 1))}:
+        outputs = run_operator(graph, graph.operators[0], {"x": x}, rows, seed=seed)
+        assert np.array_equal(outputs, wanted), f"blocks of {rows} rows"
 
 
 def _reference(conv: Conv2d, x: Array, shape: Shape, constants: dict[str, Array]) -> Array:
@@ -129,8 +129,8 @@ def test_two_operands(
         sums = _scaled(sums, common / (2**20 * Y.scale))
     wanted = np.clip(sums + Y.zero_point, Y.zero_point if low == 0 else -128, 127)
     for block in {shape[0], 1}:
-        found = run_operator(graph, graph.operators[0], values, block, seed=seed)
-        assert np.array_equal(found, wanted)
+        outputs = run_operator(graph, graph.operators[0], values, block, seed=seed)
+        assert np.array_equal(outputs, wanted)
 
 
 @given(
@@ -143,13 +143,13 @@ def test_means(shape: Shape, axes: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.integers(-128, 128, shape).astype(np.int8)
     sums = (x.astype(np.int64) - X.zero_point).sum(axis=axes, keepdims=True)
-    made = Quantization(float(rng.choice([0.01, 0.05])), 7)
-    graph = _graph(Reduce(axes, rounding="tflite"), {"x": (shape, X)}, (sums.shape, made), {})
-    multiplier, exponent = mean_multiplier(X.scale / made.scale, x.size // sums.size)
+    quantization = Quantization(float(rng.choice([0.01, 0.05])), 7)
+    graph = _graph(Reduce(axes, rounding="tflite"), {"x": (shape, X)}, (sums.shape, quantization), {})
+    multiplier, exponent = mean_multiplier(X.scale / quantization.scale, x.size // sums.size)
     wanted = np.clip(rounded_twice(sums, multiplier, exponent) + 7, -128, 127)
     for block in {sums.shape[0], 1}:
-        found = run_operator(graph, graph.operators[0], {"x": x}, block, seed=seed)
-        assert np.array_equal(found, wanted)
+        outputs = run_operator(graph, graph.operators[0], {"x": x}, block, seed=seed)
+        assert np.array_equal(outputs, wanted)
 
 
 def _scaled(sums: Array, scale: float) -> Array:
@@ -160,14 +160,14 @@ def _scaled(sums: Array, scale: float) -> Array:
 @given(value=st.integers(-(2**20), 2**20), scale=st.floats(1e-6, 0.4))
 def test_the_rounding_is_that_of_tflite(value: int, scale: float) -> None:
     (multiplier,), (exponent,) = tflite_multipliers(np.array([scale]))
-    found = int(rounded_twice(np.array([value], np.int64), int(multiplier), int(exponent))[0])
+    computed = int(rounded_twice(np.array([value], np.int64), int(multiplier), int(exponent))[0])
     nudge = 2**30 if value * int(multiplier) >= 0 else 1 - 2**30
     total = value * int(multiplier) + nudge
     high = abs(total) // 2**31 * (1 if total >= 0 else -1)  # SaturatingRoundingDoublingHighMul
     mask = (1 << -int(exponent)) - 1
     threshold = (mask >> 1) + (high < 0)
-    assert found == (high >> -int(exponent)) + ((high & mask) > threshold)  # RoundingDivideByPOT
-    assert abs(found - value * scale) <= 0.5 + 2.0 ** int(exponent)
+    assert computed == (high >> -int(exponent)) + ((high & mask) > threshold)  # RoundingDivideByPOT
+    assert abs(computed - value * scale) <= 0.5 + 2.0 ** int(exponent)
 
 
 @pytest.mark.parametrize("scale", [-1.0, np.inf, 2.0**30])
@@ -193,17 +193,17 @@ def test_a_queue(newest: int, kept: int, channels: int, seed: int, own: bool) ->
     }
     graph = _graph(Queue(), shapes, shapes["state"], {})
     values = {name: rng.integers(-128, 128, shape).astype(np.int8) for name, (shape, _) in shapes.items()}
-    found = run_operator(graph, graph.operators[0], values, seed=seed, in_place=1 if own else None)
+    outputs = run_operator(graph, graph.operators[0], values, seed=seed, in_place=1 if own else None)
     wanted = np.concatenate([values["state"][:, newest:], values["x"]], axis=1)
-    assert np.array_equal(found, wanted)
+    assert np.array_equal(outputs, wanted)
 
 
 def _graph(
     op: Any,
     inputs: dict[str, tuple[Shape, Quantization]],
-    made: tuple[Shape, Quantization],
+    output: tuple[Shape, Quantization],
     constants: dict[str, Array],
 ) -> Graph:
-    named = {**inputs, "y": made}
+    named = {**inputs, "y": output}
     tensors = [Tensor(name, shape, DType.INT8, meaning) for name, (shape, meaning) in named.items()]
     return graph_of(op, *tensors, constants=constants)

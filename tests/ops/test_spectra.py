@@ -22,10 +22,10 @@ FLOAT = TensorProto.FLOAT
 
 
 def network(
-    nodes: list[onnx.NodeProto], shape: tuple[int, ...], made: tuple[int, ...], constants: dict[str, Any]
+    nodes: list[onnx.NodeProto], shape: tuple[int, ...], result: tuple[int, ...], constants: dict[str, Any]
 ) -> onnx.ModelProto:
     """x -> nodes -> y."""
-    return build(nodes, {"x": (np.float32, shape)}, {"y": (np.float32, made)}, constants)
+    return build(nodes, {"x": (np.float32, shape)}, {"y": (np.float32, result)}, constants)
 
 
 def kinds(model: onnx.ModelProto, folder: Path) -> list[str]:
@@ -98,11 +98,11 @@ def test_transforms_that_are_fast(size: int, one_sided: int, fast: bool, tmp_pat
 
 @pytest.mark.parametrize(("axis", "length"), [(1, 0), (2, 0), (1, 16)])
 def test_one_side_of_a_spectrum(axis: int, length: int) -> None:
-    shape, made = [1, 12, 8, 1], [1, 12, 8, 2]
-    made[axis] = (length or shape[axis]) // 2 + 1
+    shape, result = [1, 12, 8, 1], [1, 12, 8, 2]
+    result[axis] = (length or shape[axis]) // 2 + 1
     constants = {"length": np.int64(length)} if length else {}
     nodes = [helper.make_node("DFT", ["x", *constants], ["y"], "dft", axis=axis, onesided=1)]
-    model = network(nodes, tuple(shape), tuple(made), constants)
+    model = network(nodes, tuple(shape), tuple(result), constants)
     check_against_onnx(model, {"x": np.random.default_rng(2).normal(0, 1, shape).astype(np.float32)})
 
 

@@ -58,22 +58,22 @@ def takes(draw: st.DrawFn) -> tuple[Take, tuple[int, int, int]]:
 @bounded
 def test_take(drawn: tuple[Take, tuple[int, int, int]], dtype: DType, seed: int) -> None:
     op, shape = drawn
-    x, made = _run(op, shape, dtype, seed)
-    assert np.array_equal(made, x[np.ix_(op.rows, op.cols, op.channels)])
+    x, computed = _run(op, shape, dtype, seed)
+    assert np.array_equal(computed, x[np.ix_(op.rows, op.cols, op.channels)])
 
 
-@given(shape=stored, made=stored, unit=sizes, dtype=dtypes, seed=seeds)
+@given(shape=stored, result=stored, unit=sizes, dtype=dtypes, seed=seeds)
 @bounded
 def test_gather(
-    shape: tuple[int, int, int], made: tuple[int, int, int], unit: int, dtype: DType, seed: int
+    shape: tuple[int, int, int], result: tuple[int, int, int], unit: int, dtype: DType, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    places = rng.integers(0, prod(shape), prod(made))
-    if shape[1] * shape[2] % unit == made[1] * made[2] % unit == 0:
-        together = rng.integers(0, prod(shape) // unit, (prod(made) // unit, 1)) * unit
+    places = rng.integers(0, prod(shape), prod(result))
+    if shape[1] * shape[2] % unit == result[1] * result[2] % unit == 0:
+        together = rng.integers(0, prod(shape) // unit, (prod(result) // unit, 1)) * unit
         places = (together + np.arange(unit)).reshape(-1)
-    x, found = _run(Gather(tuple(places.tolist()), made), shape, dtype, seed)
-    assert np.array_equal(found, x.reshape(-1)[places].reshape(made))
+    x, computed = _run(Gather(tuple(places.tolist()), result), shape, dtype, seed)
+    assert np.array_equal(computed, x.reshape(-1)[places].reshape(result))
 
 
 def test_rows_are_read_through_the_tables() -> None:

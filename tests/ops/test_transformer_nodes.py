@@ -28,15 +28,15 @@ def model(op: str, inputs: dict[str, Array], *outputs: str, opset: int = 17, **a
         {name: it for name, it in inputs.items() if it.size and (name[0] == "c") == constant}
         for constant in (False, True)
     )
-    made = {name: (np.float32, None) for name in outputs or ("y",) if name}
-    return build([node], given, made, constants, opset)
+    results = {name: (np.float32, None) for name in outputs or ("y",) if name}
+    return build([node], given, results, constants, opset)
 
 
 def check(op: str, inputs: dict[str, Array], *outputs: str, opset: int = 17, **attributes: Any) -> list[str]:
     """Compare with ONNX Runtime; the kinds of the operators."""
-    made = model(op, inputs, *outputs, opset=opset, **attributes)
+    proto = model(op, inputs, *outputs, opset=opset, **attributes)
     given = {name: it for name, it in inputs.items() if it.size and not name.startswith("c")}
-    graph = check_against_onnx(made, given, float_tolerance=1e-4, pieces=False)
+    graph = check_against_onnx(proto, given, float_tolerance=1e-4, pieces=False)
     return [operator.op.kind for operator in graph.operators]
 
 

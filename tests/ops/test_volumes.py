@@ -72,9 +72,9 @@ def test_pools(
             for at, size in enumerate(shape[2:])
         ]
     window = {"kernel_shape": kernel, "strides": stride, "pads": pads, "ceil_mode": int(ceil)}
-    made = {"y": (np.float32, (*shape[:2], *sizes))}
-    check("MaxPool", {"x": x}, made, **window)
-    check("AveragePool", {"x": x}, made, tolerance=1e-5, count_include_pad=int(counted), **window)
+    results = {"y": (np.float32, (*shape[:2], *sizes))}
+    check("MaxPool", {"x": x}, results, **window)
+    check("AveragePool", {"x": x}, results, tolerance=1e-5, count_include_pad=int(counted), **window)
 
 
 @pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
@@ -87,9 +87,9 @@ def test_batch_normalization() -> None:
     rng = np.random.default_rng(3)
     names = ("cs", "cb", "cm")
     operands = {"x": normal(rng, (1, 4, 3, 5, 2))} | {name: normal(rng, (4,)) for name in names}
-    made = {"y": (np.float32, (1, 4, 3, 5, 2))}
+    results = {"y": (np.float32, (1, 4, 3, 5, 2))}
     operands["cv"] = normal(rng, (4,)) ** 2
-    check("BatchNormalization", operands, made, tolerance=1e-5)
+    check("BatchNormalization", operands, results, tolerance=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
@@ -101,8 +101,8 @@ def test_resize(mode: str, by_sizes: bool) -> None:
         operands |= {"cscales": np.zeros(0, np.float32), "csizes": np.array([1, 2, 5, 4, 7])}
     else:
         operands["cscales"] = np.array([1, 1, 2, 1.5, 1], np.float32)
-    made = (1, 2, 5, 4, 7) if by_sizes else (1, 2, 6, 6, 5)
-    check("Resize", operands, {"y": (np.float32, made)}, tolerance=1e-5, mode=mode)
+    result = (1, 2, 5, 4, 7) if by_sizes else (1, 2, 6, 6, 5)
+    check("Resize", operands, {"y": (np.float32, result)}, tolerance=1e-5, mode=mode)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_transposed_convolution(sizes: tuple[int, ...], attributes: dict[str, An
     groups = attributes.get("group", 1)
     x, weights = normal(rng, (1, 4, 3, 4, 4)), normal(rng, (4, 3, 2, 2, 2))
     operands = {"x": x, "cw": weights, "cb": normal(rng, (3 * groups,))}
-    made = {"y": (np.float32, (1, 3 * groups, *sizes))}
-    check("ConvTranspose", operands, made, tolerance=1e-5, **attributes)
+    results = {"y": (np.float32, (1, 3 * groups, *sizes))}
+    check("ConvTranspose", operands, results, tolerance=1e-5, **attributes)
 
 
 @pytest.mark.parametrize(
-    ("shape", "kernel", "made", "attributes"),
+    ("shape", "kernel", "result", "attributes"),
     [
         ((1, 3, 6, 7), (2, 3, 3, 2), (3, 4), {"strides": [2, 2], "pads": [1, 0, 0, 1]}),
         ((1, 4, 9, 9), (4, 1, 3, 3), (7, 7), {"group": 4}),
@@ -130,8 +130,8 @@ def test_transposed_convolution(sizes: tuple[int, ...], attributes: dict[str, An
     ],
 )
 def test_weights_that_are_computed(
-    shape: tuple[int, ...], kernel: tuple[int, ...], made: tuple[int, ...], attributes: dict[str, Any]
+    shape: tuple[int, ...], kernel: tuple[int, ...], result: tuple[int, ...], attributes: dict[str, Any]
 ) -> None:
     rng = np.random.default_rng(6)
     operands = {"x": normal(rng, shape), "w": normal(rng, kernel), "cb": normal(rng, kernel[:1])}
-    check("Conv", operands, {"y": (np.float32, (1, kernel[0], *made))}, tolerance=1e-5, **attributes)
+    check("Conv", operands, {"y": (np.float32, (1, kernel[0], *result))}, tolerance=1e-5, **attributes)

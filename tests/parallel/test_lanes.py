@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from fuzzing.plans import Made
+from fuzzing.plans import JudgedPlan
 from fuzzing.together import WAYS, Figures, awaits_of, shared_out, without
 from fuzzing.trips import graph_model, models
 from graphs import border
@@ -27,10 +27,10 @@ _MOST_AWAITS = 40
 
 
 @cache
-def plans_of(way: str) -> tuple[Made, ...]:
+def plans_of(way: str) -> tuple[JudgedPlan, ...]:
     """Plans for 2 to 4 cores that the checker accepts."""
-    found = models(_GRAPHS)
-    some = found if way != "split" else found[:3]
+    graphs = models(_GRAPHS)
+    some = graphs if way != "split" else graphs[:3]
     return tuple(
         shared_out(model, way, seed, 2 + seed % 3, worth=(1, 400)[seed % 2])
         for seed, model in enumerate(some, len(way))
@@ -39,8 +39,8 @@ def plans_of(way: str) -> tuple[Made, ...]:
 
 @pytest.mark.parametrize("way", sorted(set(WAYS)))
 def test_lanes_of_plans_pass_the_judge(way: str) -> None:
-    made = plans_of(way)
-    plans = [it.plan for it in made]
+    judged = plans_of(way)
+    plans = [it.plan for it in judged]
     figures = Figures.of(plans)
     assert figures.awaits > len(plans) and figures.parts > sum(len(it.tape) for it in plans)
     kinds = Counter(type(entry) for plan in plans for entry in plan.tape)
@@ -49,36 +49,36 @@ def test_lanes_of_plans_pass_the_judge(way: str) -> None:
     if way == "wandering":
         assert kinds[Wait]
     if way == "again":
-        steps = [it.plan.schedule.steps for it in made]
+        steps = [it.plan.schedule.steps for it in judged]
         assert any(len(set(each)) < len(each) for each in steps)
 
 
 def test_some_parts_are_columns() -> None:
-    found = Figures.of([it.plan for way in ("unsplit", "cut") for it in plans_of(way)])
-    assert found.columns > 20
+    figures = Figures.of([it.plan for way in ("unsplit", "cut") for it in plans_of(way)])
+    assert figures.columns > 20
 
 
 @pytest.mark.parametrize("way", sorted(set(WAYS)))
 def test_no_wait_follows_from_others(way: str) -> None:
     """The checker rejects the plan if any one of them is missing."""
     tried, left = 0, []
-    for made in plans_of(way):
-        awaits = awaits_of(made.plan)
+    for judged in plans_of(way):
+        awaits = awaits_of(judged.plan)
         for core, at in awaits if len(awaits) <= _MOST_AWAITS else ():
-            fewer = without(made.plan, core, at)
+            fewer = without(judged.plan, core, at)
             tried += 1
             try:
-                require_no_races(fewer, Shapes(fewer, made.model.work))
+                require_no_races(fewer, Shapes(fewer, judged.model.work))
             except PlanFaultError:
                 continue
-            left.append((made.plan.graph.name, core, at, made.plan.lanes[core][at]))
+            left.append((judged.plan.graph.name, core, at, judged.plan.lanes[core][at]))
     assert tried > 10 and not left, f"{len(left)} of {tried} waits are too many: {left[:5]}"
 
 
 @pytest.mark.parametrize("way", sorted(set(WAYS)))
 def test_no_core_waits_for_ever(way: str) -> None:
-    for made in plans_of(way):
-        lanes = made.plan.lanes
+    for judged in plans_of(way):
+        lanes = judged.plan.lanes
         ticks = [[1.0] * sum(isinstance(it, WorkSlice) for it in lane) for lane in lanes]
         line = critical_path(lanes, ticks)
         assert max(map(len, ticks)) <= line.ticks <= sum(map(len, ticks))
@@ -101,30 +101,30 @@ def test_cores_wait_where_windows_reach_into_rows_of_another() -> None:
 
 def test_what_moves_is_done_by_the_first_core() -> None:
     for way in ("moved", "wandering"):
-        for made in plans_of(way):
-            tape = made.plan.tape
+        for judged in plans_of(way):
+            tape = judged.plan.tape
             moves = {number for number, entry in enumerate(tape) if not isinstance(entry, Run)}
-            for core, lane in enumerate(made.plan.lanes):
+            for core, lane in enumerate(judged.plan.lanes):
                 mine = {entry.entry for entry in lane if isinstance(entry, WorkSlice)} & moves
                 assert mine == (moves if core == 0 else set())
 
 
 def test_steps_of_an_operator_that_is_not_shared_out_stay_on_a_core() -> None:
-    found = 0
-    for made in plans_of("cut"):
+    count = 0
+    for judged in plans_of("cut"):
         cores: dict[int, set[int]] = {}
-        for core, lane in enumerate(made.plan.lanes):
+        for core, lane in enumerate(judged.plan.lanes):
             for part in lane:
-                entry = made.plan.tape[part.entry]
+                entry = judged.plan.tape[part.entry]
                 if isinstance(part, WorkSlice) and isinstance(entry, Run):
-                    operator = made.plan.graph.operators[entry.operator]
+                    operator = judged.plan.graph.operators[entry.operator]
                     if operator.op.accumulates or not operator.inputs:
                         cores.setdefault(entry.operator, set()).add(core)
         assert all(len(each) == 1 for each in cores.values())
-        feeds = [at for at, it in enumerate(made.plan.graph.operators) if not it.inputs]
+        feeds = [at for at, it in enumerate(judged.plan.graph.operators) if not it.inputs]
         assert all(cores[at] == {0} for at in feeds)
-        found += len(cores)
-    assert found > 3
+        count += len(cores)
+    assert count > 3
 
 
 def test_what_is_made_over_a_view_stays_on_a_core() -> None:
@@ -142,12 +142,12 @@ def test_what_is_made_over_a_view_stays_on_a_core() -> None:
         inputs=(border("image", shape),),
         outputs=(border("made", flat),),
     )
-    made = shared_out(graph_model("view", graph), "unsplit", 0, 4)
-    parts = Counter(part.entry for lane in made.plan.lanes for part in lane if isinstance(part, WorkSlice))
+    judged = shared_out(graph_model("view", graph), "unsplit", 0, 4)
+    parts = Counter(part.entry for lane in judged.plan.lanes for part in lane if isinstance(part, WorkSlice))
     assert parts == {0: 4, 1: 1}
 
 
 def test_one_core_has_no_lanes() -> None:
-    made = plans_of("unsplit")[0]
-    plan = replace(made.plan, lanes=())
-    assert on_cores(plan, made.model.calls, 1) is plan
+    judged = plans_of("unsplit")[0]
+    plan = replace(judged.plan, lanes=())
+    assert on_cores(plan, judged.model.calls, 1) is plan

@@ -24,7 +24,7 @@ GRAIN = 4
 
 
 def division_of(graph: Graph, cores: int) -> WorkSharing:
-    calls = {name: found[0] for name, found in kernel_variants(graph).items()}
+    calls = {name: candidates[0] for name, candidates in kernel_variants(graph).items()}
     return WorkSharing.of(Dataflow.of(graph), calls, cores)
 
 
@@ -54,13 +54,13 @@ def functions(shape: tuple[int, int, int]) -> Graph:
     )
 
 
-def made_of(pieces: list[list[Piece]], rows: Interval, width: int) -> np.ndarray:
+def written_by(pieces: list[list[Piece]], rows: Interval, width: int) -> np.ndarray:
     """The number of times that each pixel of the rows is computed."""
-    made = np.zeros((len(rows), width), np.int32)
+    written = np.zeros((len(rows), width), np.int32)
     for part_rows, columns in (piece for mine in pieces for piece in mine):
         span = columns or Interval(0, width)
-        made[part_rows.lo - rows.lo : part_rows.hi - rows.lo, span.lo : span.hi] += 1
-    return made
+        written[part_rows.lo - rows.lo : part_rows.hi - rows.lo, span.lo : span.hi] += 1
+    return written
 
 
 def cells_of(graph: Graph) -> int:
@@ -89,7 +89,7 @@ def test_shares_are_all_of_a_step_once_and_even(
     division = division_of(graph, cores)
     pieces = division.pieces(operator, rows)
     width = cells_of(graph)
-    assert len(pieces) <= cores and (made_of(pieces, rows, width) == 1).all()
+    assert len(pieces) <= cores and (written_by(pieces, rows, width) == 1).all()
     granule = GRAIN if size[1] == 1 else GRAIN // np.gcd(GRAIN, channels[1])
     for part_rows, columns in (piece for mine in pieces for piece in mine):
         assert len(part_rows) > 0 and (columns is None or (len(part_rows) == 1 and len(columns) > 0))

@@ -17,8 +17,8 @@ def test_rows_alternate() -> None:
 
 
 def test_a_region_goes_on_in_the_next_row() -> None:
-    found = place((Region(0, 1, 2), Region(1, 2, 3), Region(2, 3, 1)), 3, 2)
-    assert found == (((0, 0), (1, 0)), ((2, 0), (2, 1), (1, 1)), ((0, 1),))
+    placed = place((Region(0, 1, 2), Region(1, 2, 3), Region(2, 3, 1)), 3, 2)
+    assert placed == (((0, 0), (1, 0)), ((2, 0), (2, 1), (1, 1)), ((0, 1),))
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 5), (5, 1), (4, 3), (6, 6)])

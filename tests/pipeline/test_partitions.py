@@ -59,26 +59,26 @@ def test_best_is_the_least_of_all(seed: int, objective: Objective) -> None:
         (worth(line, it, objective), worth(line, it, "latency"))
         for it in every_partition(len(line.groups), line.units.count)
     ]
-    found = best(line, objective)
-    if found is None:
+    partition = best(line, objective)
+    if partition is None:
         assert min(values)[0] == inf
         return
-    assert worth(line, found, objective) == pytest.approx(min(values)[0])
+    assert worth(line, partition, objective) == pytest.approx(min(values)[0])
     least = min(latency for value, latency in values if isclose(value, min(values)[0]))
-    assert worth(line, found, "latency") == pytest.approx(least)
+    assert worth(line, partition, "latency") == pytest.approx(least)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", range(30))
 def test_best_is_never_worse_than_first_and_greedy(seed: int, objective: Objective) -> None:
     line = random_line(seed, 10 + 2 * seed, 2 + seed % 15, single=seed % 3 == 0)
-    found = best(line, objective)
-    assert found is not None
+    partition = best(line, objective)
+    assert partition is not None
     for other in (first(line, objective)[0], greedy(line)):
         assert other[0].first == 0 and other[-1].end == len(line.groups)
         assert all(one.end == two.first for one, two in pairwise(other))
         assert sum(it.units for it in other) <= line.units.count
-        assert worth(line, found, objective) <= worth(line, other, objective) * (1 + 1e-12)
+        assert worth(line, partition, objective) <= worth(line, other, objective) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -87,26 +87,26 @@ def test_best_is_within_5_percent_of_the_exact_partition(
     seed: int, count: int, units: int, objective: Objective
 ) -> None:
     line = random_line(seed, count, units, single=True)
-    found, proven = best(line, objective), exact(line, objective, 20)
-    assert found is not None and proven is not None and proven.optimal
+    partition, proven = best(line, objective), exact(line, objective, 20)
+    assert partition is not None and proven is not None and proven.optimal
     least = worth(line, proven.regions, objective)
-    assert worth(line, found, objective) == pytest.approx(least, rel=1e-4)
-    assert worth(line, found, objective) <= 1.05 * least
+    assert worth(line, partition, objective) == pytest.approx(least, rel=1e-4)
+    assert worth(line, partition, objective) <= 1.05 * least
 
 
 def test_the_graphs_of_the_docs() -> None:
     fork = merged_line(FORK, FORK_WORK, FORK_LINK, Units(4))
     assert best(fork, "latency") == (Region(0, 5, 4),)
-    found = best(fork, "throughput")
-    assert found == (Region(0, 2, 2), Region(2, 4, 1), Region(4, 5, 1))
-    assert worth(fork, found, "throughput") == 12
+    partition = best(fork, "throughput")
+    assert partition == (Region(0, 2, 2), Region(2, 4, 1), Region(4, 5, 1))
+    assert worth(fork, partition, "throughput") == 12
     waist = merged_line(WAIST, WAIST_WORK, WAIST_LINK, Units(2))
     assert best(waist, "latency") == (Region(0, 5, 1),)
     assert best(waist, "throughput") == (Region(0, 3, 1), Region(3, 5, 1))
     chain = line_of(CHAIN, single_groups(CHAIN), Units(2), (evenly(CHAIN_WORK), CHAIN_LINK))
-    found = best(chain, "throughput")
-    assert found == (Region(0, 3, 1), Region(3, 4, 1))
-    assert worth(chain, found, "throughput") == 15
+    partition = best(chain, "throughput")
+    assert partition == (Region(0, 3, 1), Region(3, 4, 1))
+    assert worth(chain, partition, "throughput") == 15
 
 
 def test_nothing_fits() -> None:

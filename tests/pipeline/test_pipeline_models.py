@@ -37,8 +37,8 @@ def topology(**facts: Any) -> Topology:
 def test_every_operator_makes_a_value(vww: Model) -> None:
     graph, positions = work_graph(Dataflow.of(vww.graph))
     assert [vww.graph.operators[at].name for at in positions] == list(graph.names)
-    made = [value for value in graph.values if value.maker is not None]
-    assert len(made) == len(graph.names)
+    results = [value for value in graph.values if value.maker is not None]
+    assert len(results) == len(graph.names)
     assert [value.kept for value in graph.values].count(True) == len(vww.graph.outputs)
 
 
@@ -53,15 +53,15 @@ def test_views_are_no_operators() -> None:
 
 
 def test_four_boards_are_three_and_a_half_times_as_fast(vww: Model) -> None:
-    found = divided(*task_of(vww, topology()), "best", "throughput")
-    told = report(found)
+    division = divided(*task_of(vww, topology()), "best", "throughput")
+    told = report(division)
     assert told["throughput_ratio"] >= 3.5
     assert told["throughput_ratio"] <= told["bound_throughput_ratio"] + 1e-9
     assert told["bottleneck"]["ticks"] == pytest.approx(told["period_ticks"])
     assert sum(it["work_ticks"] for it in told["regions"]) == pytest.approx(told["single_unit_ticks"])
-    assert [name for it in told["regions"] for name in it["operators"]] == list(found.line.graph.names)
+    assert [name for it in told["regions"] for name in it["operators"]] == list(division.line.graph.names)
     weights = sum(it["flash_bytes"] for it in told["regions"])
-    assert weights >= weights_bytes(found.model.calls)
+    assert weights >= weights_bytes(division.model.calls)
     assert (
         told["links"][0]["bytes"] == told["regions"][0]["sends_bytes"] == told["regions"][1]["receives_bytes"]
     )
@@ -75,33 +75,37 @@ def test_two_boards_are_nearly_twice_as_fast(vww: Model) -> None:
 def test_best_is_never_worse(vww: Model, objective: Objective) -> None:
     for facts in ({}, {"link": {"bytes_per_second": 1e8}}, {"ram_bytes": 100_000}):
         model, task = task_of(vww, topology(**facts))
-        found = divided(model, task, "best", objective)
+        division = divided(model, task, "best", objective)
         for mode in ("first", "greedy"):
             try:
                 other = divided(model, task, mode, objective)
             except FitError:
                 continue
             least = worth(other.line, other.regions, objective)
-            assert worth(found.line, found.regions, objective) <= least * (1 + 1e-12)
+            assert worth(division.line, division.regions, objective) <= least * (1 + 1e-12)
 
 
 def test_the_exact_mode_says_that_it_is_proven(vww: Model) -> None:
     model, task = task_of(vww, topology(width=2))
-    found, exact = (divided(model, task, mode, "throughput") for mode in ("best", "exact"))
-    assert exact.division.proven and not found.division.proven
-    ticks = [worth(it.line, it.regions, "throughput") for it in (found, exact)]
+    division, exact = (divided(model, task, mode, "throughput") for mode in ("best", "exact"))
+    assert exact.division.proven and not division.division.proven
+    ticks = [worth(it.line, it.regions, "throughput") for it in (division, exact)]
     assert ticks[0] == pytest.approx(ticks[1], rel=1e-4)
 
 
 def test_36_chiplets_are_planned_within_a_minute(vww: Model) -> None:
     start = process_time()
     facts = {"height": 6, "width": 6, "board": None, "systolic": 16, "clock_hz": 2e8}
-    found = divided(*task_of(vww, topology(**facts, link={"bytes_per_second": 1e10})), "best", "throughput")
+    division = divided(
+        *task_of(vww, topology(**facts, link={"bytes_per_second": 1e10})), "best", "throughput"
+    )
     assert process_time() - start < 60
     assert (
-        len({unit for units in found.places for unit in units}) == sum(it.units for it in found.regions) <= 36
+        len({unit for units in division.places for unit in units})
+        == sum(it.units for it in division.regions)
+        <= 36
     )
-    assert report(found)["throughput_ratio"] > 16
+    assert report(division)["throughput_ratio"] > 16
 
 
 @pytest.mark.parametrize("mode", get_args(Mode))

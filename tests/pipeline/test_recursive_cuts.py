@@ -74,11 +74,11 @@ def test_a_region_that_does_not_fit_is_parted_whatever_it_costs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("works", "units", "found"),
+    ("works", "units", "counts"),
     [([6.0, 6.0], 4, [2, 2]), ([9.0, 3.0], 4, [3, 1]), ([1.0], 5, [5]), ([0.0, 0.0], 2, [1, 1])],
 )
-def test_units_go_in_proportion_to_work(works: list[float], units: int, found: list[int]) -> None:
-    assert shares(works, units) == found
+def test_units_go_in_proportion_to_work(works: list[float], units: int, counts: list[int]) -> None:
+    assert shares(works, units) == counts
 
 
 def test_a_group_with_fewer_units_than_vertices() -> None:

@@ -19,9 +19,9 @@ NO_SCRATCH = dict.fromkeys(("conv_a", "conv_b", "conv_c", "add"), (0, 0))
 
 
 def live_ranges(tiled: TiledGraph, steps: tuple[Step, ...]) -> dict[tuple[str, int], Interval]:
-    found = lives(tiled, steps)
+    ranges = lives(tiled, steps)
     return {
-        block_id: Interval(found.first[number], found.end[number])
+        block_id: Interval(ranges.first[number], ranges.end[number])
         for number, block_id in enumerate(tiled.block_ids())
     }
 

@@ -34,7 +34,7 @@ def two_rows() -> Plan:
     return lying(plan, {"image": tuple(range(3584, 3584 + 256, 32))}, sram=4096)
 
 
-def made(plan: Plan, tensor: str, block: int) -> int:
+def producer(plan: Plan, tensor: str, block: int) -> int:
     """The step that writes a block."""
     steps = plan.schedule.steps
     return next(
@@ -54,7 +54,7 @@ def test_sound_moves_pass(block_rows: int, seed: int) -> None:
 
 def test_a_block_may_move_over_itself_and_back() -> None:
     plan = two_rows()
-    time, home = made(plan, "a", 0) + 1, offsets_of(plan, "a")[0]
+    time, home = producer(plan, "a", 0) + 1, offsets_of(plan, "a")[0]
     ways = (FREE, FREE + 4, FREE, FREE + 60, home)
     check(moving(plan, *(Move(time, "a", 0, to) for to in ways)), WORK, BOARD)
 
@@ -115,7 +115,7 @@ def transferring(plan: Plan, *transfers: Transfer) -> Plan:
 
 
 def before_it_is_made(plan: Plan) -> Plan:
-    return moving(plan, Move(made(plan, "a", 2), "a", 2, FREE))
+    return moving(plan, Move(producer(plan, "a", 2), "a", 2, FREE))
 
 
 def after_it_is_overwritten(plan: Plan) -> Plan:
@@ -175,7 +175,7 @@ def twice(plan: Plan) -> Plan:
 
 
 def without_a_transfer(plan: Plan) -> Plan:
-    return transferring(moving(plan, Move(made(plan, "a", 0) + 1, "a", 0, FREE)))
+    return transferring(moving(plan, Move(producer(plan, "a", 0) + 1, "a", 0, FREE)))
 
 
 def over_a_gap(plan: Plan) -> Plan:
@@ -236,16 +236,16 @@ def off_the_alignment(plan: Plan) -> Plan:
 
 
 def over_a_block_that_is_read(plan: Plan) -> Plan:
-    return moving(plan, Move(made(plan, "a", 1) + 1, "a", 0, offsets_of(plan, "a")[1]))
+    return moving(plan, Move(producer(plan, "a", 1) + 1, "a", 0, offsets_of(plan, "a")[1]))
 
 
 def over_another_that_moved(plan: Plan) -> Plan:
-    time = made(plan, "a", 1) + 1
+    time = producer(plan, "a", 1) + 1
     return moving(plan, Move(time, "a", 0, FREE), Move(time, "a", 1, FREE + 32))
 
 
 def under_a_block_that_is_born(plan: Plan) -> Plan:
-    time = made(plan, "a", 3)
+    time = producer(plan, "a", 3)
     return moving(plan, Move(time, "a", 1, offsets_of(plan, "a")[3]))
 
 
@@ -288,7 +288,7 @@ def test_what_is_born_where_a_block_was_moved_is_found() -> None:
     plan = lying(plan, {"b": (FREE, *offsets_of(plan, "b")[1:])})
     check(plan, WORK, BOARD)
     with pytest.raises(PlanFaultError, match=r"overlaps input a"):
-        check(moving(plan, Move(made(plan, "b", 0), "a", 0, FREE)), WORK, BOARD)
+        check(moving(plan, Move(producer(plan, "b", 0), "a", 0, FREE)), WORK, BOARD)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_what_is_born_where_a_block_was_moved_is_found() -> None:
 def test_the_first_unit_moves_what_it_reaches_and_no_cache_holds(core: Unit, npu: Unit, message: str) -> None:
     board = load_board("mps2-an386").model_copy(update={"units": (core, npu)})
     plan = replace(two_rows(), functions=(Function("npu", ("conv_b",)),))
-    one = moving(plan, Move(made(plan, "a", 1) + 1, "a", 0, FREE))
+    one = moving(plan, Move(producer(plan, "a", 1) + 1, "a", 0, FREE))
     if not message:
         check(one, WORK, board)
         return

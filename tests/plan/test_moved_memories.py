@@ -227,9 +227,13 @@ def again_at(time: int) -> Plan:
         return replace(place, life=Interval(lo + (lo >= time), hi + (hi > time)))
 
     layout = plan.layout
-    blocks = {name: tuple(tuple(map(later, each)) for each in found) for name, found in layout.blocks.items()}
+    blocks = {
+        name: tuple(tuple(map(later, each)) for each in residences)
+        for name, residences in layout.blocks.items()
+    }
     scratch = {
-        name: tuple(tuple(map(later, each)) for each in found) for name, found in layout.scratch.items()
+        name: tuple(tuple(map(later, each)) for each in residences)
+        for name, residences in layout.scratch.items()
     }
     always = Interval(0, len(steps))
     blocks["image"] = tuple((replace(place, life=always),) for (place,) in blocks["image"])

@@ -47,19 +47,19 @@ def recalled(model: Model, options: Options, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_plans_and_their_figures_are_those_of_the_search(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = find_or_recall(model, BOARD, OPTIONS)
+    plans = find_or_recall(model, BOARD, OPTIONS)
     again = recalled(model, OPTIONS, monkeypatch)
-    assert again is not None and len(found.choices) > 1
-    for one, other in zip(found.choices, again.choices, strict=True):
+    assert again is not None and len(plans.choices) > 1
+    for one, other in zip(plans.choices, again.choices, strict=True):
         assert plan_text(one, "") == plan_text(other, "")
         assert one.estimate == other.estimate and one.layout.status == other.layout.status
         assert one.schedule == other.schedule
-        calls, others = (it.model_of(plan).calls for it, plan in ((found, one), (again, other)))
+        calls, others = (it.model_of(plan).calls for it, plan in ((plans, one), (again, other)))
         assert {name: it.variant for name, it in calls.items()} == {
             name: it.variant for name, it in others.items()
         }
     for name in ("search", "points", "costs_of", "objective", "limits", "offers_baseline", "interrupted"):
-        assert getattr(found, name) == getattr(again, name)
+        assert getattr(plans, name) == getattr(again, name)
 
 
 @pytest.mark.parametrize("change", [{"max_overhead": 7.0}, {"time_limit": 0.4}, {"split": False}])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from fuzzing.plans import HOST, Made
+from fuzzing.plans import HOST, JudgedPlan
 from fuzzing.together import awaits_of, shared_out, without
 from fuzzing.trips import Trip, models, stored_again
 
@@ -19,15 +19,15 @@ Change = Callable[[Entries, Entries], object]
 
 
 @pytest.fixture(scope="module")
-def blocks() -> Made:
+def blocks() -> JudgedPlan:
     """Residual in steps of some rows, with slices of columns."""
-    made = shared_out(models(2)[0], "cut", 3, 2)
-    assert any(it.columns for lane in made.plan.lanes for it in lane if isinstance(it, WorkSlice))
-    return made
+    judged = shared_out(models(2)[0], "cut", 3, 2)
+    assert any(it.columns for lane in judged.plan.lanes for it in lane if isinstance(it, WorkSlice))
+    return judged
 
 
 @pytest.fixture(scope="module")
-def whole() -> Made:
+def whole() -> JudgedPlan:
     """Residual in four steps, each in two halves."""
     return shared_out(models(2)[0], "unsplit", 0, 2)
 
@@ -43,9 +43,9 @@ def changed(plan: Plan, change: Change) -> Plan:
     return with_lanes(plan, first, second)
 
 
-def refused(made: Made, plan: Plan) -> str:
+def refused(judged: JudgedPlan, plan: Plan) -> str:
     with pytest.raises(PlanFaultError) as caught:
-        check(plan, made.model.work, made.board)
+        check(plan, judged.model.work, judged.board)
     return str(caught.value)
 
 
@@ -112,7 +112,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize(("change", "words"), CHANGES.values(), ids=CHANGES.keys())
-def test_faulty_lanes_are_refused(whole: Made, change: Change, words: str) -> None:
+def test_faulty_lanes_are_refused(whole: JudgedPlan, change: Change, words: str) -> None:
     check(whole.plan, whole.model.work, HOST)
     assert words in refused(whole, changed(whole.plan, change))
 
@@ -128,12 +128,12 @@ def test_faulty_lanes_are_refused(whole: Made, change: Change, words: str) -> No
     ],
     ids=["beyond the row", "of the other core", "too few", "none", "none, beyond the row"],
 )
-def test_columns_that_are_not_there_are_refused(blocks: Made, change: Change, words: str) -> None:
+def test_columns_that_are_not_there_are_refused(blocks: JudgedPlan, change: Change, words: str) -> None:
     check(blocks.plan, blocks.model.work, HOST)
     assert words in refused(blocks, changed(blocks.plan, change))
 
 
-def test_no_columns_are_not_taken_for_all(whole: Made) -> None:
+def test_no_columns_are_not_taken_for_all(whole: JudgedPlan) -> None:
     """Whole rows with an empty range of columns would not be computed."""
 
     def none(first: Entries, _: Entries) -> None:
@@ -144,7 +144,7 @@ def test_no_columns_are_not_taken_for_all(whole: Made) -> None:
     assert "columns" in refused(whole, changed(whole.plan, none))
 
 
-def test_columns_of_several_rows_are_refused(whole: Made) -> None:
+def test_columns_of_several_rows_are_refused(whole: JudgedPlan) -> None:
     def several(first: Entries, _: Entries) -> None:
         old = first.pop(last_part(first))
         first += [replace(old, columns=Interval(0, 4)), replace(old, columns=Interval(4, 8))]
@@ -152,7 +152,7 @@ def test_columns_of_several_rows_are_refused(whole: Made) -> None:
     assert "makes rows" in refused(whole, changed(whole.plan, several))
 
 
-def test_a_part_that_another_core_does_without_waits_is_refused(whole: Made) -> None:
+def test_a_part_that_another_core_does_without_waits_is_refused(whole: JudgedPlan) -> None:
     def moved(first: Entries, second: Entries) -> None:
         at = next(at for at, it in enumerate(first) if isinstance(it, WorkSlice) and it.entry == 1)
         part = first.pop(at)
@@ -161,7 +161,7 @@ def test_a_part_that_another_core_does_without_waits_is_refused(whole: Made) -> 
     assert "has waited for part" in refused(whole, changed(whole.plan, moved))
 
 
-def test_lanes_that_change_places_are_as_good(whole: Made) -> None:
+def test_lanes_that_change_places_are_as_good(whole: JudgedPlan) -> None:
     """Cores are interchangeable if there are no streamed inputs, transfers or waits for engines."""
     first, second = (
         [replace(it, core=1 - it.core) if isinstance(it, Sync) else it for it in lane]
@@ -170,7 +170,7 @@ def test_lanes_that_change_places_are_as_good(whole: Made) -> None:
     check(with_lanes(whole.plan, second, first), whole.model.work, HOST)
 
 
-def test_a_core_may_have_nothing_to_do(whole: Made) -> None:
+def test_a_core_may_have_nothing_to_do(whole: JudgedPlan) -> None:
     every = [part for pair in zip(*map(parts_of, whole.plan.lanes), strict=True) for part in pair]
     check(with_lanes(whole.plan, every, []), whole.model.work, HOST)
     check(with_lanes(whole.plan, [], every), whole.model.work, HOST)
@@ -181,18 +181,20 @@ def parts_of(lane: Lane) -> list[WorkSlice]:
 
 
 def test_a_feed_beside_the_first_core_is_refused() -> None:
-    made = shared_out(models(2)[0], "streamed", 0, 2)
+    judged = shared_out(models(2)[0], "streamed", 0, 2)
     feed = next(
         number
-        for number, entry in enumerate(made.plan.tape)
-        if isinstance(entry, Run) and not made.plan.graph.operators[entry.operator].inputs
+        for number, entry in enumerate(judged.plan.tape)
+        if isinstance(entry, Run) and not judged.plan.graph.operators[entry.operator].inputs
     )
-    first, second = map(list, made.plan.lanes)
+    first, second = map(list, judged.plan.lanes)
     at = next(
         at for at, it in enumerate(first) if it == WorkSlice(feed, it.rows) and isinstance(it, WorkSlice)
     )
     second.insert(0, first.pop(at))
-    assert "asks the application" in refused(made, with_lanes(made.plan, first, sorted(second, key=by_entry)))
+    assert "asks the application" in refused(
+        judged, with_lanes(judged.plan, first, sorted(second, key=by_entry))
+    )
 
 
 def by_entry(entry: WorkSlice | Sync) -> int:
@@ -200,35 +202,35 @@ def by_entry(entry: WorkSlice | Sync) -> int:
 
 
 def test_an_accumulation_by_two_cores_is_refused() -> None:
-    made = shared_out(models(2)[1], "cut", 3, 2)
+    judged = shared_out(models(2)[1], "cut", 3, 2)
     numbers = [
         number
-        for number, entry in enumerate(made.plan.tape)
-        if isinstance(entry, Run) and made.plan.graph.operators[entry.operator].op.accumulates
+        for number, entry in enumerate(judged.plan.tape)
+        if isinstance(entry, Run) and judged.plan.graph.operators[entry.operator].op.accumulates
     ]
-    for core, lane in enumerate(made.plan.lanes):
+    for core, lane in enumerate(judged.plan.lanes):
         for at, part in enumerate(lane):
             if isinstance(part, WorkSlice) and part.entry in numbers and len(part.rows) > 1:
                 rows = part.rows
-                lanes = [list(each) for each in made.plan.lanes]
+                lanes = [list(each) for each in judged.plan.lanes]
                 lanes[core][at] = replace(part, rows=Interval(rows.lo, rows.lo + 1))
                 lanes[core].insert(at + 1, replace(part, rows=Interval(rows.lo + 1, rows.hi)))
-                assert "accumulates: one core does it" in refused(made, with_lanes(made.plan, *lanes))
+                assert "accumulates: one core does it" in refused(judged, with_lanes(judged.plan, *lanes))
                 return
     pytest.fail("no step accumulates several rows")
 
 
 def test_a_transfer_beside_the_first_core_is_refused() -> None:
-    made = shared_out(models(2)[0], "moved", 3, 2)
-    number = next(at for at, entry in enumerate(made.plan.tape) if not isinstance(entry, Run))
-    first, second = map(list, made.plan.lanes)
+    judged = shared_out(models(2)[0], "moved", 3, 2)
+    number = next(at for at, entry in enumerate(judged.plan.tape) if not isinstance(entry, Run))
+    first, second = map(list, judged.plan.lanes)
     part = next(it for it in first if isinstance(it, WorkSlice) and it.entry == number)
     first.remove(part)
-    plan = with_lanes(made.plan, first, sorted([*second, part], key=by_entry))
-    assert f"entry {number} is not done by core 0" in refused(made, plan)
+    plan = with_lanes(judged.plan, first, sorted([*second, part], key=by_entry))
+    assert f"entry {number} is not done by core 0" in refused(judged, plan)
 
 
-def test_a_wait_less_is_refused(blocks: Made) -> None:
+def test_a_wait_less_is_refused(blocks: JudgedPlan) -> None:
     for core, at in awaits_of(blocks.plan):
         assert "has waited for part" in refused(blocks, without(blocks.plan, core, at))
 
@@ -236,7 +238,7 @@ def test_a_wait_less_is_refused(blocks: Made) -> None:
 @pytest.mark.parametrize("way", ["unsplit", "cut", "streamed", "wandering"])
 @pytest.mark.parametrize("cores", [2, 4])
 def test_lanes_come_back_from_a_file(way: str, cores: int) -> None:
-    made = shared_out(models(2)[0], way, 5, cores)
-    again = stored_again(Trip(way, made, made))
-    assert again.lanes == made.plan.lanes
-    check(again, made.model.work, made.board)
+    judged = shared_out(models(2)[0], way, 5, cores)
+    again = stored_again(Trip(way, judged, judged))
+    assert again.lanes == judged.plan.lanes
+    check(again, judged.model.work, judged.board)

@@ -51,8 +51,8 @@ def test_schedules_print_the_codes_of_the_tape(golden: str) -> None:
     program, plan = PROGRAMS[golden]()
     schedule = tables(program, plan).split("mcud_code schedule[]")[1].split("};")[0]
     codes = re.findall(r"(\d+)u << (\d+) \| (\d+)u,", schedule)
-    found = [int(record) << int(bits) | int(block) for record, bits, block in codes]
-    assert np.array_equal(found, Tape(plan).codes)
+    printed = [int(record) << int(bits) | int(block) for record, bits, block in codes]
+    assert np.array_equal(printed, Tape(plan).codes)
 
 
 @pytest.mark.parametrize("golden", PROGRAMS)

@@ -30,11 +30,11 @@ def test_the_second_core_of_the_docs_compiles(tmp_path: Path) -> None:
     (tmp_path / "mcud_config.h").write_text(render("config.h.j2", config=Types(4, 16, 16)))
     flags = ["-std=c99", "-mcpu=cortex-m0plus", "-mthumb", "-O2", "-Wall", "-Wextra", "-Werror"]
     include = [f"-I{tmp_path}", f"-I{resource_dir('firmware') / 'include'}"]
-    made = subprocess.run(
+    compiled = subprocess.run(
         [compiler, *flags, *include, "-c", "core1.c"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert made.returncode == 0, made.stderr
+    assert compiled.returncode == 0, compiled.stderr

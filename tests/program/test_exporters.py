@@ -48,18 +48,18 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> list[LibraryModel]:
     folder = tmp_path_factory.mktemp("models")
     int8 = quantised_convolutions(folder / "rows.onnx")
     floats = fully_connected(folder / "dense.onnx", SIZES, quantised=False)
-    found = []
+    names = []
     for path, streamed in ((int8, True), (floats, False)):
         options = Options(time_limit=0.5, stream_input=streamed)
         built = building.built_model(
             path, BuildRequest([path], BOARD, options, folder, library_only=True), SILENT
         )
-        found.append(
+        names.append(
             LibraryModel(
                 built.deployment.program, built.deployment.plan, built.deployment.source, built.selftest
             )
         )
-    return found
+    return names
 
 
 def exported(kind: Kind, members: list[LibraryModel], folder: Path) -> Path:
@@ -108,8 +108,8 @@ def test_cmake_here_and_installed(members: list[LibraryModel], tmp_path: Path) -
     (value,) = np.ravel(session.run(None, {"x": np.zeros((1, SIZES[0]), np.float32)}))
     assert f"\ndense: the output is {int(1000 * value)} thousandths\n" in text and int(1000 * value)
     run("cmake", "--install", build, "--prefix", tmp_path / "there", folder=tmp_path)
-    found = {path.name for path in (tmp_path / "there").rglob("*") if path.is_file()}
-    assert {"libpair.a", "rows.h", "dense_selftest.h", "pairConfig.cmake"} <= found
+    names = {path.name for path in (tmp_path / "there").rglob("*") if path.is_file()}
+    assert {"libpair.a", "rows.h", "dense_selftest.h", "pairConfig.cmake"} <= names
 
 
 def test_cmake_on_an_emulated_cortex_m4(members: list[LibraryModel], tmp_path: Path) -> None:

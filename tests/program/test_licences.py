@@ -54,8 +54,8 @@ def test_every_file_has_a_licence_and_the_library_its_text_and_origin(
     for origin in ("dense.onnx", digest, f"mcudeploy {__version__}"):
         assert origin in files["README.md"], origin
     sources = {Path(name).stem for name in files if name.endswith(".c")}
-    found = re.search(r"with its kernels (.*)\.\n", files["README.md"])
-    assert found and set(found[1].split(", ")) <= sources
+    match = re.search(r"with its kernels (.*)\.\n", files["README.md"])
+    assert match and set(match[1].split(", ")) <= sources
     for name, line in (
         ("library.json", '"license": "Apache-2.0"'),
         ("library.properties", "\nlicense=Apache-2.0\n"),
@@ -84,8 +84,8 @@ def require_cyclonedx(bill: dict[str, Any]) -> None:
     for each in [*components, *bill["metadata"]["tools"]["components"]]:
         assert each["type"] in {"application", "library", "file", "machine-learning-model"} and each["name"]
         assert each.keys() <= {"type", "bom-ref", "name", "version", "hashes", "licenses"}
-        for found in each.get("hashes", ()):
-            assert found["alg"] == "SHA-256" and len(bytes.fromhex(found["content"])) == 32
+        for digest in each.get("hashes", ()):
+            assert digest["alg"] == "SHA-256" and len(bytes.fromhex(digest["content"])) == 32
         for choice in each.get("licenses", ()):
             assert choice["license"].keys() in ({"id"}, {"name"})
     references = [each["bom-ref"] for each in components]

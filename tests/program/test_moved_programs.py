@@ -135,7 +135,7 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
     plan = planned(*GRAPHS[name])
     image = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8)
     (output,) = (border.tensor for border in plan.graph.outputs)
-    found, differing = [], []
+    outputs, differing = [], []
     plans = [plan, with_moves(plan, seed=0, alignment=HOST.offset_unit)]
     if name == "whole":  # then even what the application has filled may move
         size = plan.layout.arena_bytes
@@ -148,9 +148,9 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
             storage, inputs = Storage.of(one), {"image": image}
             for _ in range(2):  # a run leaves no traces
                 run_once(device, storage, inputs)
-                found.append(storage.get_tensor(device, output))
-            differing += _operator_by_operator(device, storage, inputs, found[0])
-    assert all(np.array_equal(value, found[0]) for value in found[1:])
+                outputs.append(storage.get_tensor(device, output))
+            differing += _operator_by_operator(device, storage, inputs, outputs[0])
+    assert all(np.array_equal(value, outputs[0]) for value in outputs[1:])
     assert not any(differing)
 
 
@@ -167,12 +167,12 @@ def test_what_is_made_again_elsewhere_has_the_same_bits() -> None:
     tape = Tape(plan)
     assert [record.operator for record in tape.records] == [0, 0, 1, 2, 3]
     assert {((False, "a", "ram"), 1), ((True, "conv_a", "ram"), 1)} < set(tape.stored_as)
-    image, found = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8), []
+    image, outputs = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8), []
     for one in (plan, planned(residual(), 8)):
         with open_device(Target(HOST), firmware_of(one)) as device:
             run_once(device, Storage.of(one), {"image": image})
-            found.append(Storage.of(one).get_tensor(device, "sum"))
-    assert np.array_equal(*found)
+            outputs.append(Storage.of(one).get_tensor(device, "sum"))
+    assert np.array_equal(*outputs)
 
 
 def test_what_is_made_in_place_of_a_moved_block_is_made_there() -> None:
@@ -189,8 +189,8 @@ def _operator_by_operator(
     (output,) = (border.tensor for border in graph.outputs)
     ties = {output: np.ones(expected.shape, np.bool_)}
     given = run_with_ties_as_reference(device, storage, inputs, {output: expected}, ties)
-    found = check_operators(device, storage, {**inputs, output: expected}, {output: expected}, {})
-    return [given, *(diff.mismatches for diff in found.values())]
+    differences = check_operators(device, storage, {**inputs, output: expected}, {output: expected}, {})
+    return [given, *(diff.mismatches for diff in differences.values())]
 
 
 def test_operators_have_a_record_for_each_version_that_they_need() -> None:
@@ -215,8 +215,8 @@ def test_operators_have_a_record_for_each_version_that_they_need() -> None:
 def test_records_are_shared_by_steps_that_the_moves_do_not_concern() -> None:
     plan = planned(residual(), 2)
     size, steps = plan.layout.arena_bytes, plan.schedule.steps
-    made = next(time for time, step in enumerate(steps) if (step.operator, step.block) == (0, 0)) + 1
-    one = moving(plan, Move(made, "a", 0, size), ram=size + 64)
+    first = next(time for time, step in enumerate(steps) if (step.operator, step.block) == (0, 0)) + 1
+    one = moving(plan, Move(first, "a", 0, size), ram=size + 64)
     assert [record.operator for record in Tape(one).records] == [0, 1, 2, 3]
 
 

@@ -9,10 +9,10 @@ from mcudeploy.common.errors import UsageError
 
 
 @pytest.mark.parametrize(
-    ("given", "made"), [("tiny", "tiny"), ("Person-Detect_2", "person_detect_2"), ("a" * 40, "a" * 40)]
+    ("given", "name"), [("tiny", "tiny"), ("Person-Detect_2", "person_detect_2"), ("a" * 40, "a" * 40)]
 )
-def test_given_names(given: str, made: str) -> None:
-    assert model_name(given, "file") == made
+def test_given_names(given: str, name: str) -> None:
+    assert model_name(given, "file") == name
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ def test_given_names_that_cannot_be(given: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stem", "made"),
+    ("stem", "name"),
     [("model", "model"), ("2nd", "model_2nd"), ("math", "model_math"), ("int", "model_int"),
      ("\xfc", "model"), ("mcud_hal", "model_mcud_hal"), ("conv2d_s8", "model_conv2d_s8"),
      ("t_x", "model_t_x"), ("p_feed", "model_p_feed"), ("tiny_x", "tiny_x"),
      ("test", "model_test")],
 )  # fmt: skip
-def test_names_of_files(stem: str, made: str) -> None:
-    assert model_name(None, stem) == made
+def test_names_of_files(stem: str, name: str) -> None:
+    assert model_name(None, stem) == name

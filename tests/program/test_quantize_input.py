@@ -59,8 +59,8 @@ def test_ties_and_their_neighbours(scale: float, zero_point: int, tmp_path: Path
 def test_ties_where_the_compiler_may_reorder(tmp_path: Path) -> None:
     meaning = Quantization(0.5, -3)  # its reciprocal is exact
     values = _ties(meaning)
-    found = _generated(meaning, values, ["-O2", "-ffast-math"], tmp_path)
-    assert np.array_equal(found, _wanted(meaning, values))
+    computed = _generated(meaning, values, ["-O2", "-ffast-math"], tmp_path)
+    assert np.array_equal(computed, _wanted(meaning, values))
 
 
 def test_values_are_clipped_from_half_a_step_outside_of_the_range(tmp_path: Path) -> None:

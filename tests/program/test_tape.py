@@ -22,8 +22,8 @@ MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 def test_it_is_what_the_elf_has(board: str, options: Options) -> None:
     target = Target(load_board(board), emulate=True)
     planned = find_plans(load_model(MODEL), target.board, options)
-    made = Deployment.of(planned, planned.choices[0], target.board, options)
-    built = made.build(target).sizes.tables_bytes
-    padding = built - as_json(made)["tables_bytes"]
+    deployment = Deployment.of(planned, planned.choices[0], target.board, options)
+    built = deployment.build(target).sizes.tables_bytes
+    padding = built - as_json(deployment)["tables_bytes"]
     # The linker may put two bytes after each of the two tables of 16-bit numbers.
     assert padding == 0 if board == "host" else padding in (0, 2, 4)

@@ -52,11 +52,11 @@ def test_which_output_has_classes() -> None:
 @pytest.mark.parametrize(("samples", "better"), [(19, "fine"), (20, "right")])
 def test_classes_count_where_there_are_enough_of_them(samples: int, better: str) -> None:
     fine, right = Noise(signal=1.0, noise=1e-3), Noise(signal=1.0, noise=1e-2)
-    found = {
+    agreement = {
         "fine": Agreement({"y": fine}, 0.9, None, samples),
         "right": Agreement({"y": right}, 0.95, None, samples),
     }
-    assert max(found, key=lambda name: found[name].rank) == better
+    assert max(agreement, key=lambda name: agreement[name].rank) == better
 
 
 def test_wide_channels(tmp_path: Path) -> None:
@@ -68,15 +68,15 @@ def test_wide_channels(tmp_path: Path) -> None:
             weights[0] = 1e-30  # dead
             weights[2] = 50 * np.abs(weights).max()
             tensor.CopyFrom(numpy_helper.from_array(weights, "w2"))
-    (found,) = outliers(model)
-    assert (found.node, found.channel) == ("dense", 2) and found.times > 40
+    (outlier,) = outliers(model)
+    assert (outlier.node, outlier.channel) == ("dense", 2) and outlier.times > 40
 
 
 def test_ranges_are_those_of_all_samples_however_they_come(tmp_path: Path) -> None:
     prepared = prepare(onnx.load(classifier(tmp_path / "m.onnx")), tmp_path)
     samples = [{"image": sample[None]} for sample in images(6)]
     samples[0]["image"] = samples[0]["image"] * 1e-6  # a first sample that tells little of the others
-    found = []
+    observed = []
     for order in (samples, samples[::-1]):
         calibration = Calibration(prepared, tmp_path)
         ranges = {method: calibration.ranges(method, order).data for method in METHODS}
@@ -90,8 +90,8 @@ def test_ranges_are_those_of_all_samples_however_they_come(tmp_path: Path) -> No
         assert high == max(it["image"].max() for it in samples)
         for method in METHODS[1:]:
             assert low <= named[method, "image"][0] < named[method, "image"][1] <= high
-        found.append(named)
-    assert found[0] == found[1]
+        observed.append(named)
+    assert observed[0] == observed[1]
 
 
 def test_the_last_layer_is_as_far_off_as_the_output(tmp_path: Path) -> None:

@@ -61,17 +61,20 @@ def outputs(path: Path, factor: float) -> np.ndarray:
 def test_values_that_the_float_model_clips_are_clipped(
     op: str, limits: Any, bias: float, tail: tuple[str, ...], activations: Any, tmp_path: Path
 ) -> None:
-    source, made = tmp_path / "f.onnx", tmp_path / "q.onnx"
+    source, quantised = tmp_path / "f.onnx", tmp_path / "q.onnx"
     if tail == ("MaxPool",):
         tail = ("GlobalMaxPool", "GlobalAveragePool")
     model(source, op, limits, bias, *tail)
     np.save(tmp_path / "x.npy", X)
     asked = QuantizeRequest(tmp_path / "x.npy", method="minmax", activations=activations)
-    quantize_model(source, asked, made)
+    quantize_model(source, asked, quantised)
     wanted = np.concatenate([outputs(source, factor) for factor in (1, 12)])
     step = 0.05 * max(1.0, float(np.abs(outputs(source, 1)).max()))
-    assert np.abs(outputs(made, 1) - outputs(source, 1)).mean() <= step / 2
-    assert outputs(made, 12).min() >= wanted.min() - step and outputs(made, 12).max() <= wanted.max() + step
+    assert np.abs(outputs(quantised, 1) - outputs(source, 1)).mean() <= step / 2
+    assert (
+        outputs(quantised, 12).min() >= wanted.min() - step
+        and outputs(quantised, 12).max() <= wanted.max() + step
+    )
 
 
 def test_the_report_names_a_dead_node_and_its_range(tmp_path: Path) -> None:

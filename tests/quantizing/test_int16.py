@@ -71,8 +71,8 @@ class QdqGraph:
         values = [
             helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()
         ]
-        made = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
-        graph = helper.make_graph(self.nodes, "g", values, made, self.constants)
+        outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
+        graph = helper.make_graph(self.nodes, "g", values, outputs, self.constants)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
         onnx.save(onnx.shape_inference.infer_shapes(model, strict_mode=True), path)
         return path
@@ -85,14 +85,14 @@ def reals(draft: QdqGraph, *shape: int) -> NDArray[np.float32]:
 def conv(d: QdqGraph) -> str:
     bias = d.constant(reals(d, 8), np.float32)
     x = d.quantized("image", 0.0001)
-    made = d.node("Conv", [x, d.weights(8, 3, 3, 3), bias], pads=[1, 0, 0, 1], strides=[2, 1])
-    return d.quantized(d.node("Relu", [made]), 0.0007)
+    output = d.node("Conv", [x, d.weights(8, 3, 3, 3), bias], pads=[1, 0, 0, 1], strides=[2, 1])
+    return d.quantized(d.node("Relu", [output]), 0.0007)
 
 
 def groups(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
-    made = d.node("Conv", [x, d.weights(6, 1, 3, 3)], group=3, dilations=[2, 2])
-    return d.quantized(made, 0.0003)
+    output = d.node("Conv", [x, d.weights(6, 1, 3, 3)], group=3, dilations=[2, 2])
+    return d.quantized(output, 0.0003)
 
 
 def line(d: QdqGraph) -> str:
@@ -260,9 +260,9 @@ def test_quantize_writes_int16_that_runs_in_integers(tmp_path: Path, monkeypatch
     arguments = ["quantize", "m.onnx", "--data", "d", "-o", "q.onnx", "--activations", "int16", "--json"]
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert [it["op"] for it in found["float_nodes"]] == ["Softmax"]
-    first = next(it for it in found["layers"] if it["node"] == "first")
+    quantised = json.loads(result.stdout)
+    assert [it["op"] for it in quantised["float_nodes"]] == ["Softmax"]
+    first = next(it for it in quantised["layers"] if it["node"] == "first")
     assert first["input_sqnr_db"] > 80  # 16 bits; 8 have less than 50
     kinds = {it.op.kind for it in load(tmp_path / "q.onnx").operators}
     assert "Conv2dInt16" in kinds and "Conv2d" not in kinds

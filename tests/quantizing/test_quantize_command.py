@@ -47,8 +47,8 @@ def call(line: str) -> Result:
 def report_of(line: str) -> dict[str, Any]:
     result = call(f"{line} --json")
     assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
 
 
 def _counts(report: dict[str, Any]) -> dict[str, Any]:
@@ -161,8 +161,8 @@ def test_weights_among_the_inputs_are_weights(folder: Path, capfd: pytest.Captur
 
 def test_labels_tell_the_accuracy(folder: Path) -> None:
     Path("l.txt").write_text("1\n" * 40)
-    found = report_of("m.onnx --data d -o q.onnx --labels l.txt --method minmax")["accuracy"]
-    assert 0 <= found["float"] <= 1 and 0 <= found["int8"] <= 1
+    accuracy = report_of("m.onnx --data d -o q.onnx --labels l.txt --method minmax")["accuracy"]
+    assert 0 <= accuracy["float"] <= 1 and 0 <= accuracy["int8"] <= 1
     assert "accuracy" in call("m.onnx --data d -o q.onnx --labels l.txt --method minmax").stdout
     Path("q.onnx").unlink()
     Path("l.txt").write_text("4\n" * 40)

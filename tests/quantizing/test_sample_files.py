@@ -43,9 +43,9 @@ def test_all_forms_hold_the_same(tmp_path: Path) -> None:
         samples = open_samples(tmp_path / name, ONE)
         assert samples.count == 5
         for at in range(5):
-            found = samples.load(at)["image"]
-            assert found.dtype == np.float32 and found.shape == (1, 3, 8, 8)
-            assert np.array_equal(found[0], wanted[at])
+            image = samples.load(at)["image"]
+            assert image.dtype == np.float32 and image.shape == (1, 3, 8, 8)
+            assert np.array_equal(image[0], wanted[at])
 
 
 def test_several_inputs(tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_several_inputs(tmp_path: Path) -> None:
     folder_of(tmp_path / "folder" / "b", PAIR + 1)
     for name in ("all.npz", "folder"):
         samples = open_samples(tmp_path / name, TWO)
-        found = samples.load(2)
+        loaded = samples.load(2)
         assert samples.count == 4
-        assert np.array_equal(found["a/left"][0], PAIR[2]) and np.array_equal(found["b"][0], PAIR[2] + 1)
+        assert np.array_equal(loaded["a/left"][0], PAIR[2]) and np.array_equal(loaded["b"][0], PAIR[2] + 1)
 
 
 def test_an_input_without_a_batch(tmp_path: Path) -> None:

@@ -42,18 +42,18 @@ def random_trace(draw: random.Random) -> Trace:
 
 
 def _accesses(draw: random.Random, items: list[Item], valid: set[int]) -> tuple[ItemAccess, ...]:
-    found: list[ItemAccess] = []
+    accesses: list[ItemAccess] = []
     operand = 0
     for number in draw.sample(range(len(items)), draw.randint(1, min(4, len(items)))):
         direct = draw.choice([None, items[number].size_bytes, 2 * items[number].size_bytes])
         reads = number in valid and draw.random() < 0.7
         if reads:
-            found.append(ItemAccess(number, False, operand, direct))
+            accesses.append(ItemAccess(number, False, operand, direct))
         if not reads or draw.random() < 0.2:
-            found.append(ItemAccess(number, True, operand, direct))
+            accesses.append(ItemAccess(number, True, operand, direct))
         valid.add(number)
         operand += draw.random() < 0.7
-    return tuple(found)
+    return tuple(accesses)
 
 
 def random_link(draw: random.Random) -> MemoryLink:

@@ -47,12 +47,12 @@ def test_loops_and_timeline_agree_and_the_judge_passes(seed: int) -> None:
     draw = random.Random(seed)
     trace, link, capacity = random_trace(draw), random_link(draw), draw.randint(20, 120)
     table = table_of(trace, link)
-    found = run(table, random_decisions(draw, trace, table, capacity), capacity)
-    if found.served is None:
+    residency = run(table, random_decisions(draw, trace, table, capacity), capacity)
+    if residency.served is None:
         return
-    plan = with_times(plan_of(trace, table, found, "test"), link)
+    plan = with_times(plan_of(trace, table, residency, "test"), link)
     check_residency(plan, trace, capacity)
-    assert plan.cycles == pytest.approx(found.served.cycles)
+    assert plan.cycles == pytest.approx(residency.served.cycles)
     assert plan.peak_bytes <= capacity
 
 

@@ -22,9 +22,9 @@ from mcudeploy.planner.order.order_problem import InPlace, OrderOutcome, OrderPr
 @given(problems(), st.integers(0, 3))
 def test_finds_the_least_peak_of_all_orders(problem: OrderProblem, below: int) -> None:
     best = least_peak(problem)
-    found = best_first(problem, max(0, best - below), best + 1, endless())
-    assert found.order is not None and problem.is_valid(found.order)
-    assert problem.peak(found.order) == found.bound_bytes == best
+    order = best_first(problem, max(0, best - below), best + 1, endless())
+    assert order.order is not None and problem.is_valid(order.order)
+    assert problem.peak(order.order) == order.bound_bytes == best
     assert best_first(problem, 0, best, endless()) == OrderOutcome(None, best)
 
 
@@ -53,8 +53,8 @@ def test_effort_runs_out_with_a_bound() -> None:
     pairs = tuple(StepBuffer(3 + step % 7, (step, (step * 18 + 5) % steps)) for step in range(steps))
     problem = OrderProblem(((),) * steps, pairs)
     peak, effort = problem.peak(range(steps)), Effort(50_000)
-    found = best_first(problem, 0, peak, effort)
-    assert found.order is None and 0 < found.bound_bytes < peak
+    order = best_first(problem, 0, peak, effort)
+    assert order.order is None and 0 < order.bound_bytes < peak
     assert effort.left == 0
 
 
@@ -69,9 +69,9 @@ def times_ten(problem: OrderProblem) -> OrderProblem:
 def test_a_bound_of_another_component_is_no_proof_for_this_one(problem: OrderProblem, above: int) -> None:
     best = least_peak(problem)
     bound = max(0, best + above)
-    found = best_first(problem, bound, best + 100, endless())
-    assert found.order is not None
-    assert problem.peak(found.order) <= max(bound, best) == found.bound_bytes
+    order = best_first(problem, bound, best + 100, endless())
+    assert order.order is not None
+    assert problem.peak(order.order) <= max(bound, best) == order.bound_bytes
 
 
 @settings(max_examples=200, deadline=None)
@@ -106,21 +106,21 @@ def test_a_step_that_frees_nothing_does_not_spoil_a_choice_in_place() -> None:
     )
     problem = OrderProblem(((), ()), tensors, (InPlace(1, 0, 2), InPlace(1, 1, 2)))
     assert problem.peak([1, 0]) == 11 and problem.peak([0, 1]) == 20
-    found = best_first(problem, 11, 20, endless())
-    assert found.order == [1, 0] and found.bound_bytes == 11
+    order = best_first(problem, 11, 20, endless())
+    assert order.order == [1, 0] and order.bound_bytes == 11
 
 
 def test_contraction_does_not_spoil_a_choice_in_place() -> None:
     # Step 0 could wait until right before 2; but then 1 is first to touch buffer 2 and saves one byte for 10.
     sources = StepBuffer(1, (1,), initial=True), StepBuffer(10, (1,), initial=True)
-    made = (
+    buffers = (
         StepBuffer(1, (0, 1)),
         StepBuffer(10, (1,), kept=True),
         StepBuffer(1, (0, 2)),
         StepBuffer(3, (2,), kept=True),
     )
     chances = InPlace(1, 0, 2), InPlace(1, 1, 3)
-    problem = OrderProblem(((), (), (0, 1)), (*sources, *made), chances)
+    problem = OrderProblem(((), (), (0, 1)), (*sources, *buffers), chances)
     assert problem.peak([0, 1, 2]) == 14 and problem.peak([1, 0, 2]) == 21
     smaller, numbers = contracted(problem, endless())
     assert [0, 1, 2] in [[numbers[step] for step in order] for order in all_orders(smaller)]

@@ -27,7 +27,7 @@ def test_orders_are_valid_and_none_beats_brute_force(problem: OrderProblem) -> N
     floor = max(sure_needs(problem, Closure.of(problem)))
     best = least_peak(problem)
     orders = [reverse_post_order_of(problem), lifetime_bfs(problem), chain_dfs(problem)]
-    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, endless()))]
+    orders += [by_beam for width in (1, 4) if (by_beam := beam(problem, width, floor, endless()))]
     assert len(orders) == 5
     for order in orders:
         tuned = refine(problem, order, endless(), floor)
@@ -39,9 +39,9 @@ def test_orders_are_valid_and_none_beats_brute_force(problem: OrderProblem) -> N
 @given(problem=problems())
 def test_a_wide_beam_without_chances_in_place_is_exact(problem: OrderProblem) -> None:
     plain = without_chances(problem)
-    found = beam(plain, 1000, 0, endless())
-    assert found is not None
-    assert plain.peak(found) == least_peak(plain)
+    order = beam(plain, 1000, 0, endless())
+    assert order is not None
+    assert plain.peak(order) == least_peak(plain)
 
 
 @given(problem=problems(), data=st.data())

@@ -14,19 +14,19 @@ from mcudeploy.planner.order.published.ilp import solve
 @given(problem=problems())
 def test_equals_brute_force(problem: OrderProblem) -> None:
     plain = without_chances(problem)
-    found = solve(plain, range(plain.steps), 0, endless())
-    order = found.order or range(plain.steps)
+    solution = solve(plain, range(plain.steps), 0, endless())
+    order = solution.order or range(plain.steps)
     assert plain.is_valid(order)
-    assert plain.peak(order) == found.bound_bytes == least_peak(plain)
+    assert plain.peak(order) == solution.bound_bytes == least_peak(plain)
 
 
 @settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_in_place_the_bound_holds_and_the_order_is_no_worse(problem: OrderProblem) -> None:
-    found = solve(problem, range(problem.steps), 0, endless())
-    order = found.order or range(problem.steps)
+    solution = solve(problem, range(problem.steps), 0, endless())
+    order = solution.order or range(problem.steps)
     assert problem.is_valid(order)
-    assert found.bound_bytes <= least_peak(problem) <= problem.peak(order)
+    assert solution.bound_bytes <= least_peak(problem) <= problem.peak(order)
     assert problem.peak(order) <= problem.peak(range(problem.steps))
 
 

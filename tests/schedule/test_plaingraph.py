@@ -93,8 +93,8 @@ def test_what_costs_nothing_is_no_step() -> None:
     graph = graph_of(TRAINING)
     assert [graph.nodes[place].op for place in graph.steps] == ["conv", "relu", "grad", "mul", "sub"]
     assert graph.problem.before == ((), (0,), (1,), (2,), (0, 3))
-    found = {(b.size_bytes, b.touched_by, b.initial, b.kept) for b in graph.problem.buffers}
-    assert found == {
+    buffers = {(b.size_bytes, b.touched_by, b.initial, b.kept) for b in graph.problem.buffers}
+    assert buffers == {
         (30, (0, 2), True, False),
         (50, (0, 1), False, False),
         (50, (1, 2), False, True),
@@ -204,14 +204,14 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
         reads = sorted(draw(st.sets(st.sampled_from(readable), max_size=3))) if readable else []
         if kind == "view" and not reads:
             kind = "op"
-        made = len(tensors)
+        number = len(tensors)
         if kind == "view":
             nodes.append({"inputs": reads[:1], "view": True})
             tensors.append({"bytes": tensors[reads[0]]["bytes"], "alias_of": reads[0]})
         else:
             nodes.append({"inputs": reads if kind == "op" else []})
             tensors.append({"bytes": draw(st.integers(0, 9))})
-        nodes[-1] |= {"id": 3 * step, "op": kind, "outputs": [made]}
+        nodes[-1] |= {"id": 3 * step, "op": kind, "outputs": [number]}
     updates: list[tuple[int, int]] = []
     roots = [tensor for tensor, each in enumerate(tensors) if "alias_of" not in each]
     if draw(st.booleans()):

@@ -22,22 +22,22 @@ from mcudeploy.planner.order.portfolio import DEFAULT, METHODS, best_order
 @given(problem=problems(), proofs=st.booleans(), updates=st.sets(st.integers(0, 6)))
 def test_status_and_bound_are_right(problem: OrderProblem, proofs: bool, updates: set[int]) -> None:
     methods = set(DEFAULT) - ({"exact"} if not proofs else set())
-    found = best_order(problem, endless(), methods, updates=updates)
+    order = best_order(problem, endless(), methods, updates=updates)
     best = least_peak(problem)
-    assert problem.is_valid(found.order)
-    assert problem.peak(found.order) == found.peak_bytes
-    assert found.lower_bound_bytes <= best <= found.peak_bytes <= problem.peak(range(problem.steps))
-    assert (found.status == "optimal") == (found.lower_bound_bytes == found.peak_bytes)
+    assert problem.is_valid(order.order)
+    assert problem.peak(order.order) == order.peak_bytes
+    assert order.lower_bound_bytes <= best <= order.peak_bytes <= problem.peak(range(problem.steps))
+    assert (order.status == "optimal") == (order.lower_bound_bytes == order.peak_bytes)
     if proofs:
-        assert (found.status, found.peak_bytes) == ("optimal", best)
+        assert (order.status, order.peak_bytes) == ("optimal", best)
 
 
 @settings(max_examples=20, deadline=None)
 @given(problem=problems(), method=st.sampled_from(METHODS))
 def test_one_method_alone_is_never_worse_than_the_file(problem: OrderProblem, method: str) -> None:
-    found = best_order(problem, endless(), (method,))
-    assert problem.is_valid(found.order)
-    assert least_peak(problem) <= found.peak_bytes <= problem.peak(range(problem.steps))
+    order = best_order(problem, endless(), (method,))
+    assert problem.is_valid(order.order)
+    assert least_peak(problem) <= order.peak_bytes <= problem.peak(range(problem.steps))
 
 
 def one_after_the_other(first: OrderProblem, second: OrderProblem) -> OrderProblem:
@@ -69,8 +69,8 @@ def test_the_bound_of_one_component_does_not_inflate_that_of_another(
     first = replace(first, buffers=(*first.buffers, StepBuffer(floor, (0,))))
     second = plain(second, 10)
     best = max(least_peak(first), least_peak(second))
-    found = best_order(one_after_the_other(first, second), endless(), (method,))
-    assert (found.peak_bytes, found.lower_bound_bytes) == (best, best)
+    order = best_order(one_after_the_other(first, second), endless(), (method,))
+    assert (order.peak_bytes, order.lower_bound_bytes) == (best, best)
 
 
 def test_a_program_without_a_proof_falls_back_to_the_heuristics_of_its_source() -> None:
@@ -78,14 +78,14 @@ def test_a_program_without_a_proof_falls_back_to_the_heuristics_of_its_source() 
     pairs = 20
     buffers = tuple(StepBuffer(8, (pair, pairs + pair)) for pair in range(pairs))
     problem = OrderProblem((*((),) * pairs, *((pair,) for pair in range(pairs))), buffers)
-    found = best_order(problem, Effort(1000), ("ilp",))
-    assert (found.peak_bytes, found.method) == (8, "lifetime_bfs") and problem.peak(range(2 * pairs)) == 160
+    order = best_order(problem, Effort(1000), ("ilp",))
+    assert (order.peak_bytes, order.method) == (8, "lifetime_bfs") and problem.peak(range(2 * pairs)) == 160
 
 
 @pytest.mark.parametrize("steps", [0, 1])
 def test_nearly_nothing(steps: int) -> None:
-    found = best_order(OrderProblem(((),) * steps, ()), Effort(1))
-    assert (found.order, found.peak_bytes, found.status) == (tuple(range(steps)), 0, "optimal")
+    order = best_order(OrderProblem(((),) * steps, ()), Effort(1))
+    assert (order.order, order.peak_bytes, order.status) == (tuple(range(steps)), 0, "optimal")
 
 
 def test_without_effort_the_order_of_the_numbers_is_left() -> None:
@@ -114,9 +114,9 @@ def test_an_interrupt_keeps_the_best_order_and_what_is_proven(monkeypatch: pytes
     monkeypatch.setattr(portfolio, "best_first", search)
     monkeypatch.setattr(portfolio, "least_needs", lambda *_: [0])
     monkeypatch.setattr(portfolio, "sure_needs", lambda *_: [0])
-    found = best_order(twice, endless(), ("exact",), interruptible=True)
-    assert found.order == (*best.order, *range(5, 11))
-    assert found.lower_bound_bytes == best.lower_bound_bytes
+    order = best_order(twice, endless(), ("exact",), interruptible=True)
+    assert order.order == (*best.order, *range(5, 11))
+    assert order.lower_bound_bytes == best.lower_bound_bytes
     with pytest.raises(KeyboardInterrupt):
         best_order(twice, endless(), ("exact",))
 

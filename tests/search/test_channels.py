@@ -138,12 +138,12 @@ def test_elementwise_operators_in_between_take_rows_too() -> None:
 
 def _gated(other: str) -> Graph:
     """x -> a, x -> b, a * b -> y -> out; `other` is the source of the second factor."""
-    made = {"x": 64, "a": 512, "b": 512, "y": 512, "out": 16}
+    sizes = {"x": 64, "a": 512, "b": 512, "y": 512, "out": 16}
     return _graph(
-        [vector(name, size) for name, size in made.items()],
+        [vector(name, size) for name, size in sizes.items()],
         [
             dense("fc_a", "x", "a", 64, 512),
-            dense("fc_b", other, "b", made[other], 512),
+            dense("fc_b", other, "b", sizes[other], 512),
             Operator("mul", Binary("mul"), ("a", "b"), "y"),
             dense("fc_out", "y", "out", 512, 16),
         ],

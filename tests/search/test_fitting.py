@@ -53,20 +53,20 @@ def test_the_way_is_the_simplest_that_fits_and_what_is_missing_is_counted(model:
     boards = [variant("none", 64), variant("streamed", 1200), variant("split", whole - 16), STM]
     ranked = rank_boards(model, boards, Options())
     assert [fit.fits for fit in ranked] == [True, True, True, False]
-    found = {fit.board.name: fit for fit in ranked}
-    assert {name: fit.chosen.name for name, fit in found.items()} == {
+    by_board = {fit.board.name: fit for fit in ranked}
+    assert {name: fit.chosen.name for name, fit in by_board.items()} == {
         "stm32f405": "unsplit",
         "split": "split",
         "streamed": "streamed",
         "none": "slower",
     }
-    none = found["none"]
+    none = by_board["none"]
     assert none.excess_bytes == none.chosen.plan.layout.arena_bytes - 64 > 0
     assert all(f"{none.excess_bytes:,} too many" in line for line in none.chosen.missing)
     report = {each["board"]: each for each in fits(Fitted(ranked))["boards"]}
     assert report["split"]["ram_free_bytes"] >= 0 > report["none"]["ram_free_bytes"]
     assert report["streamed"]["ways"]["split"] == {
-        "arena_bytes": found["split"].chosen.plan.layout.arena_bytes,
+        "arena_bytes": by_board["split"].chosen.plan.layout.arena_bytes,
         "fits": False,
     }
 

@@ -65,8 +65,8 @@ def run(graph: Graph, overhead: float = 50.0, seconds: float = 20.0) -> SearchRe
     return search.found()
 
 
-def unsplit(found: SearchResult) -> Candidate:
-    return next(one for one in found.best if not one.state)
+def unsplit(result: SearchResult) -> Candidate:
+    return next(one for one in result.best if not one.state)
 
 
 def calls_of(graph: Graph) -> dict[str, object]:
@@ -75,10 +75,10 @@ def calls_of(graph: Graph) -> dict[str, object]:
 
 @pytest.mark.parametrize("graph", [residual(), chain(4), stream_inputs(residual()), stream_inputs(chain(6))])
 def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Graph) -> None:
-    found = run(graph)
+    result = run(graph)
     work = work_bytes(calls_of(graph))
-    assert found.best[0].peak_bytes < unsplit(found).peak_bytes
-    for candidate in found.best:
+    assert result.best[0].peak_bytes < unsplit(result).peak_bytes
+    for candidate in result.best:
         layout, estimate = lay_out(candidate.tiled, candidate.schedule, work, "sram", 8)
         assert estimate.peak_bytes == candidate.peak_bytes
         rows, leads = candidate.tiled.block_rows, candidate.tiled.leads
@@ -89,10 +89,10 @@ def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Gra
 def test_the_limit_is_kept_and_a_higher_one_never_needs_more() -> None:
     peaks = []
     for overhead in (0.0, 5.0, 20.0, 100.0):
-        found = run(chain(5), overhead)
-        limit = unsplit(found).ticks * (1 + overhead / 100)
-        assert all(candidate.ticks <= limit for candidate in found.best)
-        peaks.append(found.best[0].peak_bytes)
+        result = run(chain(5), overhead)
+        limit = unsplit(result).ticks * (1 + overhead / 100)
+        assert all(candidate.ticks <= limit for candidate in result.best)
+        peaks.append(result.best[0].peak_bytes)
     assert peaks == sorted(peaks, reverse=True)
     assert peaks[0] == unsplit(run(chain(5), 0.0)).peak_bytes and peaks[-1] < peaks[0]
 
@@ -151,10 +151,10 @@ def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list
 
 
 def test_seeds_keep_the_limit_and_need_less_and_less() -> None:
-    found = seeds_of(chain(6), 10.0, lambda: False)
-    peaks = [peak_bytes for _, peak_bytes, _ in found]
+    seeds = seeds_of(chain(6), 10.0, lambda: False)
+    peaks = [peak_bytes for _, peak_bytes, _ in seeds]
     assert min(peaks) < peaks[0] <= unsplit(run(chain(6))).peak_bytes
-    assert all(added <= 0.10 for *_, added in found)
+    assert all(added <= 0.10 for *_, added in seeds)
     assert seeds_of(chain(6), 0.0, lambda: False) == []  # every cut takes some time
 
 
@@ -192,8 +192,8 @@ def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Space, "moves", interrupted)
-    found = run(chain(5))
-    assert found.best[0].peak_bytes < unsplit(found).peak_bytes
+    result = run(chain(5))
+    assert result.best[0].peak_bytes < unsplit(result).peak_bytes
 
 
 def test_forms_do_not_go_back() -> None:
@@ -207,9 +207,9 @@ def test_forms_do_not_go_back() -> None:
 
 
 def test_search_counts_are_plain_numbers() -> None:
-    found = run(chain(3))
-    assert isinstance(found.search, Search) and found.search.candidates > 1
-    assert np.isfinite(found.best[0].ticks)
+    result = run(chain(3))
+    assert isinstance(result.search, Search) and result.search.candidates > 1
+    assert np.isfinite(result.best[0].ticks)
 
 
 def test_a_search_goes_on_from_where_it_was() -> None:

@@ -137,10 +137,10 @@ def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> Non
     segments = Segments(space.flow, space.order, work)
     for _ in range(4):  # the cache of one state must not affect the next
         state = data.draw(states(len(space.order)))
-        found, wanted = peaks(space, segments, state, work)
-        assert found == wanted
+        computed, wanted = peaks(space, segments, state, work)
+        assert computed == wanted
         sections = space.sections(state)
-        assert not sections or not segments.exceeds(sections, found + passed_bytes(space))
+        assert not sections or not segments.exceeds(sections, computed + passed_bytes(space))
 
 
 @settings(max_examples=60, deadline=None)

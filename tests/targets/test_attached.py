@@ -73,8 +73,8 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
     return install
 
 
-def st_info(*found: tuple[str, str]) -> str:
-    text = "".join(ST_INFO.format(len(found), *each) for each in found)
+def st_info(*probes: tuple[str, str]) -> str:
+    text = "".join(ST_INFO.format(len(probes), *each) for each in probes)
     return f"[ $1 = --probe ] || exit 1\necho '{text}'"
 
 
@@ -85,17 +85,17 @@ def test_each_device_is_known_by_its_id(plug: Plug) -> None:
     plug("10c4:ea60", "0001", "CP2102 USB to UART", "/dev/ttyUSB0")
     plug("1234:5678", "7", "a maker's CMSIS-DAP")
     plug("16c0:0478")
-    found = {it.usb_id: it for it in list_devices()}
-    assert found.keys() == {STLINK_21, "2e8a:0003", "10c4:ea60", "1234:5678", "16c0:0478"}
-    stlink = found[STLINK_21]
+    devices = {it.usb_id: it for it in list_devices()}
+    assert devices.keys() == {STLINK_21, "2e8a:0003", "10c4:ea60", "1234:5678", "16c0:0478"}
+    stlink = devices[STLINK_21]
     assert (stlink.kind, stlink.serial, stlink.port) == ("probe", "066DFF48", "/dev/ttyACM0")
     assert {"stm32f405", "stm32u585"} <= set(stlink.boards) and "rp2040" not in stlink.boards
-    assert found["2e8a:0003"] == AttachedDevice(
+    assert devices["2e8a:0003"] == AttachedDevice(
         "RP2040 boot loader", "boot loader", "2e8a:0003", "E0C9125B0D9B", "", True, ("rp2040-usb", "rp2040")
     )
-    assert (found["10c4:ea60"].kind, found["10c4:ea60"].boards) == ("serial bridge", ())
-    assert (found["1234:5678"].name, found["1234:5678"].kind) == ("CMSIS-DAP", "probe")
-    assert found["16c0:0478"].boards == ("teensy41",)
+    assert (devices["10c4:ea60"].kind, devices["10c4:ea60"].boards) == ("serial bridge", ())
+    assert (devices["1234:5678"].name, devices["1234:5678"].kind) == ("CMSIS-DAP", "probe")
+    assert devices["16c0:0478"].boards == ("teensy41",)
 
 
 def test_ids_name_families_that_are_there_and_one_kind_each() -> None:
@@ -109,8 +109,8 @@ def test_ids_name_families_that_are_there_and_one_kind_each() -> None:
 def test_st_info_tells_the_chip(chip: str, board: str, plug: Plug, tool: Tool) -> None:
     plug(STLINK, "066DFF48", "ST-Link")
     tool("st-info", st_info(("066DFF48", chip)))
-    found, known_by = attached_board("stm32")
-    assert found.name == board
+    boards, known_by = attached_board("stm32")
+    assert boards.name == board
     assert known_by == f"ST-Link/V2 (serial 066DFF48), chip id {int(chip, 16):#05x}"
 
 

@@ -193,10 +193,10 @@ def test_too_much_ram_names_the_memory_and_the_bytes(cache: Path) -> None:
     boot = BOOT.replace("static uint32_t cleared[4];", "static volatile uint32_t cleared[2500];")
     with pytest.raises(FitError) as caught:
         build_firmware(board, FILES | {"boot.c": boot}, [], emulate=True, measurer=False)
-    found = re.search(r"sram \(8192 B\) is (\d+) B too small", str(caught.value))
-    assert found is not None
+    match = re.search(r"sram \(8192 B\) is (\d+) B too small", str(caught.value))
+    assert match is not None
     static = 288 + 10000  # of the small program, with the larger array
-    assert abs(int(found[1]) - (static + board.stack_bytes - board.ram_bytes)) <= 32
+    assert abs(int(match[1]) - (static + board.stack_bytes - board.ram_bytes)) <= 32
 
 
 def test_too_much_flash_names_the_bytes(cache: Path) -> None:

@@ -21,19 +21,19 @@ def test_every_failed_check_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(doctor, "_output", lambda *_, **__: None)
     monkeypatch.setattr(doctor, "_installed", lambda _: None)
     monkeypatch.setattr(doctor, "installed", lambda _: False)
-    found = {check.name: check for check in checks()}
-    assert not found["qemu-system-arm"].ok
-    assert found["qemu-system-arm"].remedy == "sudo apt-get install qemu-system-arm"
-    assert found["qemu-system-riscv32"].remedy == "sudo apt-get install qemu-system-misc"
-    assert found["picolibc"].remedy == "sudo apt-get install picolibc-riscv64-unknown-elf"
-    assert found["newlib (nano)"].remedy == "sudo apt-get install libnewlib-arm-none-eabi"
-    assert found["arm-none-eabi-gcc"].remedy == "sudo apt-get install gcc-arm-none-eabi"
-    assert found["flasher of stm32f405"].remedy == "sudo apt-get install openocd"
-    assert found["flasher of stm32f405"].found.startswith("none of openocd or st-flash or ")
-    assert "pip install 'platformio" in found["platformio"].remedy
-    assert "pip install '" in found["python packages"].remedy
-    assert " 'onnx>=" in found["python packages"].remedy
-    assert all(bool(check.remedy) is not check.ok for check in found.values())
+    by_name = {check.name: check for check in checks()}
+    assert not by_name["qemu-system-arm"].ok
+    assert by_name["qemu-system-arm"].remedy == "sudo apt-get install qemu-system-arm"
+    assert by_name["qemu-system-riscv32"].remedy == "sudo apt-get install qemu-system-misc"
+    assert by_name["picolibc"].remedy == "sudo apt-get install picolibc-riscv64-unknown-elf"
+    assert by_name["newlib (nano)"].remedy == "sudo apt-get install libnewlib-arm-none-eabi"
+    assert by_name["arm-none-eabi-gcc"].remedy == "sudo apt-get install gcc-arm-none-eabi"
+    assert by_name["flasher of stm32f405"].remedy == "sudo apt-get install openocd"
+    assert by_name["flasher of stm32f405"].found.startswith("none of openocd or st-flash or ")
+    assert "pip install 'platformio" in by_name["platformio"].remedy
+    assert "pip install '" in by_name["python packages"].remedy
+    assert " 'onnx>=" in by_name["python packages"].remedy
+    assert all(bool(check.remedy) is not check.ok for check in by_name.values())
 
 
 def test_a_warning_is_not_the_version_of_a_tool(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_packages_are_those_the_project_declares(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda name: stated)
     versions = {"onnx": "1.16.2", "scons": "4.11.3", "onnxruntime": "1.20"}
     monkeypatch.setattr(doctor, "_installed", versions.get)
-    found = {check.name: check for check in checks(load_board("mps2-an386"))}
-    assert found["python packages"].found == "missing: onnx>=1.17"
-    assert found["python packages"].remedy.endswith("pip install 'onnx>=1.17'")
-    assert found["scons for platformio"].ok
+    by_name = {check.name: check for check in checks(load_board("mps2-an386"))}
+    assert by_name["python packages"].found == "missing: onnx>=1.17"
+    assert by_name["python packages"].remedy.endswith("pip install 'onnx>=1.17'")
+    assert by_name["scons for platformio"].ok
     versions["scons"] = "4.12"
     assert not {check.name: check for check in checks(load_board("mps2-an386"))}["scons for platformio"].ok
 
@@ -75,8 +75,8 @@ def test_one_way_to_run_programs_is_enough() -> None:
             "qemu": "emulator",
         }
         uses["gdb"] = "debugging"
-        found = [Check(name, name not in missing, "", "", use) for name, use in uses.items()]
-        return [check.name for check in lacking(found)]
+        results = [Check(name, name not in missing, "", "", use) for name, use in uses.items()]
+        return [check.name for check in lacking(results)]
 
     assert names("gdb") == names("openocd", "port", "gdb") == names("qemu") == []
     assert names("gcc", "openocd") == ["gcc"]
@@ -120,9 +120,9 @@ def test_an_old_qemu_lacks_machines(monkeypatch: pytest.MonkeyPatch) -> None:
         return known if "help" in command else "QEMU emulator version 5.2"
 
     monkeypatch.setattr(doctor, "_output", output)
-    found = {check.name: check for check in checks(load_board("mps3-an547"))}["qemu-system-arm"]
-    assert not found.ok
-    assert found.found == "QEMU emulator version 5.2, without machine mps3-an547"
+    qemu = {check.name: check for check in checks(load_board("mps3-an547"))}["qemu-system-arm"]
+    assert not qemu.ok
+    assert qemu.found == "QEMU emulator version 5.2, without machine mps3-an547"
 
 
 def test_missing_qemu_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,10 +137,10 @@ def test_missing_qemu_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_board_of_facts_alone_runs_nothing() -> None:
-    found = checks(load_board("esp32s3"))
-    (firmware,) = [it for it in found if it.name == "firmware"]
+    results = checks(load_board("esp32s3"))
+    (firmware,) = [it for it in results if it.name == "firmware"]
     assert not firmware.ok and firmware.remedy == "mcudeploy build MODEL --board esp32s3"
-    assert "firmware" in [it.name for it in lacking(found)]
+    assert "firmware" in [it.name for it in lacking(results)]
     assert "firmware" not in {it.name for it in checks()}
 
 

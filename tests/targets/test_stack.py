@@ -188,8 +188,8 @@ def test_the_interrupt_of_a_driver_counts() -> None:
 
     def bound(kernels: list[str]) -> StackBound:
         sources = bench_sources(kernels, 1024)
-        found = stack_bound(build_firmware(board, sources, kernels, emulate=True))
-        assert found is not None
-        return found
+        result = stack_bound(build_firmware(board, sources, kernels, emulate=True))
+        assert result is not None
+        return result
 
     assert bound(["copy", START, AWAIT]).interrupt_bytes > bound(["copy"]).interrupt_bytes

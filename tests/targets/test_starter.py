@@ -90,8 +90,8 @@ def test_a_board_of_platformio_gets_a_sketch(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="build --for esp-idf"):
         require_start(board.model_copy(update=other))
     path = fully_connected(tmp_path / "m.onnx", (8, 4), quantised=True)
-    made = plan_model(path, load_board("stm32f405"), Options(time_limit=0.5))
-    member = LibraryModel(made.program, made.plan, made.source)
+    deployment = plan_model(path, load_board("stm32f405"), Options(time_limit=0.5))
+    member = LibraryModel(deployment.program, deployment.plan, deployment.source)
     files = starter_files(member, "m", board, "m.onnx", emulate=False)
     assert "board = esp32dev\nframework = arduino\n" in str(files["platformio.ini"])
     assert "\n#include <Arduino.h>\n" in str(files["src/main.cpp"])

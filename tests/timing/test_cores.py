@@ -120,8 +120,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds(kind: Kind, assemble: Assemble) -> None:
     beside = {Kind.IT} if kind is Kind.SYSTEM else {Kind.IT, Kind.SYSTEM}  # nop fills up to a whole word
-    found = {it.mnemonic: classify(it) for it in assemble(KINDS[kind]) if classify(it) not in beside}
-    assert found == dict.fromkeys(found, kind) and len(found) > 1 - (kind is Kind.BRANCH_TABLE)
+    kinds = {it.mnemonic: classify(it) for it in assemble(KINDS[kind]) if classify(it) not in beside}
+    assert kinds == dict.fromkeys(kinds, kind) and len(kinds) > 1 - (kind is Kind.BRANCH_TABLE)
 
 
 VECTOR_KINDS = {
@@ -140,9 +140,9 @@ VECTOR_KINDS = {
 
 @pytest.mark.parametrize("kind", VECTOR_KINDS)
 def test_kinds_of_vectors(kind: Kind, elf: Assembler) -> None:
-    found = disassemble(elf(VECTOR_KINDS[kind], "cortex-m55"), "arm-none-eabi", vectors=True).values()
+    instructions = disassemble(elf(VECTOR_KINDS[kind], "cortex-m55"), "arm-none-eabi", vectors=True).values()
     beside = {"vpst", "dls", "nop"} - ({"vpst"} if kind is Kind.VECTOR else set())
-    assert {classify(it) for it in found if it.mnemonic not in beside} == {kind}
+    assert {classify(it) for it in instructions if it.mnemonic not in beside} == {kind}
 
 
 def test_registers_and_sizes() -> None:
@@ -159,10 +159,10 @@ def test_registers_and_sizes() -> None:
         "  1e:\ted90 1b00 \tvldr\td1, [r0]": (4, {"s2", "s3"}, {"r0"}),
     }
     for line, (size, results, reads) in lines.items():
-        found = parse(line)
-        assert found is not None
-        assert (found.size, found.results) == (size, results), line
-        assert found.reads == reads, line
+        instruction = parse(line)
+        assert instruction is not None
+        assert (instruction.size, instruction.results) == (size, results), line
+        assert instruction.reads == reads, line
     assert parse("00000228 <hal_ticks>:") is None and parse("") is None
 
 
@@ -236,9 +236,9 @@ def test_cortex_m4_keeps_the_ranges_of_its_manual(spend: Spend) -> None:
     ],
 )
 def test_cortex_m7_follows_its_assumptions(text: str, cycles: int, spend: Spend) -> None:
-    found = spend(text, CORTEX_M7)
-    assert found.typical == cycles
-    assert found.least <= found.typical <= found.most
+    spent = spend(text, CORTEX_M7)
+    assert spent.typical == cycles
+    assert spent.least <= spent.typical <= spent.most
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_cortex_m7_follows_its_assumptions(text: str, cycles: int, spend: Spend)
     ],
 )
 def test_cortex_m33_follows_its_assumptions(text: str, cycles: int, spend: Spend) -> None:
-    found = spend(text, CORTEX_M33)
-    assert found.typical == cycles
-    assert found.least <= found.typical <= found.most
+    spent = spend(text, CORTEX_M33)
+    assert spent.typical == cycles
+    assert spent.least <= spent.typical <= spent.most
 
 
 @pytest.mark.parametrize(
@@ -277,6 +277,6 @@ def test_cortex_m33_follows_its_assumptions(text: str, cycles: int, spend: Spend
     ],
 )
 def test_cortex_m55_follows_its_assumptions(text: str, cycles: int, spend: Spend) -> None:
-    found = spend(text, CORTEX_M55)
-    assert found.typical == cycles
-    assert found.least <= found.typical <= found.most
+    spent = spend(text, CORTEX_M55)
+    assert spent.typical == cycles
+    assert spent.least <= spent.typical <= spent.most

@@ -41,7 +41,7 @@ def test_plans_are_estimated_in_cycles(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     board = load_board("stm32f405")
     by_unit = [api.plan_model(model, board, Options(objective=unit)) for unit in ("instructions", "cycles")]
-    instructions, cycles = (made.plan.estimate.ticks for made in by_unit)
+    instructions, cycles = (deployment.plan.estimate.ticks for deployment in by_unit)
     assert 1.1 < cycles / instructions < 1.9
     assert json.loads(json.dumps(as_json(by_unit[1])))["estimates"]["unit"] == "cycles"
 
@@ -61,8 +61,8 @@ def test_cycles_are_the_default_if_one_core_has_a_model(
     tmp_path: Path, board: str, cores: int | None, unit: str
 ) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
-    made = api.plan_model(model, load_board(board), Options(split=False, cores=cores))
-    assert made.planned.objective == unit
+    deployment = api.plan_model(model, load_board(board), Options(split=False, cores=cores))
+    assert deployment.planned.objective == unit
 
 
 def test_traffic_is_counted_for_a_plan_by_instructions(tmp_path: Path) -> None:
@@ -75,14 +75,14 @@ def test_traffic_is_counted_for_a_plan_by_instructions(tmp_path: Path) -> None:
 def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("mps2-an386"), emulate=True)
-    made, report = reports.tune_model(model, [target], CYCLES)
+    deployment, report = reports.tune_model(model, [target], CYCLES)
     assert report["latency"]["unit"] == report["unsplit_latency"]["unit"] == MODEL_UNIT
     assert report["overhead_percent"] <= CYCLES.overhead_limit
     # what was measured in cycles is found again, and only where cycles are the objective
-    assert made.measured(True) is not None
+    assert deployment.measured(True) is not None
     counted = api.plan_model(model, target.board, Options(time_limit=0.5, objective="instructions"))
-    found = counted.measured(True)
-    assert found is None or found.unit == "instructions"
+    measured = counted.measured(True)
+    assert measured is None or measured.unit == "instructions"
 
 
 def test_a_run_reports_cycles_and_the_overhead_in_them(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_estimated_cycles_are_those_of_the_model(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("mps2-an386"), emulate=True)
     options = Options(objective="cycles", split=False)
-    made = api.plan_model(model, target.board, options)
+    deployment = api.plan_model(model, target.board, options)
     measured = reports.measure_model(model, target, options)
-    assert made.plan.estimate.ticks == pytest.approx(measured["latency"]["value"], rel=0.1)
+    assert deployment.plan.estimate.ticks == pytest.approx(measured["latency"]["value"], rel=0.1)
 
 
 def test_several_cores_are_refused(tmp_path: Path) -> None:
@@ -110,5 +110,5 @@ def test_several_cores_are_refused(tmp_path: Path) -> None:
 
 
 def test_instructions_need_no_pace() -> None:
-    made = per_instruction(load_board("riscv32-virt"), "instructions")
-    assert callable(made)
+    pace = per_instruction(load_board("riscv32-virt"), "instructions")
+    assert callable(pace)

@@ -37,28 +37,28 @@ def test_cycles_stand_beside_the_counted_instructions(
     options = Options(stream_input=stream, objective="instructions")
     measured = reports.measure_model(model, target, options)
     report = reports.measure_model(model, target, options, timing="cycles-model")
-    found = report["cycles_model"]
+    cycles = report["cycles_model"]
     waits = report["stalls"]["cycles"]
-    assert report["latency"]["value"] == pytest.approx(found["cycles"] + waits, abs=1)
+    assert report["latency"]["value"] == pytest.approx(cycles["cycles"] + waits, abs=1)
     assert (report["latency"]["unit"], report["latency"]["milliseconds_by"]) == (MODEL_UNIT, "cycle model")
-    assert found["least"] <= found["cycles"] <= found["most"]
+    assert cycles["least"] <= cycles["cycles"] <= cycles["most"]
     low, high = per_instruction
-    assert low < found["cycles"] / found["instructions"] < high
+    assert low < cycles["cycles"] / cycles["instructions"] < high
     # The board's counter sees the call of a step too: the same two instructions for every step. Ticks of the
     # emulated timer are a third of an instruction or less.
     for before, after in zip(measured["operators"], report["operators"], strict=True):
         apart = (before["ticks"] - after["instructions"]) / before["steps"]
         assert apart == pytest.approx(2, abs=0.5)
-    assert sum(it["instructions"] for it in report["operators"]) == found["instructions"]
+    assert sum(it["instructions"] for it in report["operators"]) == cycles["instructions"]
     assert sum(it["share"] for it in report["operators"]) == pytest.approx(1)
     for table in ("histogram", "functions"):
-        assert sum(it["instructions"] for it in found[table].values()) == found["instructions"]
-        assert sum(it["cycles"] for it in found[table].values()) == pytest.approx(found["cycles"], abs=20)
+        assert sum(it["instructions"] for it in cycles[table].values()) == cycles["instructions"]
+        assert sum(it["cycles"] for it in cycles[table].values()) == pytest.approx(cycles["cycles"], abs=20)
     assert (
-        any(name.startswith("mcud_conv2d_s8_1x1") for name in found["functions"])
-        and "?" not in found["functions"]
+        any(name.startswith("mcud_conv2d_s8_1x1") for name in cycles["functions"])
+        and "?" not in cycles["functions"]
     )
-    assert found["left_out"] and re.search("ARM DDI|Arm", found["source"])
+    assert cycles["left_out"] and re.search("ARM DDI|Arm", cycles["source"])
     assert report["overhead_percent"] is None
 
 

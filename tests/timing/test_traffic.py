@@ -63,9 +63,9 @@ def test_an_access_costs_what_its_memory_takes() -> None:
         AddressRegion("flash", None, nowhere),
     )
     counts = Counts(loaded=Counter({0: 10, 1: 4, 2: 6, 3: 100}), stored=Counter({1: 8, 2: 1, 4: 3}))
-    found = MemoryTraffic.of(counts, regions, board)
-    assert found.stall_cycles == {"stack": 20, "sram": 8, "psram": 6 * 5 + 5, "flash": 0}
-    assert found.by_region == {"stack": 10, "sram": 12, "psram": 7, "flash": 100, "other": 3}
+    traffic = MemoryTraffic.of(counts, regions, board)
+    assert traffic.stall_cycles == {"stack": 20, "sram": 8, "psram": 6 * 5 + 5, "flash": 0}
+    assert traffic.by_region == {"stack": 10, "sram": 12, "psram": 7, "flash": 100, "other": 3}
 
 
 @pytest.mark.parametrize("timing", ["traffic", "cycles-model"])
@@ -74,31 +74,31 @@ def test_stalls_are_in_the_report(tmp_path: Path, timing: Timing) -> None:
     target = Target(load_board("mps2-an386"), emulate=True)
     options = Options(split=False, memory_limits=(("sram", 0),), objective="instructions")
     plain = reports.measure_model(model, target, options)
-    found = reports.measure_model(model, target, options, timing=timing)
-    psram = found["traffic_counted"]["psram"]
-    assert found["stalls"]["by_memory"] == {"psram": 5 * (psram["loaded"] + psram["stored"])}
-    of_core = found["cycles_model"]["cycles"] if timing == "cycles-model" else plain["latency"]["value"]
-    assert found["latency"]["value"] == pytest.approx(of_core + found["stalls"]["cycles"], abs=2)
-    assert (found["latency"]["unit"] == UNIT) == (timing == "traffic")
+    report = reports.measure_model(model, target, options, timing=timing)
+    psram = report["traffic_counted"]["psram"]
+    assert report["stalls"]["by_memory"] == {"psram": 5 * (psram["loaded"] + psram["stored"])}
+    of_core = report["cycles_model"]["cycles"] if timing == "cycles-model" else plain["latency"]["value"]
+    assert report["latency"]["value"] == pytest.approx(of_core + report["stalls"]["cycles"], abs=2)
+    assert (report["latency"]["unit"] == UNIT) == (timing == "traffic")
     # what is predicted counts a block once for each step that reads it, kernels read it more often
-    assert psram["loaded"] + psram["stored"] > found["traffic"]["psram"]
-    for memory in found["traffic_counted"]:
-        both = sum(found["traffic_counted"][memory].values())
-        assert sum(it["traffic_counted"].get(memory, 0) for it in found["operators"]) == both
-    assert sum(it["stall_cycles"] for it in found["operators"]) == pytest.approx(found["stalls"]["cycles"])
-    assert sum(it["share"] for it in found["operators"]) == pytest.approx(1)
-    assert found["overhead_percent"] == (0 if timing == "traffic" else None)
+    assert psram["loaded"] + psram["stored"] > report["traffic"]["psram"]
+    for memory in report["traffic_counted"]:
+        both = sum(report["traffic_counted"][memory].values())
+        assert sum(it["traffic_counted"].get(memory, 0) for it in report["operators"]) == both
+    assert sum(it["stall_cycles"] for it in report["operators"]) == pytest.approx(report["stalls"]["cycles"])
+    assert sum(it["share"] for it in report["operators"]) == pytest.approx(1)
+    assert report["overhead_percent"] == (0 if timing == "traffic" else None)
 
 
 def test_waits_for_flash_are_in_the_report(tmp_path: Path) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board("stm32f405"), emulate=True)
-    found = reports.measure_model(model, target, Options(split=False), timing="cycles-model")
-    read = found["traffic_counted"]["flash"]["loaded"]
-    assert read > found["weights_bytes"]
-    assert 0 < found["stalls"]["by_memory"]["flash"] <= read * 5 / 16
-    waits = found["estimated_latency"]["flash_stalls"]
-    assert waits == pytest.approx(found["stalls"]["cycles"], rel=0.1)
+    report = reports.measure_model(model, target, Options(split=False), timing="cycles-model")
+    read = report["traffic_counted"]["flash"]["loaded"]
+    assert read > report["weights_bytes"]
+    assert 0 < report["stalls"]["by_memory"]["flash"] <= read * 5 / 16
+    waits = report["estimated_latency"]["flash_stalls"]
+    assert waits == pytest.approx(report["stalls"]["cycles"], rel=0.1)
 
 
 @pytest.mark.parametrize(("name", "emulate"), [("host", False), ("stm32f405", False)])

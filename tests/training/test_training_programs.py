@@ -155,6 +155,6 @@ def test_a_board_has_the_bits_of_the_host(model: Callable[[], ModelProto], tmp_p
     runs = [drawn(step, "mse", number) for number in range(3)]
     result = device_run(step, tmp_path, CORTEX_M4, runs, split=False)
     assert result.verdict.reasons == () and as_json(result)["stack_bound_bytes"] > 0
-    for found, host in zip(result.measured.device_run.observed.outputs, result.verdict.host, strict=True):
+    for board, host in zip(result.measured.device_run.observed.outputs, result.verdict.host, strict=True):
         for name, array in host.items():
-            np.testing.assert_array_equal(found[name], array, name)
+            np.testing.assert_array_equal(board[name], array, name)

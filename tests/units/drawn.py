@@ -25,11 +25,11 @@ def border(name: str, shape: tuple[int, int, int]) -> GraphIO:
 
 def board(*units: Unit, memories: tuple[str, ...] = ("ram",)) -> Board:
     """The host with these units and memories of 1 MiB."""
-    made = tuple(
+    ram = tuple(
         Memory(name=name, origin=0x10000000 + (at << 24), bytes=1 << 20, alignment=8)
         for at, name in enumerate(memories)
     )
-    return load_board("host").model_copy(update={"units": units, "memories": made})
+    return load_board("host").model_copy(update={"units": units, "memories": ram})
 
 
 @st.composite
@@ -88,8 +88,8 @@ def boards(draw: st.DrawFn) -> Board:
 @st.composite
 def assigned(draw: st.DrawFn) -> tuple[Graph, Board, Assignment]:
     """A graph, a board, and the unit of each operator."""
-    graph, made = draw(graphs()), draw(boards())
-    names = [unit.name for unit in made.units]
+    graph, board = draw(graphs()), draw(boards())
+    names = [unit.name for unit in board.units]
     units = {it.name: draw(st.sampled_from(names)) for it in graph.operators if not it.op.is_view}
     elsewhere = {name: unit for name, unit in units.items() if unit != names[0]}
-    return graph, made, Assignment(names[0], elsewhere)
+    return graph, board, Assignment(names[0], elsewhere)

@@ -80,14 +80,14 @@ def test_a_unit_takes_only_its_types() -> None:
 
 
 def test_views_follow_and_functions_go_in_order() -> None:
-    found = partition(diamond(), Assignment("core", {"tanh_right": "npu"}))
-    assert [(it.unit, it.operators) for it in found] == [
+    functions = partition(diamond(), Assignment("core", {"tanh_right": "npu"}))
+    assert [(it.unit, it.operators) for it in functions] == [
         ("npu", ("tanh_right", "view")),
         ("core", ("sigmoid_left", "add")),
     ]
     assert partition(diamond(), Assignment("core")) == ()
-    assert Assignment.of(found, "core").elsewhere == {"tanh_right": "npu", "view": "npu"}
-    assert partition(diamond(), Assignment.of(found, "core")) == found
+    assert Assignment.of(functions, "core").elsewhere == {"tanh_right": "npu", "view": "npu"}
+    assert partition(diamond(), Assignment.of(functions, "core")) == functions
 
 
 @given(assigned())
@@ -96,16 +96,16 @@ def test_functions_cover_all_operators_once_and_are_convex_and_maximal(
     drawn: tuple[Graph, Board, Assignment],
 ) -> None:
     graph, _, assignment = drawn
-    found = partition(graph, assignment)
+    functions = partition(graph, assignment)
     if not assignment.elsewhere:
-        assert found == ()
+        assert functions == ()
         return
     positions = {operator.name: at for at, operator in enumerate(graph.operators)}
-    groups = [[positions[name] for name in function.operators] for function in found]
+    groups = [[positions[name] for name in function.operators] for function in functions]
     assert sorted(at for group in groups for at in group) == list(range(len(graph.operators)))
     assert all(group == sorted(group) for group in groups)
     producers, done = graph.producers(), set[int]()
-    for function, group in zip(found, groups, strict=True):
+    for function, group in zip(functions, groups, strict=True):
         assert convex(graph, group)
         done |= set(group)
         for at in group:
@@ -114,8 +114,8 @@ def test_functions_cover_all_operators_once_and_are_convex_and_maximal(
             assert {producers[name] for name in operator.inputs if name in producers} <= done
             if operator.op.is_view and operator.inputs[0] in producers:
                 assert producers[operator.inputs[0]] in group
-    for one, other in combinations(range(len(found)), 2):
-        if found[one].unit == found[other].unit:
+    for one, other in combinations(range(len(functions)), 2):
+        if functions[one].unit == functions[other].unit:
             assert not _joinable(graph, groups, one, other)
 
 

@@ -32,8 +32,8 @@ def test_a_chain_in_one_place() -> None:
     calls = {name: ways[0] for name, ways in variants.items()}
     model = Model(Path("chain"), "", graph, Rewrites(), variants, calls)
     model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
-    found = sharing(unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5))), TWO, model.work)
-    assert found == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0)
+    shares = sharing(unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5))), TWO, model.work)
+    assert shares == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0)
 
 
 def test_a_chain_by_tags() -> None:
@@ -69,8 +69,8 @@ def test_it_saves_the_border_tensors_at_least(tmp_path: Path, split: bool) -> No
     model = residual_network(tmp_path / "residual.onnx")
     options = Options(time_limit=0.5, split=split, assign=("auto",))
     report = as_json(api.plan_model(model, TWO, options))
-    found = report["sharing"]
-    assert {function["unit"] for function in found["functions"]} == {"core", "npu"}
-    assert found["saved_bytes"] >= found["border_bytes"] > 0
-    assert found["saved_bytes"] == found["separate_bytes"] - report["arena_bytes"]
+    shares = report["sharing"]
+    assert {function["unit"] for function in shares["functions"]} == {"core", "npu"}
+    assert shares["saved_bytes"] >= shares["border_bytes"] > 0
+    assert shares["saved_bytes"] == shares["separate_bytes"] - report["arena_bytes"]
     assert as_json(api.plan_model(model, TWO, Options(split=False)))["sharing"] is None

@@ -39,7 +39,7 @@ BYTES = 96  # of each tensor: 4 * 2 * 3 floats
 
 def planned(
     graph: Graph,
-    made: Board,
+    board: Board,
     functions: tuple[Function, ...],
     rows: int,
     *,
@@ -54,8 +54,8 @@ def planned(
     tiled = TiledGraph(flow, sizes)
     schedule = reverse_post_order(tiled)
     work = dict.fromkeys(sizes, (0, 0))
-    layout, estimate = spread(tiled, schedule, work, made, functions, relocation() if moving else None)
-    return Plan(graph, made.name, sizes, schedule, layout, estimate, functions=functions)
+    layout, estimate = spread(tiled, schedule, work, board, functions, relocation() if moving else None)
+    return Plan(graph, board.name, sizes, schedule, layout, estimate, functions=functions)
 
 
 def no_work(plan: Plan) -> dict[str, tuple[int, int]]:
@@ -77,37 +77,39 @@ def test_alignment_reach_and_room_are_kept(
     rows: int,
     moving: bool,
 ) -> None:
-    graph, made, assignment = drawn
-    made = made.model_copy(
+    graph, drawn_board, assignment = drawn
+    drawn_board = drawn_board.model_copy(
         update={
             "memories": tuple(
                 memory.model_copy(update={"read_rate": rate, "write_rate": rate, "alignment": alignment})
-                for memory, rate, alignment in zip(made.memories, rates, (8, 4, 16), strict=False)
+                for memory, rate, alignment in zip(drawn_board.memories, rates, (8, 4, 16), strict=False)
             )
         }
-    ).limited(dict(zip((it.name for it in made.memories), rooms, strict=False)))
+    ).limited(dict(zip((it.name for it in drawn_board.memories), rooms, strict=False)))
     try:
-        graph, assignment = with_transfers(graph, made, assignment)
+        graph, assignment = with_transfers(graph, drawn_board, assignment)
     except FitError:
         return  # no unit could copy
-    plan = planned(graph, made, partition(graph, assignment), rows, moving=moving)
-    fits = all(size <= made.room(made.memory(name)) for name, size in plan.layout.arenas.items())
-    told = shortages(plan, no_work(plan), made)
+    plan = planned(graph, drawn_board, partition(graph, assignment), rows, moving=moving)
+    fits = all(
+        size <= drawn_board.room(drawn_board.memory(name)) for name, size in plan.layout.arenas.items()
+    )
+    told = shortages(plan, no_work(plan), drawn_board)
     assert fits == (not told)
     if fits:
-        check(plan, no_work(plan), made)
+        check(plan, no_work(plan), drawn_board)
     else:
         with pytest.raises(PlanFaultError, match="room for"):
-            check(plan, no_work(plan), made)
-    bases = base_alignments(plan, made)
-    unit_of = {name: made.unit(each.unit) for each in plan.functions for name in each.operators}
+            check(plan, no_work(plan), drawn_board)
+    bases = base_alignments(plan, drawn_board)
+    unit_of = {name: drawn_board.unit(each.unit) for each in plan.functions for name in each.operators}
     for operator in graph.operators:
-        unit = unit_of.get(operator.name, made.units[0])
+        unit = unit_of.get(operator.name, drawn_board.units[0])
         for name in (operator.output, *operator.inputs):
             (memory,) = memories_of(plan.layout.blocks[Dataflow.of(graph).roots[name]])
-            alignment = lcm(unit.alignment, made.memory(memory).alignment)
+            alignment = lcm(unit.alignment, drawn_board.memory(memory).alignment)
             assert bases[memory] % alignment == 0
-            assert memory in made.reach(unit)
+            assert memory in drawn_board.reach(unit)
 
 
 def line(length: int) -> Graph:
@@ -132,16 +134,16 @@ def test_one_memory_with_room_gives_the_plan_for_that_memory() -> None:
 
 def test_units_that_reach_different_memories_do_not_share_a_buffer() -> None:
     """tanh may overwrite its input; t1 is in `left` for its producer, t2 in `right` for its reader."""
-    made = board(
+    pair = board(
         Unit(name="core"),
         Unit(name="a", memories=("left",)),
         Unit(name="b", memories=("right",)),
         memories=("left", "right"),
     )
     functions = (Function("a", ("make_t1",)), Function("core", ("make_t2",)), Function("b", ("make_t3",)))
-    plan = planned(line(3), made, functions, 4)
-    check(plan, no_work(plan), made)
-    memories = {name: memories_of(found)[0] for name, found in plan.layout.blocks.items()}
+    plan = planned(line(3), pair, functions, 4)
+    check(plan, no_work(plan), pair)
+    memories = {name: memories_of(residences)[0] for name, residences in plan.layout.blocks.items()}
     assert memories == {"t0": "left", "t1": "left", "t2": "right", "t3": "right"}
     assert plan.layout.arenas == {"left": BYTES, "right": BYTES}
     # t0 is read, t1 written and read, t2 written and read, t3 written.
@@ -149,12 +151,12 @@ def test_units_that_reach_different_memories_do_not_share_a_buffer() -> None:
 
 
 def test_the_checker_finds_what_is_out_of_reach_or_off_a_units_alignment() -> None:
-    made = board(
+    pair = board(
         Unit(name="core", alignment=16), Unit(name="npu", memories=("own",)), memories=("ram", "own")
     )
     functions = (Function("npu", ("make_t2",)),)
-    plan = planned(line(3), made, functions, 4)
-    check(plan, no_work(plan), made)
+    plan = planned(line(3), pair, functions, 4)
+    check(plan, no_work(plan), pair)
 
     def moved(name: str, memory: str, offset: int) -> Plan:
         ((home,),) = plan.layout.blocks[name]
@@ -162,17 +164,17 @@ def test_the_checker_finds_what_is_out_of_reach_or_off_a_units_alignment() -> No
         return replace(plan, layout=replace(plan.layout, blocks=blocks, arenas={"ram": 512, "own": 512}))
 
     with pytest.raises(PlanFaultError, match="t1 lies in ram, which unit npu does not reach"):
-        check(moved("t1", "ram", 0), no_work(plan), made)
+        check(moved("t1", "ram", 0), no_work(plan), pair)
     with pytest.raises(PlanFaultError, match="t3 at 264 is not aligned to 16"):
-        check(moved("t3", "own", 264), no_work(plan), made)
+        check(moved("t3", "own", 264), no_work(plan), pair)
 
 
 def test_a_shortage_names_memories_bytes_and_step() -> None:
-    made = board(Unit(name="core"), memories=("fast", "slow")).limited({"fast": 100, "slow": 90})
+    small = board(Unit(name="core"), memories=("fast", "slow")).limited({"fast": 100, "slow": 90})
     graph = line(3)
     graph = replace(graph, outputs=(*graph.outputs, border("t1", SHAPE)))  # t1 stays beside t2
-    plan = planned(graph, made, (), 4)
-    told = " ".join(shortages(plan, no_work(plan), made))
+    plan = planned(graph, small, (), 4)
+    told = " ".join(shortages(plan, no_work(plan), small))
     assert told == (
         "arena needs 96 bytes, slow of host has room for 90: 6 too many; the peak is at step 0 (make_t1). "
         "Of the other memories fast has 96 of 100."

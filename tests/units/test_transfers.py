@@ -30,14 +30,14 @@ def chain() -> Graph:
     )
 
 
-def made(found: Graph) -> list[tuple[str, str, str]]:
-    return [(it.op.kind, it.inputs[0], it.output) for it in found.operators]
+def operations(graph: Graph) -> list[tuple[str, str, str]]:
+    return [(it.op.kind, it.inputs[0], it.output) for it in graph.operators]
 
 
 def test_one_memory_and_no_cache_needs_nothing() -> None:
     pair = board(Unit(name="core"), Unit(name="npu", alignment=16))
     graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
-    assert made(graph) == [("Unary", "x", "a"), ("Unary", "a", "b"), ("Unary", "b", "c")]
+    assert operations(graph) == [("Unary", "x", "a"), ("Unary", "a", "b"), ("Unary", "b", "c")]
     assert assignment.elsewhere == {"make_b": "npu"}
 
 
@@ -49,7 +49,7 @@ def test_units_without_a_memory_in_common_get_a_copy_each_way() -> None:
         memories=("ram", "own"),
     )
     graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "dsp"}))
-    assert made(graph) == [
+    assert operations(graph) == [
         ("Unary", "x", "a"),
         ("Copy", "a", "a_dsp"),
         ("Unary", "a_dsp", "b"),
@@ -57,8 +57,8 @@ def test_units_without_a_memory_in_common_get_a_copy_each_way() -> None:
         ("Unary", "b_core", "c"),
     ]
     assert assignment.elsewhere == {"make_b": "dsp", "copy_a_dsp": "npu", "copy_b_core": "npu"}
-    found = needs(graph, pair, partition(graph, assignment)).tensors
-    assert {name: found[name].memories for name in ("a", "a_dsp", "b", "b_core")} == {
+    tensors = needs(graph, pair, partition(graph, assignment)).tensors
+    assert {name: tensors[name].memories for name in ("a", "a_dsp", "b", "b_core")} == {
         "a": ("ram",),
         "a_dsp": ("own",),
         "b": ("own",),
@@ -76,7 +76,7 @@ def test_nobody_who_could_copy() -> None:
 def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
     pair = board(Unit(name="core", cached=("ram",)), Unit(name="npu"))
     graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
-    assert made(graph) == [
+    assert operations(graph) == [
         ("Reshape", "x", "x_whole"),
         ("Unary", "x_whole", "a_raw"),
         ("Clean", "a_raw", "a"),
@@ -90,7 +90,7 @@ def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
 def test_rows_of_an_input_get_lines_of_their_own_before_a_cache_reads_them() -> None:
     pair = board(Unit(name="core"), Unit(name="npu", cached=("ram",)))
     graph, _ = with_transfers(chain(), pair, Assignment("core", {"make_a": "npu"}))
-    assert made(graph)[:4] == [
+    assert operations(graph)[:4] == [
         ("Reshape", "x_raw", "x_raw_whole"),  # its rows share lines: none dies before the others
         ("Clean", "x_raw_whole", "x"),
         ("Invalidate", "x", "x_npu"),
@@ -103,8 +103,8 @@ def test_everything_in_a_shared_memory_begins_at_a_line_of_its_cache() -> None:
     units = Unit(name="core", alignment=8, cached=("ram",)), Unit(name="npu", memories=("ram",))
     pair = board(*units, memories=("ram", "own"))
     graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
-    found = needs(graph, pair, partition(graph, assignment))
-    assert {need.alignment for need in (*found.tensors.values(), *found.work.values())} == {32}
+    requirements = needs(graph, pair, partition(graph, assignment))
+    assert {need.alignment for need in (*requirements.tensors.values(), *requirements.work.values())} == {32}
     assert {need.alignment for need in needs(chain(), pair).tensors.values()} == {8}
 
 
@@ -114,7 +114,9 @@ def test_everybody_reads_what_was_written(drawn: tuple[Graph, Board, Assignment]
     """By tensor: a unit reads the content of its cache, which is stale until it writes or invalidates."""
     given_graph, drawn_board, given_assignment = drawn
     graph, assignment = with_transfers(given_graph, drawn_board, given_assignment)
-    found = needs(graph, drawn_board, partition(graph, assignment)).tensors  # raises where none is in common
+    tensors = needs(
+        graph, drawn_board, partition(graph, assignment)
+    ).tensors  # raises where none is in common
     roots = Dataflow.of(graph).roots
     memory: dict[str, object] = {}
     caches: dict[tuple[str, str], object] = {}
@@ -122,7 +124,7 @@ def test_everybody_reads_what_was_written(drawn: tuple[Graph, Board, Assignment]
 
     def cached(unit: str, tensor: str) -> bool:
         seen = set(drawn_board.unit(unit).cached)
-        return not seen.isdisjoint(found[roots[tensor]].memories)
+        return not seen.isdisjoint(tensors[roots[tensor]].memories)
 
     def write(unit: str, tensor: str, value: object) -> None:
         if cached(unit, tensor):

@@ -83,10 +83,10 @@ def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
 
 def test_a_plan_file_keeps_the_functions(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    made = api.plan_model(model, TWO, Options(time_limit=0.5, assign=ASSIGN))
-    api.save_plan(made, file)
+    deployment = api.plan_model(model, TWO, Options(time_limit=0.5, assign=ASSIGN))
+    api.save_plan(deployment, file)
     again = api.plan_model(model, TWO, Options(plan_file=file))
-    assert again.plan.functions == made.plan.functions
+    assert again.plan.functions == deployment.plan.functions
     assert len({function.unit for function in again.plan.functions}) == 2
     with pytest.raises(ConfigError, match="other functions"):
         api.plan_model(model, TWO, Options(plan_file=file, assign=("npu=*",)))
@@ -99,10 +99,10 @@ def test_a_plan_file_keeps_the_functions(model: Path, tmp_path: Path) -> None:
 
 def test_the_same_rules_beside_a_plan_file(model: Path, tmp_path: Path) -> None:
     options = Options(split=False, assign=("npu=*",))
-    made = api.plan_model(model, TWO, options)
-    api.save_plan(made, tmp_path / "plan.json")
+    deployment = api.plan_model(model, TWO, options)
+    api.save_plan(deployment, tmp_path / "plan.json")
     again = api.plan_model(model, TWO, replace(options, plan_file=tmp_path / "plan.json"))
-    assert again.plan.functions == made.plan.functions
+    assert again.plan.functions == deployment.plan.functions
 
 
 def test_a_plan_for_units_of_another_board_says_so(model: Path, tmp_path: Path) -> None:

@@ -91,4 +91,4 @@ def _node(model: Model, operator: Operator, work: list[str]) -> dict[str, Any]:
 
 def _candidates(tiled: TiledGraph) -> list[tuple[str, str]]:
     ids = tiled.block_ids()
-    return [(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps_of(tiled))]
+    return [(ids[read][0], ids[written][0]) for _, read, written in in_place_chances(tiled, steps_of(tiled))]

@@ -75,12 +75,12 @@ def detection(writer: Writer, operator: TfliteOperator) -> None:
     count = writer.part("ReduceSum", [counted], keepdims=1)
     box_count = sizes.boxes * sizes.classes
     results = (*zip(chosen, ([1, box_count, 4], [1, box_count], [1, box_count]), strict=True), (count, [1]))
-    for position, (name, shape_made) in enumerate(results):
+    for position, (name, result_shape) in enumerate(results):
         tensor = writer.output(operator, position)
         if tensor.kind != "FLOAT32":
             raise Unsupported(f"its result {tensor.label} is {tensor.kind}; FLOAT32 is supported")
-        writer.settle(tensor, tuple(shape_made))
-        writer.keep(writer.output(operator, position), writer.reshaped(name, shape_made))
+        writer.settle(tensor, tuple(result_shape))
+        writer.keep(writer.output(operator, position), writer.reshaped(name, result_shape))
 
 
 def _decoded(writer: Writer, operator: TfliteOperator, count: int) -> str:

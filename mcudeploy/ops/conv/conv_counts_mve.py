@@ -164,16 +164,16 @@ def depthwise(fields: Fields) -> CountsOf:
     taps, channels, at_once = tap_lists.taps, fields["dims.channels"], fields["pixels"]
     inner = tap_lists.inner
 
-    def products(windows_made: int, pixels: int) -> Counts:
-        if windows_made * pixels == 0:
+    def products(windows: int, pixels: int) -> Counts:
+        if windows * pixels == 0:
             return {}
-        blocks = windows_made * _vectors(pixels * channels)
-        ragged = windows_made * int(pixels * channels % VECTOR > 0)
+        blocks = windows * _vectors(pixels * channels)
+        ragged = windows * int(pixels * channels % VECTOR > 0)
         return {
             "runs": 1,
             "ragged_runs": int(ragged > 0),
             "ragged": ragged,
-            "windows": windows_made,
+            "windows": windows,
             "blocks": blocks,
             "pairs": blocks * (taps // 2),
             "odd": blocks * (taps % 2),

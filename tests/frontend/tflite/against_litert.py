@@ -50,11 +50,11 @@ class LiteRt:
         self._interpreter.allocate_tensors()
         contents = contents_of(path.read_bytes(), path.name)
         self._names = names_of(contents)
-        made = {number for it in contents.operators if it.op != "SHAPE" for number in it.outputs}
+        computed = {number for it in contents.operators if it.op != "SHAPE" for number in it.outputs}
         self._computed = [
             tensor.index
             for tensor in contents.tensors
-            if tensor.index in made or tensor.index in contents.inputs or tensor.variable
+            if tensor.index in computed or tensor.index in contents.inputs or tensor.variable
         ]
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -81,13 +81,13 @@ def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limi
     values for every operator, from the program's for the whole.
     """
     target, litert = Target(load_board("host")), LiteRt(path)
-    made = api.plan_model(path, target.board, Options(time_limit=time_limit))
-    graph, storage = made.plan.graph, Storage.of(made.plan)
+    deployment = api.plan_model(path, target.board, Options(time_limit=time_limit))
+    graph, storage = deployment.plan.graph, Storage.of(deployment.plan)
     random = np.random.default_rng(0)
     tables, outputs, tops = [], [], 0
     theirs = {state.tensor: state.initial for state in graph.states}
     ours = dict(theirs)
-    with open_device(target, made.build(target)) as machine:
+    with open_device(target, deployment.build(target)) as machine:
         for number in range(len(given) or samples):
             inputs = {
                 border.name: _drawn(border.shape, border.dtype, random) for border in graph.own_inputs()

@@ -101,9 +101,9 @@ class FlatFile:
 
     def operator(self, op: str, inputs: Sequence[int], outputs: Sequence[int] | int, **options: Any) -> int:
         """An operator; its first output, -1 without any."""
-        made = [outputs] if isinstance(outputs, int) else outputs
-        self.operators.append((op, inputs, made, options))
-        return made[0] if made else -1
+        numbers = [outputs] if isinstance(outputs, int) else outputs
+        self.operators.append((op, inputs, numbers, options))
+        return numbers[0] if numbers else -1
 
     def variable(self, name: str) -> int:
         """A handle of a variable."""
@@ -241,7 +241,7 @@ _OPTIONS = {op: kind for op, (kind, _) in OPTIONS.items()} | {
 def _operator(
     b: Any, code: int, op: str, inputs: Sequence[int], outputs: Sequence[int], options: Mapping[str, Any]
 ) -> int:
-    read, made = _int32(b, inputs), _int32(b, outputs)
+    sources, written = _int32(b, inputs), _int32(b, outputs)
     kind = _OPTIONS.get(op)
     table = None
     options = dict(options)
@@ -260,8 +260,8 @@ def _operator(
         table = getattr(tflite, f"{kind}End")(b)
     tflite.OperatorStart(b)
     tflite.OperatorAddOpcodeIndex(b, code)
-    tflite.OperatorAddInputs(b, read)
-    tflite.OperatorAddOutputs(b, made)
+    tflite.OperatorAddInputs(b, sources)
+    tflite.OperatorAddOutputs(b, written)
     if between is not None:
         tflite.OperatorAddIntermediates(b, between)
     if custom is not None:
@@ -306,10 +306,10 @@ def translated(
     """ONNX Runtime's outputs for the translation; `names` are the inputs."""
     graph = load(path)
     states = {state.before.name: state.initial.reshape(state.before.shape) for state in graph.states}
-    found = Reference(path, outputs, states=list(states)).run(
+    results = Reference(path, outputs, states=list(states)).run(
         {**dict(zip(names, inputs, strict=True)), **states}
     )
-    return [found[name] for name in outputs]
+    return [results[name] for name in outputs]
 
 
 def drawn(file: FlatFile, number: int) -> Array:

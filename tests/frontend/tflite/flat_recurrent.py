@@ -19,9 +19,9 @@ def lstm(f: FlatFile, *, int8: bool = False, by_time: bool = False, clip: float 
     steps = (STEPS, 1) if by_time else (1, STEPS)
     x, y = f.add(*steps, INPUTS), f.add(*steps, CELLS)
     shapes = [(CELLS, INPUTS)] * 4 + [(CELLS, CELLS)] * 4 + [(CELLS,)] * 4
-    made = [f.floats(*shape, spread=0.5) for shape in shapes]
+    arrays = [f.floats(*shape, spread=0.5) for shape in shapes]
     h, c = (f.add(1, CELLS, variable=True) for _ in range(2))
-    inputs = [x, *made[:8], -1, -1, -1, *made[8:], -1, -1, h, c, -1, -1, -1, -1]
+    inputs = [x, *arrays[:8], -1, -1, -1, *arrays[8:], -1, -1, h, c, -1, -1, -1, -1]
     f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, **_options(clip, by_time=by_time))
     return [x], [y]
 

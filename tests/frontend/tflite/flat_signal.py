@@ -45,12 +45,12 @@ class SignalFile:
 
     def flattened(self, tensor: int) -> int:
         size = int(np.prod(self.shape(tensor)))
-        made = self.flat.add(size, kind=self.flat.tensors[tensor].kind)
-        return self.flat.operator("RESHAPE", [tensor, self.flat.constant([size])], made)
+        output = self.flat.add(size, kind=self.flat.tensors[tensor].kind)
+        return self.flat.operator("RESHAPE", [tensor, self.flat.constant([size])], output)
 
     def cast(self, tensor: int, kind: str) -> int:
-        made = self.flat.add(*self.shape(tensor), kind=kind)
-        return self.flat.operator("CAST", [tensor], made)
+        output = self.flat.add(*self.shape(tensor), kind=kind)
+        return self.flat.operator("CAST", [tensor], output)
 
     # -- one of each ------------------------------------------------------------------------------
 
@@ -251,9 +251,9 @@ def _int8(file: SignalFile, log: int) -> int:
         ("MAXIMUM", -128),
     )
     for op, number in steps:
-        made = f.add(40, kind="INT32")
+        output = f.add(40, kind="INT32")
         options: dict[str, Any] = (
             {} if op.startswith("M") and op != "MUL" else {"FusedActivationFunction": NONE}
         )
-        value = f.operator(op, [value, f.constant(np.array(number))], made, **options)
+        value = f.operator(op, [value, f.constant(np.array(number))], output, **options)
     return file.cast(value, "INT8")

@@ -74,20 +74,20 @@ def mixed_kernels(f: FlatFile, *, apart: str = "") -> Any:
     f.operator("SPLIT_V", [whole, f.constant([half, half]), f.constant(3)], parts)
     last = f.int8(1, 3, 1, half)
     f.operator("SLICE", [parts[0], f.constant([0, 2, 0, 0]), f.constant([-1] * 4)], last)
-    made = []
+    results = []
     for count, source in zip(rows, (last, parts[1]), strict=True):
-        scale = 0.2 if apart == "scale" and made else 0.4
+        scale = 0.2 if apart == "scale" and results else 0.4
         y = f.int8(1, 1, 1, half, scale=scale)
         weights = f.weights(1, count, 1, half, axis=3)
         options = {"Padding": VALID, "StrideH": 1, "StrideW": 1, "DepthMultiplier": 1}
         options |= {"DilationHFactor": 1, "DilationWFactor": 1, "FusedActivationFunction": NONE}
-        made.append(
+        results.append(
             f.operator("DEPTHWISE_CONV_2D", [source, weights, f.bias(x, weights, half)], y, **options)
         )
     result = f.int8(1, 1, 1, CHANNELS, scale=0.4)
-    in_order = made[::-1] if apart == "order" else made
+    in_order = results[::-1] if apart == "order" else results
     f.operator("CONCATENATION", in_order, result, Axis=3, FusedActivationFunction=NONE)
-    return [x], [result, *made[:1]] if apart == "reader" else [result]
+    return [x], [result, *results[:1]] if apart == "reader" else [result]
 
 
 def running_sum(f: FlatFile) -> Any:
@@ -122,8 +122,8 @@ def read_after_assignment(f: FlatFile) -> Any:
     before = f.operator("READ_VARIABLE", [handle], f.add(1, CHANNELS))
     constant = f.operator("READ_VARIABLE", [fixed], f.add(1, CHANNELS))
     mixed = f.operator("MAXIMUM", [before, constant], f.add(1, CHANNELS))
-    made = f.operator("ADD", [x, mixed], f.add(1, CHANNELS), FusedActivationFunction=NONE)
-    f.operator("ASSIGN_VARIABLE", [handle, made], [])
+    result = f.operator("ADD", [x, mixed], f.add(1, CHANNELS), FusedActivationFunction=NONE)
+    f.operator("ASSIGN_VARIABLE", [handle, result], [])
     again = f.operator("READ_VARIABLE", [handle], f.add(1, CHANNELS))
     f.operator("MINIMUM", [again, x], y)
     f.call_once(fixed=f.constant(np.full((1, CHANNELS), -0.5), np.float32))
@@ -135,10 +135,12 @@ def crossed(f: FlatFile) -> Any:
     x, y = f.add(1, CHANNELS), f.add(1, CHANNELS)
     handles = [f.variable(name) for name in ("a", "b")]
     a, b = (f.operator("READ_VARIABLE", [handle], f.add(1, CHANNELS)) for handle in handles)
-    made = [f.operator("ADD", [x, each], f.add(1, CHANNELS), FusedActivationFunction=NONE) for each in (b, a)]
-    for handle, each in zip(handles, made, strict=True):
+    results = [
+        f.operator("ADD", [x, each], f.add(1, CHANNELS), FusedActivationFunction=NONE) for each in (b, a)
+    ]
+    for handle, each in zip(handles, results, strict=True):
         f.operator("ASSIGN_VARIABLE", [handle, each], [])
-    f.operator("MUL", made, y, FusedActivationFunction=NONE)
+    f.operator("MUL", results, y, FusedActivationFunction=NONE)
     return [x], [y]
 
 

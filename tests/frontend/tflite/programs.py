@@ -18,23 +18,23 @@ from tests.reports import HOST, QUICK
 
 def results(path: Path, inputs: NDArray[Any], options: Options = QUICK) -> NDArray[Any]:
     """The outputs of a program with one input and one output, each run continuing from the previous one."""
-    (found,) = all_results(path, inputs, options)
-    return found
+    (result,) = all_results(path, inputs, options)
+    return result
 
 
 def all_results(path: Path, inputs: NDArray[Any], options: Options = QUICK) -> list[NDArray[Any]]:
     """All outputs of a program with one input, by output, each with all runs in front."""
-    made = api.plan_model(path, HOST.board, options)
-    graph, storage = made.plan.graph, Storage.of(made.plan)
+    deployment = api.plan_model(path, HOST.board, options)
+    graph, storage = deployment.plan.graph, Storage.of(deployment.plan)
     (source,) = graph.own_inputs()
     kept = {state.tensor: state.initial for state in graph.states}
-    found: list[list[NDArray[Any]]] = [[] for _ in graph.own_outputs()]
-    with open_device(HOST, made.build(HOST)) as machine:
+    outputs: list[list[NDArray[Any]]] = [[] for _ in graph.own_outputs()]
+    with open_device(HOST, deployment.build(HOST)) as machine:
         for x in inputs:
             given = to_device(source, graph.tensors[source.tensor], x)
             run_once(machine, storage, {source.tensor: given, **kept})
-            for values, result in zip(found, graph.own_outputs(), strict=True):
+            for values, result in zip(outputs, graph.own_outputs(), strict=True):
                 stored = storage.get_tensor(machine, result.tensor)
                 values.append(from_device(result, graph.tensors[result.tensor], stored))
             kept = {it.tensor: storage.get_tensor(machine, it.after.tensor) for it in graph.states}
-    return [np.array(values) for values in found]
+    return [np.array(values) for values in outputs]

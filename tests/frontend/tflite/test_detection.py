@@ -29,8 +29,8 @@ def detector(
     places = rng.uniform(0.2, 0.8, (ANCHORS, 2))
     anchors = np.concatenate([places, rng.uniform(0.1, 0.4, (ANCHORS, 2))], axis=1)
     x, s = f.add(1, ANCHORS, 4), f.add(1, ANCHORS, CLASSES + background)
-    made = most * per_box
-    outputs = [f.add(*shape) for shape in ((1, made, 4), (1, made), (1, made), (1,))]
+    count = most * per_box
+    outputs = [f.add(*shape) for shape in ((1, count, 4), (1, count), (1, count), (1,))]
     facts = {
         "max_detections": most,
         "max_classes_per_detection": per_box,
@@ -72,11 +72,11 @@ def test_detections_are_those_of_litert(options: dict[str, Any], tmp_path: Path)
         inputs = {
             it.name: each.astype(np.float32) for it, each in zip(graph.own_inputs(), drawn, strict=True)
         }
-        *found, count = outputs_of(graph, inputs).values()
+        *results, count = outputs_of(graph, inputs).values()
         *theirs, number = litert(path, list(inputs.values()))
         assert count == number
         rows = int(count[0]) * options.get("per_box", 1)
-        for own, wanted in zip(found, theirs, strict=True):
+        for own, wanted in zip(results, theirs, strict=True):
             assert own.shape == wanted.shape
             assert np.allclose(own[:, :rows], wanted[:, :rows], rtol=1e-5, atol=1e-6)
             assert not own[:, rows:].any()  # LiteRT leaves these as they were

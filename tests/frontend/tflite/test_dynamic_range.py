@@ -61,16 +61,16 @@ def memory(f: FlatFile) -> Any:
 
 def with_float_weights(file: FlatFile) -> FlatFile:
     """The file with the real numbers that its weights stand for."""
-    made = replace(file, tensors=list(file.tensors))
-    for number, tensor in enumerate(made.tensors):
+    changed = replace(file, tensors=list(file.tensors))
+    for number, tensor in enumerate(changed.tensors):
         if tensor.data is not None and len(tensor.scale):
             along = [1] * len(tensor.shape)
             along[tensor.axis] = len(tensor.scale)
             values = tensor.data * np.asarray(tensor.scale, np.float32).reshape(along)
-            made.tensors[number] = replace(
+            changed.tensors[number] = replace(
                 tensor, kind="FLOAT32", scale=(), zero_point=(), data=values.astype(np.float32)
             )
-    return made
+    return changed
 
 
 @pytest.mark.parametrize("make", [dense, convolution, depthwise, recurrent, memory])
@@ -79,8 +79,8 @@ def test_weights_count_as_what_they_stand_for(make: Callable[[FlatFile], Any], t
     inputs, outputs = make(file)
     path = file.save(tmp_path, inputs, outputs)
     values = [drawn(file, number) for number in inputs]
-    names, made = ([file.tensors[it].name for it in each] for each in (inputs, outputs))
-    (own,) = translated(path, names, made, values)
+    names, results = ([file.tensors[it].name for it in each] for each in (inputs, outputs))
+    (own,) = translated(path, names, results, values)
     (tmp_path / "exact").mkdir()
     (exact,) = litert(with_float_weights(file).save(tmp_path / "exact", inputs, outputs), values)
     (rounded,) = litert(path, values)
@@ -91,7 +91,7 @@ def test_weights_count_as_what_they_stand_for(make: Callable[[FlatFile], Any], t
     if make in (recurrent, memory):
         reports.verified(path)
     else:
-        result = outputs_of(load(path), dict(zip(names, values, strict=True)))[made[0]]
+        result = outputs_of(load(path), dict(zip(names, values, strict=True)))[results[0]]
         assert np.abs(result - exact).max() <= 1e-5 * span
 
 

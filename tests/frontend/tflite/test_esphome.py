@@ -198,10 +198,10 @@ def lines_of(program: Path, sound: np.ndarray, *words: object) -> list[str]:
 
 def heard(lines: list[str]) -> dict[str, list[int]]:
     """The samples after which each word was heard."""
-    found: dict[str, list[int]] = {}
+    words: dict[str, list[int]] = {}
     for samples, word in (line.split(" ", 1) for line in lines if line[0].isdigit()):
-        found.setdefault(word, []).append(int(samples))
-    return found
+        words.setdefault(word, []).append(int(samples))
+    return words
 
 
 def require_rows(samples: list[int], rows: list[int]) -> None:
@@ -357,12 +357,14 @@ def words_of(component: Path) -> dict[str, list[Any]]:
     }
     words = values["WORDS"]
     assert isinstance(words, ast.Dict)
-    made = {ast.literal_eval(key): value for key, value in zip(words.keys, words.values, strict=True) if key}
+    constants = {
+        ast.literal_eval(key): value for key, value in zip(words.keys, words.values, strict=True) if key
+    }
     if "VAD" in values:
-        made["VAD"] = values["VAD"]
+        constants["VAD"] = values["VAD"]
     return {
         name: [ast.literal_eval(it) for it in call.args]
-        for name, call in made.items()
+        for name, call in constants.items()
         if isinstance(call, ast.Call)
     }
 
@@ -433,14 +435,14 @@ def test_the_code_that_a_configuration_becomes(several: Path, component: Path) -
     modules = esphome_modules()
     cg = modules["esphome.codegen"]
     with patch.dict(sys.modules, modules):
-        made = runpy.run_path(str(several / "__init__.py"))
+        module = runpy.run_path(str(several / "__init__.py"))
         alone = runpy.run_path(str(component / "__init__.py"))
     models = [
         {"id": "a", "model": "halt"},
         {"id": "b", "model": "hey", "probability_cutoff": 0.9, "sliding_window_size": 7, "internal": True},
     ]
     config = {"id": "own", "mic": {}, "stop_after_detection": True, "on_wake_word_detected": [1]}
-    asyncio.run(made["to_code"](config | {"models": models, "vad": {"probability_cutoff": 0.5}}))
+    asyncio.run(module["to_code"](config | {"models": models, "vad": {"probability_cutoff": 0.5}}))
     assert cg.new_Pvariable.call_args_list == [
         call("own"),
         call("a", "a", 2, 153, 4, "halt!", True, True),
@@ -450,6 +452,6 @@ def test_the_code_that_a_configuration_becomes(several: Path, component: Path) -
     cg.add_define.assert_called_once_with("USE_MICRO_WAKE_WORD")  # voice_assistant reads its header
     asyncio.run(alone["to_code"](config | {"models": [{"id": "c", "model": "hey"}]}))
     cg.add_define.assert_called_once()
-    assert made["each_once"](models) == models
+    assert module["each_once"](models) == models
     with pytest.raises(InvalidError, match="listed once"):
-        made["each_once"]([models[0], models[0]])
+        module["each_once"]([models[0], models[0]])

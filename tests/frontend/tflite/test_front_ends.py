@@ -103,7 +103,7 @@ def test_a_joined_program_has_the_bits_of_tflite_micro(shape: tuple[int, ...], t
     inputs = samples(4, 20, SMALL.hop)
     assert np.array_equal(results(path, inputs), run_micro(path, inputs))
     whole, *parts = (api.plan_model(it, load_board("mps2-an386"), QUICK) for it in (path, front, model))
-    largest = max(made.plan.layout.arena_bytes for made in parts)
+    largest = max(part.plan.layout.arena_bytes for part in parts)
     states = sum(whole.plan.graph.tensors[it.tensor].size_bytes for it in whole.plan.graph.states)
     assert whole.plan.layout.arena_bytes <= 1.1 * largest + states
     queues = sum(operator.op.kind == "Queue" for operator in whole.plan.graph.operators)
@@ -132,9 +132,9 @@ def test_models_that_do_not_fit(shape: tuple[int, ...], kind: str, said: str, tm
 def test_control_flow_is_refused(tmp_path: Path) -> None:
     """The numbers of its subgraphs would be those of other ones."""
     f, body = FlatFile(), FlatFile()
-    x, y, inner, made = f.int8(1, 8), f.int8(1, 8), body.int8(1, 8), body.int8(1, 8)
-    body.operator("RELU", [inner], made)
-    number = f.body(body, [inner], [made])
+    x, y, inner, output = f.int8(1, 8), f.int8(1, 8), body.int8(1, 8), body.int8(1, 8)
+    body.operator("RELU", [inner], output)
+    number = f.body(body, [inner], [output])
     true = f.constant(np.bool_(True), np.bool_)
     f.operator("IF", [true, x], y, ThenSubgraphIndex=number, ElseSubgraphIndex=number)
     with pytest.raises(UsageError, match="IF or WHILE"):
@@ -168,9 +168,9 @@ def test_from_a_recording_to_a_verdict(tmp_path: Path) -> None:
         "--high",
         3000,
     )
-    made = mcudeploy("frontend", "micro-speech", "-o", front, *sizes)
-    assert made.exit_code == 0, made.output
-    assert "between runs" in made.output
+    result = mcudeploy("frontend", "micro-speech", "-o", front, *sizes)
+    assert result.exit_code == 0, result.output
+    assert "between runs" in result.output
     sound = Recording(rate=8000).write(tmp_path / "word.wav", samples(5, 9, SMALL.hop).reshape(-1))
     ran = mcudeploy(
         *("run", model, "--before", front, "--board", "host", "--input", sound, "--sample-rate", 8000)
@@ -203,8 +203,8 @@ def test_the_front_end_of_esphome_by_its_name(tmp_path: Path) -> None:
     "words", [("--step", 500), ("--high", 9000), ("--low", 7500), ("--window", 30, "--step", 30)]
 )
 def test_sizes_that_do_not_fit(words: tuple[object, ...], tmp_path: Path) -> None:
-    made = mcudeploy("frontend", "micro-speech", "-o", tmp_path / "front.tflite", *words)
-    assert made.exit_code != 0
+    result = mcudeploy("frontend", "micro-speech", "-o", tmp_path / "front.tflite", *words)
+    assert result.exit_code != 0
     assert not (tmp_path / "front.tflite").exists()
 
 

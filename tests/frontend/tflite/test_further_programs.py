@@ -62,5 +62,5 @@ def test_a_dilated_convolution_may_compute_its_padding_from_the_shape(tmp_path: 
     path = f.save(tmp_path, [x], [y])
     assert [operator.op.kind for operator in load(path).operators] == ["Conv2d"]
     value = drawn(f, x)
-    (found,), (wanted,) = translated(path, ["t0"], [f.tensors[y].name], [value]), litert(path, [value])
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    (computed,), (wanted,) = translated(path, ["t0"], [f.tensors[y].name], [value]), litert(path, [value])
+    np.testing.assert_allclose(computed, wanted, atol=1e-4)

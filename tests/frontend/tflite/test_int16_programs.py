@@ -40,11 +40,11 @@ def test_pieces_of_an_operator_have_the_bits_of_the_reference(name: str, tmp_pat
         border.tensor: to_device(border, graph.tensors[border.tensor], values[border.name])
         for border in graph.own_inputs()
     }
-    made = check_graph(graph, stored)
+    computed = check_graph(graph, stored)
     wanted = Reference(path, [border.name for border in graph.references.values()]).run(values)
     for tensor, border in graph.references.items():
         expected = to_device(border, graph.tensors[tensor], wanted[border.name])
-        np.testing.assert_array_equal(made[tensor], expected)
+        np.testing.assert_array_equal(computed[tensor], expected)
 
 
 def network(f: FlatFile) -> Any:
@@ -81,10 +81,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_network_has_the_bits_of_litert(path: Path) -> None:
-    found = rounding(path, 20)
-    assert len(found.operators) == 8
-    assert all(each.worst == 0 for each in found.operators.values()), found.operators
-    assert found.outputs.worst == 0
+    roundings = rounding(path, 20)
+    assert len(roundings.operators) == 8
+    assert all(each.worst == 0 for each in roundings.operators.values()), roundings.operators
+    assert roundings.outputs.worst == 0
 
 
 def test_a_network_is_cut_and_verified(path: Path) -> None:
@@ -226,9 +226,9 @@ def test_zeros_of_scale_0_are_zeros_of_any_scale(kind: str, tmp_path: Path) -> N
     f.operator("ADD", [kept, x], y := f.add(1, 8, scale=(0.012,), **facts), PotScaleInt16=False)
     path = f.save(tmp_path, [x, gate], [y])
     values = [drawn(f, number) for number in (x, gate)]
-    (found,) = translated(path, ["t0", "t1"], [f.tensors[y].name], values)
+    (computed,) = translated(path, ["t0", "t1"], [f.tensors[y].name], values)
     (wanted,) = litert(path, values)
-    assert np.abs(found.astype(int) - wanted).max() <= (kind == "INT8")  # TFLite rounds an int8 sum twice
+    assert np.abs(computed.astype(int) - wanted).max() <= (kind == "INT8")  # TFLite rounds an int8 sum twice
 
 
 def test_bounds_of_activations_are_stored_integers_with_ties_away_from_zero() -> None:

@@ -51,8 +51,8 @@ def test_the_transposed_convolution_with_a_bias(
     options = np.array([1 + padding, stride, stride], "<i4").tobytes()
     inputs = [x, w, file.constant(bias, np.float32)]
     y = file.operator("Convolution2DTransposeBias", inputs, file.add(*wanted.shape), damaged=options)
-    (found,) = translated(file.save(tmp_path, [x], [y]), ["t0"], [file.tensors[y].name], [value])
-    np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
+    (computed,) = translated(file.save(tmp_path, [x], [y]), ["t0"], [file.tensors[y].name], [value])
+    np.testing.assert_allclose(computed, wanted, atol=1e-5 * np.abs(wanted).max())
 
 
 def test_its_options_are_written_as_they_are_read() -> None:

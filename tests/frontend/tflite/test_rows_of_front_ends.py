@@ -64,8 +64,8 @@ def test_rows_of_one_run_are_those_of_several_runs(
     front.write_bytes(tflite_file(micro_speech(sizes, quantized=False)))
     inputs = samples(seed, 6 * count, sizes.hop)
     path = joined(front, sums(tmp_path / "sums.tflite", count, sizes.channels))
-    made = results(path, inputs.reshape(-1, count, sizes.hop))
-    assert np.array_equal(made, summed(run_micro(front, inputs), count))
+    rows = results(path, inputs.reshape(-1, count, sizes.hop))
+    assert np.array_equal(rows, summed(run_micro(front, inputs), count))
 
 
 def test_a_state_is_handed_on_in_its_place(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_front_end_with_variables(tmp_path: Path) -> None:
     front, model = sums(tmp_path / "front.tflite", 1, 4), sums(tmp_path / "model.tflite", 3, 4)
     inputs = np.arange(4 * 3 * 4, dtype=np.float32).reshape(4, 3, 4)
     rows = np.cumsum(inputs.reshape(-1, 4), axis=0)
-    made = results(joined(front, model), inputs.reshape(4, 3, 1, 4))
-    assert np.array_equal(made, summed(rows, 3))
+    computed = results(joined(front, model), inputs.reshape(4, 3, 1, 4))
+    assert np.array_equal(computed, summed(rows, 3))
 
 
 def test_floats_are_verified(tmp_path: Path) -> None:
@@ -100,12 +100,12 @@ def test_states_that_cannot_be_handed_on_are_refused(operator: str, tmp_path: Pa
     f = FlatFile()
     x = f.add(1, 16, kind="INT16")
     if operator == "SignalFramer":
-        made, valid = f.add(1, 2, 16, kind="INT16"), f.add(kind="BOOL")
-        f.operator(operator, [x], [made, valid], frame_size=16, frame_step=8, prefill=False)
-        made = f.operator("RESHAPE", [made, f.constant([1, 32])], f.add(1, 32, kind="INT16"))
+        result, valid = f.add(1, 2, 16, kind="INT16"), f.add(kind="BOOL")
+        f.operator(operator, [x], [result, valid], frame_size=16, frame_step=8, prefill=False)
+        result = f.operator("RESHAPE", [result, f.constant([1, 32])], f.add(1, 32, kind="INT16"))
     else:
-        made = f.operator(operator, [x], f.add(1, 8, kind="INT16"), frame_step=8, T=7)
-    y = f.operator("CAST", [made], f.add(*f.tensors[made].shape))
+        result = f.operator(operator, [x], f.add(1, 8, kind="INT16"), frame_step=8, T=7)
+    y = f.operator("CAST", [result], f.add(*f.tensors[result].shape))
     front = tmp_path / "front.tflite"
     front.write_bytes(f.content([x], [y]))
     model = sums(tmp_path / "sums.tflite", 2, int(np.prod(f.tensors[y].shape)))

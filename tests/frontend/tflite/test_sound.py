@@ -52,9 +52,9 @@ def test_all_of_a_file_or_its_first_runs(steps: int | None, tmp_path: Path) -> N
     sound = Recording().write(tmp_path / "ramp.wav", ramp(10 * SIZE + 3))
     report = reports.run_model(delay(tmp_path), HOST, QUICK, inputs=[sound], expected=[], steps=steps)
     assert report["verified"], report["reason"]
-    made = [value for output in report["outputs"] for value in output["values"]]
+    values = [value for output in report["outputs"] for value in output["values"]]
     wanted = np.concatenate([np.zeros(DELAY, np.int16), ramp(10 * SIZE)])
-    assert made == wanted[: SIZE * (steps or 10)].tolist()
+    assert values == wanted[: SIZE * (steps or 10)].tolist()
 
 
 def test_more_runs_than_the_file_has(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ def test_an_operator_is_what_litert_computes(name: str, tmp_path: Path) -> None:
     inputs, outputs = given.make(file)
     path = file.save(tmp_path, inputs, outputs)
     values = [drawn(file, number) for number in inputs]
-    names, made = ([file.tensors[it].name for it in each] for each in (inputs, outputs))
-    found = translated(path, names, made, values)
-    for own, want in zip(found, litert(path, values, reference=given.reference), strict=True):
+    names, results = ([file.tensors[it].name for it in each] for each in (inputs, outputs))
+    computed = translated(path, names, results, values)
+    for own, want in zip(computed, litert(path, values, reference=given.reference), strict=True):
         assert own.shape == want.shape and own.dtype == want.dtype
         assert np.ptp(want.astype(np.float64)) > 0
         distance = np.abs(own.astype(np.float64) - want.astype(np.float64))

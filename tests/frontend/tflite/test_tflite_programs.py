@@ -37,15 +37,15 @@ def test_a_network_is_verified_operator_by_operator(path: Path) -> None:
 
 
 def test_every_operator_is_litert_s_but_for_its_second_rounding(path: Path) -> None:
-    found = rounding(path, 10)
-    assert set(found.kinds.values()) <= {
+    roundings = rounding(path, 10)
+    assert set(roundings.kinds.values()) <= {
         "Conv2d", "Binary", "AveragePool", "AveragePoolByRows", "Conv2dByRows", "Conv2dToRows", "Reduce",
         "Softmax",
     }  # fmt: skip
-    for name, each in found.operators.items():
+    for name, each in roundings.operators.items():
         assert each.worst <= 1, name
         assert each.mismatches <= 0.02 * each.elements + 1, name
-    assert found.outputs.worst <= 4
+    assert roundings.outputs.worst <= 4
 
 
 def test_operators_that_no_output_needs_are_not_run(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_what_follows_from_a_shape_is_constant(tmp_path: Path) -> None:
     f.operator("STRIDED_SLICE", [shape, *limits], size := f.add(2, kind="INT32"), BeginMask=0)
     f.operator("MUL", [size, f.constant([2, 2])], twice := f.add(2, kind="INT32"))
     f.operator("RESIZE_NEAREST_NEIGHBOR", [x, twice], y)
-    found = rounding(f.save(tmp_path, [x], [y]), 2)
-    assert list(found.kinds.values()) == ["Resize"] and found.outputs.mismatches == 0
+    roundings = rounding(f.save(tmp_path, [x], [y]), 2)
+    assert list(roundings.kinds.values()) == ["Resize"] and roundings.outputs.mismatches == 0
 
 
 @pytest.mark.parametrize(
@@ -80,24 +80,24 @@ def test_what_tflite_rounds_in_one_way_has_its_bits(name: str, tmp_path: Path) -
     file = FlatFile()
     path = file.save(tmp_path, *CASES[name].make(file))
     assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
-    found = rounding(path, 3)
-    assert found.outputs.mismatches == 0
+    roundings = rounding(path, 3)
+    assert roundings.outputs.mismatches == 0
 
 
 @pytest.mark.parametrize("shape", [(1, 24, 20, 3), (1, 32, 16, 3)])
 def test_inputs_may_be_given_other_shapes(shape: tuple[int, ...], tmp_path: Path) -> None:
     """All later values have the shapes of a file that was written for them."""
-    given, made = FlatFile(), FlatFile()
+    given, reshaped = FlatFile(), FlatFile()
     path = given.save(tmp_path, *network(given))
     options = replace(QUICK, shapes=(("t0", shape),))
     reports.verified(path, options=options)
     graph = load(path, choices=InputChoices({"t0": shape}))
     assert graph.inputs[0].shape == shape and graph.outputs[0].shape == (shape[0], 10)
     (tmp_path / "made").mkdir()
-    original = network(made)
-    for number, tensor in enumerate(made.tensors):
-        made.tensors[number] = _resized(tensor, shape)
-    own = load(made.save(tmp_path / "made", *original))
+    original = network(reshaped)
+    for number, tensor in enumerate(reshaped.tensors):
+        reshaped.tensors[number] = _resized(tensor, shape)
+    own = load(reshaped.save(tmp_path / "made", *original))
     assert {name: it.shape for name, it in own.tensors.items()} == {
         name: it.shape for name, it in graph.tensors.items()
     }
@@ -154,8 +154,8 @@ def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
     path = f.save(tmp_path, [x], [y])
     assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
     reports.verified(path)
-    found = rounding(path, 5)
-    assert all(each.worst <= 2 for each in found.operators.values())  # one of PRELU, one of its input
+    roundings = rounding(path, 5)
+    assert all(each.worst <= 2 for each in roundings.operators.values())  # one of PRELU, one of its input
 
 
 def test_files_of_inputs_and_outputs_lie_as_in_the_model(path: Path, tmp_path: Path) -> None:
@@ -175,16 +175,16 @@ def test_files_of_inputs_and_outputs_lie_as_in_the_model(path: Path, tmp_path: P
 def test_kernels_of_functions_are_right(tmp_path: Path) -> None:
     f = FlatFile()
     x, e = f.add(1, 4, 8, 8), f.add(1, 4, 8, 8)
-    made = [f.add(1, 4, 8, 8) for _ in (*FUNCTIONS, *ROOTS)]
+    results = [f.add(1, 4, 8, 8) for _ in (*FUNCTIONS, *ROOTS)]
     f.operator("EXP", [x], e)
-    for op, y in zip((*FUNCTIONS, *ROOTS), made, strict=True):
+    for op, y in zip((*FUNCTIONS, *ROOTS), results, strict=True):
         f.operator(op, [e if op in ROOTS else x], y)
     f.operator("PRELU", [x, f.constant(np.full((1, 1, 8), 0.3), np.float32)], p := f.add(1, 4, 8, 8))
     f.operator("MAXIMUM", [x, e], m := f.add(1, 4, 8, 8))
     f.operator("SUM", [x, f.constant([1, 2])], s := f.add(1, 8), KeepDims=False)
-    path = f.save(tmp_path, [x], [*made, p, m, s])
+    path = f.save(tmp_path, [x], [*results, p, m, s])
     graph = check_against_onnx(parse(path).proto, {"t0": drawn(f, x)}, pieces=False)
-    assert len(graph.operators) == len(made) + 5
+    assert len(graph.operators) == len(results) + 5
 
 
 def test_a_float_network_is_verified_and_is_litert_s(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from tests.networks.refusals import problems_of
 def test_inferences_go_on_from_each_other_as_in_litert(options: dict[str, Any], tmp_path: Path) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *lstm(file, **options))
-    found = rounding(path, 8)
-    assert found.outputs.worst <= 1e-6 * found.outputs.range
-    assert found.outputs.range > 0
+    roundings = rounding(path, 8)
+    assert roundings.outputs.worst <= 1e-6 * roundings.outputs.range
+    assert roundings.outputs.range > 0
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def test_inferences_go_on_from_each_other_as_in_litert(options: dict[str, Any], 
 )
 def test_integers_have_the_bits_of_litert_in_long_sequences(of: IntegerLstm, tmp_path: Path) -> None:
     file = FlatFile()
-    found = rounding(file.save(tmp_path, *integer_lstm(file, of)), 3)
-    assert found.outputs.worst == 0
-    assert found.outputs.range > 50
-    assert "LstmInt8" in found.kinds.values()
-    assert all(each.worst == 0 for each in found.operators.values())
+    roundings = rounding(file.save(tmp_path, *integer_lstm(file, of)), 3)
+    assert roundings.outputs.worst == 0
+    assert roundings.outputs.range > 50
+    assert "LstmInt8" in roundings.kinds.values()
+    assert all(each.worst == 0 for each in roundings.operators.values())
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_states_of_integers_that_are_not_supported(of: IntegerLstm, words: str, 
 def test_a_file_without_the_scale_of_the_state(tmp_path: Path) -> None:
     file = FlatFile()
     inputs, outputs = integer_lstm(file, IntegerLstm())
-    op, read, made, options = file.operators[0]
-    file.operators[0] = (op, read, made, {**options, "intermediates": ()})
+    op, read, results, options = file.operators[0]
+    file.operators[0] = (op, read, results, {**options, "intermediates": ()})
     assert (
         "the file lacks the scale in which its state is computed"
         in problems_of(file.save(tmp_path, inputs, outputs))[0].reason

@@ -170,8 +170,8 @@ def test_rounding_of_a_network_with_softmax(zero: int, tmp_path: Path) -> None:
     """Another scale than 1/256 from -128 on is refused."""
     file = FlatFile()
     (x,), (y,) = dense(file)
-    made = file.operator("SOFTMAX", [y], file.int8(1, 11, scale=1 / 256, zero=zero), Beta=1.0)
-    path = file.save(tmp_path, [x], [made])
+    softmax = file.operator("SOFTMAX", [y], file.int8(1, 11, scale=1 / 256, zero=zero), Beta=1.0)
+    path = file.save(tmp_path, [x], [softmax])
     if zero == -128:
         assert _roundings(path) == {"tflite"} and _roundings(path, rounding="once") == {"once"}
         return
@@ -227,7 +227,7 @@ def test_the_results_of_litert_by_weights_of_uint8(zero: int, tmp_path: Path) ->
     assert graph.float_causes == {}
     inputs = np.random.default_rng(0).integers(0, 256, (20, 1, 7, 6, 5), np.uint8)
     wanted = np.stack([litert(path, [each])[0] for each in inputs])
-    found = results(path, inputs, Options(time_limit=0.5, rounding="tflite"))
-    off = np.abs(found.reshape(wanted.shape).astype(np.int32) - wanted)
+    computed = results(path, inputs, Options(time_limit=0.5, rounding="tflite"))
+    off = np.abs(computed.reshape(wanted.shape).astype(np.int32) - wanted)
     assert off.max() <= 1 and np.count_nonzero(off) <= 0.01 * off.size
     assert np.unique(wanted).size > 30

@@ -50,13 +50,13 @@ def test_every_operator_has_the_bits_of_tflite_micro(seed: int, tmp_path: Path) 
     file = every_operator(seed)
     path, inputs = saved(file, tmp_path), samples(seed, 12, file.size)
     wanted = run_micro_all(path, inputs, len(file.outputs))
-    made = all_results(path, inputs)
+    computed = all_results(path, inputs)
     for at, number in enumerate(file.outputs):
         ready = np.full(len(inputs), True)
         if number in file.valid:
             ready = wanted[file.outputs.index(file.valid[number])].astype(bool)
         maker = next(op for op, _, outputs, _ in file.flat.operators if number in outputs)
-        assert np.array_equal(made[at][ready], wanted[at][ready]), f"output {at} of {maker}"
+        assert np.array_equal(computed[at][ready], wanted[at][ready]), f"output {at} of {maker}"
 
 
 @few(2)

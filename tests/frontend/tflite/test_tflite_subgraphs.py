@@ -121,10 +121,10 @@ def listed(folder: Path) -> Path:
     before = body.operator("SLICE", [kept, none, sizes], body.add(1, 1, 6))
     after = body.operator("SLICE", [kept, begins, body.constant([-1, -1, -1])], body.add(1, 1, 6))
     entry = body.operator("EXPAND_DIMS", [bent, body.constant(0)], body.add(1, 1, 6))
-    made = body.operator("CONCATENATION", [before, entry, after], body.add(1, 1, 6), Axis=0, **plain)
+    result = body.operator("CONCATENATION", [before, entry, after], body.add(1, 1, 6), Axis=0, **plain)
     numbers = (
         f.body(condition, [count, *others], [holds]),
-        f.body(body, [at, kept, total, source], [following, made, bent, source]),
+        f.body(body, [at, kept, total, source], [following, result, bent, source]),
     )
     start = f.constant(np.zeros((1, 6)), np.float32)
     outputs = [f.add(kind="INT32"), f.add(1, 1, 6), f.add(1, 6), f.add(4, 1, 6)]

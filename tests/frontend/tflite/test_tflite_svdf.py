@@ -31,8 +31,8 @@ QUICK = Options(time_limit=0.5)
 @pytest.mark.parametrize("rank", [1, 2])
 def test_floats_are_those_of_litert(rank: int, tmp_path: Path) -> None:
     file = FlatFile()
-    found = rounding(file.save(tmp_path, *svdf(file, rank=rank)), 10)
-    assert found.outputs.worst <= 1e-6 * found.outputs.range
+    roundings = rounding(file.save(tmp_path, *svdf(file, rank=rank)), 10)
+    assert roundings.outputs.worst <= 1e-6 * roundings.outputs.range
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_floats_are_those_of_litert(rank: int, tmp_path: Path) -> None:
 def test_states_of_int16_are_within_an_lsb_of_litert(options: dict[str, Any], tmp_path: Path) -> None:
     """Most values of the state saturate if it reaches 6."""
     file = FlatFile()
-    found = rounding(file.save(tmp_path, *svdf(file, state="INT16", **options)), 10)
-    assert found.outputs.worst <= 1 < found.outputs.range
+    roundings = rounding(file.save(tmp_path, *svdf(file, state="INT16", **options)), 10)
+    assert roundings.outputs.worst <= 1 < roundings.outputs.range
 
 
 @pytest.mark.parametrize(("rank", "zero_point"), [(1, -128), (3, -128), (1, -50)])
@@ -52,23 +52,23 @@ def test_states_of_int8_are_within_an_lsb_of_tflite_micro(rank: int, zero_point:
     path = file.save(tmp_path, *svdf(file, state="INT8", rank=rank, zero_point=zero_point))
     inputs = np.random.default_rng(0).integers(-128, 128, (20, 1, 12), np.int8)
     wanted = run_micro(path, inputs).reshape(20, -1).astype(int)
-    found = _results(path, inputs)
-    assert np.abs(found - wanted).max() <= 1
+    computed = _results(path, inputs)
+    assert np.abs(computed - wanted).max() <= 1
     assert np.unique(wanted).size > 20
 
 
 def _results(path: Path, inputs: NDArray[np.int8]) -> NDArray[np.int_]:
     """The program's outputs, each inference continuing from the previous one."""
-    made = api.plan_model(path, HOST.board, QUICK)
-    graph, storage = made.plan.graph, Storage.of(made.plan)
+    deployment = api.plan_model(path, HOST.board, QUICK)
+    graph, storage = deployment.plan.graph, Storage.of(deployment.plan)
     (source,), (result,), (state,) = graph.own_inputs(), graph.own_outputs(), graph.states
-    kept, found = state.initial, []
-    with open_device(HOST, made.build(HOST)) as machine:
+    kept, results = state.initial, []
+    with open_device(HOST, deployment.build(HOST)) as machine:
         for x in inputs:
             run_once(machine, storage, {source.tensor: x.reshape(1, 1, -1), state.tensor: kept})
-            found.append(storage.get_tensor(machine, result.tensor).reshape(-1).astype(int))
+            results.append(storage.get_tensor(machine, result.tensor).reshape(-1).astype(int))
             kept = storage.get_tensor(machine, state.tensor)
-    return np.array(found)
+    return np.array(results)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_wide_integers_at_the_borders_are_real_numbers(tmp_path: Path) -> None:
     assert reports.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
 
 
-@pytest.mark.parametrize(("fed", "made"), [("INT32", "INT16"), ("INT16", "INT32")])
-def test_arrays_have_the_integers_that_the_file_declares(fed: str, made: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fed", "output"), [("INT32", "INT16"), ("INT16", "INT32")])
+def test_arrays_have_the_integers_that_the_file_declares(fed: str, output: str, tmp_path: Path) -> None:
     f = FlatFile()
     x = f.add(1, 2, 16, 2, kind=fed, scale=(5e-4 if fed == "INT16" else 7e-9,), zero_point=(0,))
-    y = f.add(1, 2, 16, 2, kind=made, scale=(6e-4 if made == "INT16" else 8e-9,), zero_point=(0,))
+    y = f.add(1, 2, 16, 2, kind=output, scale=(6e-4 if output == "INT16" else 8e-9,), zero_point=(0,))
     f.operator("QUANTIZE", [x], y)
     path = f.save(tmp_path, [x], [y])
     given, expected, other = (tmp_path / f"{name}.npy" for name in ("given", "expected", "other"))
@@ -109,7 +109,7 @@ def test_arrays_have_the_integers_that_the_file_declares(fed: str, made: str, tm
     np.save(given, value)
     np.save(expected, litert(path, [value])[0])
     np.save(other, value.astype(np.int64))
-    assert np.load(expected).dtype.name == made.lower()
+    assert np.load(expected).dtype.name == output.lower()
     report = reports.run_model(path, HOST, QUICK, inputs=[given], expected=[expected])
     assert report["verified"], report["reason"]
     with pytest.raises(UsageError, match=f"t0 of the model is {fed.lower()}, or the float32"):
@@ -123,6 +123,6 @@ def test_arrays_have_the_integers_that_the_file_declares(fed: str, made: str, tm
 def test_what_does_not_fit(position: int, shape: tuple[int, int], words: str, tmp_path: Path) -> None:
     file = FlatFile()
     inputs, outputs = svdf(file, state="INT8")
-    op, read, made, options = file.operators[0]
-    file.operators[0] = (op, [*read[:position], file.int8(*shape), *read[position + 1 :]], made, options)
+    op, read, results, options = file.operators[0]
+    file.operators[0] = (op, [*read[:position], file.int8(*shape), *read[position + 1 :]], results, options)
     assert words in problems_of(file.save(tmp_path, inputs, outputs))[0].reason

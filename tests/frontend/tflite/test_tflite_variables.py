@@ -43,11 +43,11 @@ def test_sequences_are_those_of_tflite_micro(name: str, tmp_path: Path) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *FILES[name](file))
     inputs = _drawn(path, 30)
-    wanted, found = run_micro(path, inputs), results(path, inputs)
+    wanted, computed = run_micro(path, inputs), results(path, inputs)
     if wanted.dtype == np.int8:
-        assert np.abs(found.astype(int) - wanted).max() <= 1
+        assert np.abs(computed.astype(int) - wanted).max() <= 1
     else:
-        assert np.allclose(found, wanted, rtol=1e-5, atol=1e-5)
+        assert np.allclose(computed, wanted, rtol=1e-5, atol=1e-5)
     assert np.unique(wanted).size > 20
 
 
@@ -72,15 +72,15 @@ def test_a_queue_is_the_tensor_that_the_convolution_reads(tmp_path: Path, tail: 
 @pytest.mark.parametrize("name", sample(FILES, 3))
 def test_a_state_that_the_next_run_does_not_find(name: str, board: str, tmp_path: Path) -> None:
     file = FlatFile()
-    made = api.plan_model(file.save(tmp_path, *FILES[name](file)), load_board(board), QUICK)
-    plan, state = made.plan, made.plan.graph.states[0]
+    deployment = api.plan_model(file.save(tmp_path, *FILES[name](file)), load_board(board), QUICK)
+    plan, state = deployment.plan, deployment.plan.graph.states[0]
     ((place,),) = plan.layout.blocks[state.after.tensor]
     elsewhere = {**plan.layout.blocks, state.after.tensor: ((replace(place, offset=place.offset + 64),),)}
     arenas = {memory: size + 128 for memory, size in plan.layout.arenas.items()}
     wrong = replace(plan, layout=replace(plan.layout, blocks=elsewhere, arenas=arenas))
-    check(plan, made.model.work, made.board)
+    check(plan, deployment.model.work, deployment.board)
     with pytest.raises(PlanFaultError, match="the next run reads it at"):
-        check(wrong, made.model.work, made.board)
+        check(wrong, deployment.model.work, deployment.board)
 
 
 def test_variables_that_need_each_other(tmp_path: Path) -> None:

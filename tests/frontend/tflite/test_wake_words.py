@@ -49,9 +49,9 @@ def test_a_sequence_has_the_bits_of_tflite_micro(path: Path) -> None:
 
 @pytest.mark.parametrize("board", ["microbit", "mps2-an386"])
 def test_the_arena_is_little_more_than_the_state(board: str, path: Path) -> None:
-    made = api.plan_model(path, load_board(board), QUICK)
-    assert made.plan.layout.arena_bytes <= MOST_RAM * STATES[path.stem]
-    assert not any(operator.op.kind == "Transpose" for operator in made.plan.graph.operators)
+    deployment = api.plan_model(path, load_board(board), QUICK)
+    assert deployment.plan.layout.arena_bytes <= MOST_RAM * STATES[path.stem]
+    assert not any(operator.op.kind == "Transpose" for operator in deployment.plan.graph.operators)
 
 
 def test_steps_are_verified(path: Path) -> None:
