@@ -26,20 +26,10 @@ from mcudeploy.planner.place.states_first import state_tensors
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.deploy.test_stateful import network, saved
+from tests.linked import SANITIZED, linked
 
 BOARD = load_board("stm32f405")
 QUICK = Options(split=False, time_limit=0.5)
-STRICT = [
-    "-std=c99",
-    "-O1",
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Wcast-align=strict",
-    "-Werror",
-]
-CHECKED = ["-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +47,7 @@ def built(models: list[Path], out: Path, arena: ArenaKind, options: Options = QU
 
 
 def run(out: Path, main: str, *macros: str) -> None:
-    (out.parent / "main.c").write_text(main)
-    sources = [*sorted((out / "src").glob("*.c")), out.parent / "main.c"]
-    program = out.parent / "program"
-    flags = [*STRICT, *CHECKED, *macros, "-I", out / "include"]
-    subprocess.run(["gcc", *flags, *sources, "-lm", "-o", program], check=True)
-    subprocess.run([program], check=True)
+    subprocess.run([linked(out, main, *SANITIZED, *macros)], check=True)
 
 
 def test_the_sum_of_arenas_is_checked_and_each_share_named(models: list[Path], tmp_path: Path) -> None:

@@ -31,11 +31,10 @@ from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.toolchain.stack import stack_bound
+from tests.linked import SANITIZED, STRICT, linked
 
 M4 = load_board("mps2-an386")
 QUICK = Options(time_limit=0.5, name="m")
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
-CHECKED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 @pytest.fixture
@@ -52,11 +51,6 @@ def deployment(dense: Path) -> Deployment:
     return plan_model(dense, M4, QUICK)
 
 
-@pytest.fixture(params=[PROTOTYPES, RIDGE, MOVED], ids=["prototypes", "ridge", "statistics"])
-def made(deployment: Deployment, request: pytest.FixtureRequest) -> tuple[Deployment, Program]:
-    return deployment, with_head(deployment, deployment.program, request.param)
-
-
 def test_prototypes_find_the_nearest_mean() -> None:
     rng = np.random.default_rng(1)
     centres = rng.integers(-90, 90, (6, 32))
@@ -70,11 +64,18 @@ def test_prototypes_find_the_nearest_mean() -> None:
     assert head.classify(near(2)) != 2
 
 
-def test_an_emulated_board_learns_what_the_reference_learns(made: tuple[Deployment, Program]) -> None:
-    files = render_head_check(made[1], made[0].plan, made[0].source)
-    firmware = build_firmware(M4, files, made[1].sources, emulate=True, measurer=False)
+def head_fault_on_board(deployment: Deployment, program: Program, seed: int) -> str:
+    """The first difference between an emulated board and the reference; empty if there is none."""
+    files = render_head_check(program, deployment.plan, deployment.source)
+    firmware = build_firmware(M4, files, program.sources, emulate=True, measurer=False)
     with Emulator(M4, firmware.elf) as emulator, closing(open_transport(emulator.url)) as line:
-        assert head_fault(*made, line, seed=4) == ""
+        return head_fault(deployment, program, line, seed)
+
+
+@pytest.mark.parametrize("head", [PROTOTYPES, RIDGE, MOVED], ids=["prototypes", "ridge", "statistics"])
+def test_an_emulated_board_learns_what_the_reference_learns(head: HeadWanted, deployment: Deployment) -> None:
+    program = with_head(deployment, deployment.program, head)
+    assert head_fault_on_board(deployment, program, seed=4) == ""
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -83,10 +84,7 @@ def test_the_board_solves_for_twelve_classes_of_64_features(seed: int, tmp_path:
     program = with_head(wide, wide.program, HeadWanted("ridge", 12))
     assert program.head is not None and program.head.size_bytes == 5600
     require_head(wide, program, seed)
-    files = render_head_check(program, wide.plan, wide.source)
-    firmware = build_firmware(M4, files, program.sources, emulate=True, measurer=False)
-    with Emulator(M4, firmware.elf) as emulator, closing(open_transport(emulator.url)) as line:
-        assert head_fault(wide, program, line, seed) == ""
+    assert head_fault_on_board(wide, program, seed) == ""
 
 
 def test_a_head_that_differs_from_the_reference_is_not_written(
@@ -276,27 +274,12 @@ def test_the_functions_of_a_library(
     assert f"#define M_STACK_BYTES {stack}u" in (out / "include" / "m.h").read_text()
     alone = stack_bound(deployment.build(Target(M4)))
     assert alone is not None and stack > alone.library_bytes  # it runs the model, and solves for weights
-    (tmp_path / "main.c").write_text(_MAIN)
-    program = tmp_path / "program"
-    sources = [*sorted((out / "src").glob("*.c")), tmp_path / "main.c"]
-    include = [f"-I{out / name}" for name in ("include", "src")]
-    subprocess.run(["gcc", *STRICT, *CHECKED, *values, *include, *sources, "-lm", "-o", program], check=True)
+    program = linked(out, _MAIN, *SANITIZED, *values)
     assert subprocess.run([program], check=False).returncode == 0
-    arm = [
-        "arm-none-eabi-gcc",
-        *STRICT,
-        "-mcpu=cortex-m4",
-        "-mthumb",
-        "-Os",
-        *include,
-        "-c",
-        out / "src" / "m_head.c",
-        "-o",
-    ]
-    subprocess.run([*arm, tmp_path / "head.o"], check=True)
-    sizes = subprocess.run(
-        ["arm-none-eabi-size", tmp_path / "head.o"], check=True, capture_output=True, text=True
-    )
+    head = tmp_path / "head.o"
+    arm = ["arm-none-eabi-gcc", *STRICT, "-mcpu=cortex-m4", "-mthumb", "-Os", f"-I{out / 'include'}", "-c"]
+    subprocess.run([*arm, out / "src" / "m_head.c", "-o", head], check=True)
+    sizes = subprocess.run(["arm-none-eabi-size", head], check=True, capture_output=True, text=True)
     _, data, bss, *_ = map(int, sizes.stdout.splitlines()[1].split()[:4])
     assert data == 0 and bss == size + scratch
 
@@ -351,11 +334,7 @@ def test_a_head_of_few_features_and_their_statistics(tmp_path: Path) -> None:
     report = build("training.npy")
     facts = {"kind": "prototypes", "classes": 5, "features": 3, "examples": None, "statistics": True}
     assert report["verified"] and report["head"] == facts | {"bytes": 128 + 3}
-    (tmp_path / "main.c").write_text(_OBSERVING)
-    program = tmp_path / "program"
-    sources = [*sorted((tmp_path / "lib" / "src").glob("*.c")), tmp_path / "main.c"]
-    include = [f"-I{tmp_path / 'lib' / name}" for name in ("include", "src")]
-    subprocess.run(["gcc", *STRICT, *CHECKED, *include, *sources, "-lm", "-o", program], check=True)
+    program = linked(tmp_path / "lib", _OBSERVING, *SANITIZED)
     assert subprocess.run([program], check=False).returncode == 0
 
 

@@ -19,6 +19,7 @@ from mcudeploy.planner.cores import parts as core_parts
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.deploy.test_stateful import network, saved
+from tests.linked import SANITIZED, linked
 from tests.networks.windows import TimeConv, time_network
 
 COUNT, CALLS = 3, 60
@@ -26,10 +27,7 @@ STATEFUL = Options(stateful=True, time_limit=0.5)
 HOP = Options(hop=2, time_limit=0.5, split=False)
 IN_AXI_SRAM = Options(hop=2, time_limit=0.5, split=False, memory_limits=(("dtcm", 512),))
 PADDED = (TimeConv(8, stride=2, pads=(1, 1)), TimeConv(8, pads=(1, 1)))
-CHECKED = [
-    *("-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"),
-    *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-]
+
 READS_CALLS = r"""
 #include <stdio.h>
 #include <string.h>
@@ -103,13 +101,6 @@ def built(path: Path, out: Path, options: Options, count: int = COUNT, **how: An
     return reports.build_models([path], load_board(name), options, out, parts=parts, **how)
 
 
-def compiled(out: Path, *flags: str) -> Path:
-    sources = [*sorted((out / "src").glob("*.c")), out / "main.c"]
-    program = out / "program"
-    subprocess.run(["gcc", *CHECKED, "-I", out / "include", *sources, *flags, "-o", program], check=True)
-    return program
-
-
 def outputs(out: Path, calls: Calls, arena: str = "own") -> list[str]:
     """A line for each call: the runs that the window lacks, and the output."""
     program = out / "program"
@@ -117,8 +108,8 @@ def outputs(out: Path, calls: Calls, arena: str = "own") -> list[str]:
         arenas, init = GIVEN.get(arena, ("", ""))
         example = (out / "examples" / "main.c").read_text()
         cores, _, _ = example.partition("int main(void)") if "mcud_core_start" in example else ("", "", "")
-        (out / "main.c").write_text(cores + READS_CALLS.replace("@ARENAS@", arenas).replace("@INIT@", init))
-        compiled(out, "-lm", "-pthread")
+        main = cores + READS_CALLS.replace("@ARENAS@", arenas).replace("@INIT@", init)
+        linked(out, main, *SANITIZED, "-pthread")
     done = subprocess.run([program], input=calls.bytes(), capture_output=True, check=True)
     return done.stdout.decode().splitlines()
 
@@ -191,8 +182,7 @@ int main(void)
 def test_debug_builds_refuse_the_next_step_of_another_instance(tmp_path: Path) -> None:
     out = tmp_path / "all"
     built(model("window", tmp_path), out, HOP)
-    (out / "main.c").write_text(SELECTS_IN_A_RUN)
-    program = compiled(out, "-DMCUD_CHECK_OWNER", "-lm")
+    program = linked(out, SELECTS_IN_A_RUN, *SANITIZED, "-DMCUD_CHECK_OWNER")
     assert subprocess.run([program], check=False).returncode == 0
 
 
@@ -236,7 +226,7 @@ def test_every_model_of_a_library_has_the_instances(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "options", "how", "said"),
+    ("count", "options", "how", "message"),
     [
         (2, Options(time_limit=0.5), {}, "keeps no states between runs, so one instance serves all callers"),
         (2, HOP, {"kind": "esphome"}, "hears one microphone: leave out --instances"),
@@ -245,10 +235,10 @@ def test_every_model_of_a_library_has_the_instances(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_have_instances_is_refused(
-    count: int, options: Options, how: dict[str, Any], said: str, tmp_path: Path
+    count: int, options: Options, how: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     path = model("window", tmp_path)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         built(path, tmp_path / "out", options, count, **how)
     assert not (tmp_path / "out").exists()
 

@@ -27,6 +27,7 @@ from mcudeploy.execution import deployment
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain.images import flash_content
 from tests import reports
+from tests.linked import linked
 
 HOST = Target(load_board("host"))
 
@@ -37,12 +38,8 @@ def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
     assert {"include/tiny.h", "src/tiny.c", "src/tiny_weights.c", "CMakeLists.txt", "library.json"} <= names
     assert "firmware/tiny-mps2-an386.elf" in names
     assert 0 < report["weights_bytes"] < report["flash_bytes"]
-    sources = sorted((tmp_path / "out" / "src").glob("*.c"))
-    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-I"]
-    command += [tmp_path / "out" / "include", "-I", tmp_path / "out" / "src"]
-    command += [*sources, tmp_path / "out" / "examples" / "main.c", "-lm", "-o", tmp_path / "program"]
-    subprocess.run(command, check=True)
-    printed = subprocess.run([tmp_path / "program"], check=True, capture_output=True, text=True).stdout
+    program = linked(tmp_path / "out", tmp_path / "out" / "examples" / "main.c")
+    printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     assert len(printed.splitlines()) == 4 * 12 * 12
 
 
@@ -169,9 +166,5 @@ int main(void)
         "utf-8",
     )
     out = tmp_path / "out"
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
-    command = ["gcc", *strict, "-I", out / "include", "-I", out / "src", *sorted((out / "src").glob("*.c"))]
-    subprocess.run([*command, tmp_path / "main.c", "-lm", "-o", tmp_path / "program"], check=True)
-    subprocess.run([tmp_path / "program"], check=True)
-    subprocess.run([*command, out / "examples" / "main.c", "-lm", "-o", tmp_path / "example"], check=True)
-    subprocess.run([tmp_path / "example"], check=True, capture_output=True)
+    for main in (tmp_path / "main.c", out / "examples" / "main.c"):
+        subprocess.run([linked(out, main)], check=True, capture_output=True)

@@ -39,13 +39,13 @@ from mcudeploy.verify.samples import drawn_samples
 from tests import reports
 from tests.deploy.test_stateful import network, saved
 from tests.device.served import Served
+from tests.linked import SANITIZED, linked
 from tests.weekly import sample
 
 M4, HOST = load_board("mps2-an386"), load_board("host")
 BOTH = Options(time_limit=0.5, name="model", replaceable=("conv_0,conv_1",))
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "parameters"
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
-CHECKED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
 Outputs = Mapping[str, NDArray[np.generic]]
 
 
@@ -132,7 +132,7 @@ def test_a_pushed_blob_gives_the_outputs_of_the_changed_file(kind: str, tmp_path
     ids=["streamed", "cores", "unsplit", "stateful", "recurrent"],
 )
 def test_forms_of_programs(kind: str, options: Options, tmp_path: Path) -> None:
-    """The parameters of a second file in the program of the first one: its own program's outputs."""
+    """The program of a first file, with the parameters of a second one, has the second program's outputs."""
     if kind == "small":
         files = [quantised_convolutions(tmp_path / f"{seed}.onnx", seed) for seed in (1, 2)]
     else:
@@ -264,7 +264,7 @@ int main(int count, char **words)
 
 
 def test_parameters_that_kernels_read_in_flash(tmp_path: Path) -> None:
-    """The addresses of blobs are those of whole allocations: the sanitizer sees a byte too much."""
+    """Each blob fills an allocation, so the sanitizer finds a read beyond it."""
     options = replace(BOTH, parameters_in="flash")
     files = [quantised_convolutions(tmp_path / f"{seed}.onnx", seed) for seed in (1, 2)]
     lines: list[list[str]] = []
@@ -279,14 +279,7 @@ def test_parameters_that_kernels_read_in_flash(tmp_path: Path) -> None:
             damaged = content[:-1] + bytes([content[-1] ^ 1])
             for blob, data in zip(blobs, (content, foreign, content[:-1], damaged, b""), strict=True):
                 blob.write_bytes(data)
-        main = tmp_path / "main.c"
-        main.write_text(_USE)
-        sources = [main, *sorted((library / "src").glob("*.c"))]
-        include = [f"-I{library / name}" for name in ("include", "src")]
-        program = tmp_path / "program"
-        build = ["gcc", *STRICT, *CHECKED, *include, *sources, "-lm", "-o", program]
-        subprocess.run(build, check=True)
-        command = [program, *(blobs if path is files[0] else ())]
+        command = [linked(library, _USE, *SANITIZED), *(blobs if path is files[0] else ())]
         done = subprocess.run(
             command, capture_output=True, text=True, check=True, env={"ASAN_OPTIONS": "detect_leaks=0"}
         )
@@ -461,11 +454,9 @@ def test_power_cuts_leave_the_old_or_the_new_parameters(compiler: str, model: Pa
     """The program of examples/parameters; the power fails in the middle of each unit of flash."""
     library = tmp_path / "library"
     reports.build_models([model], HOST, BOTH, library, library_only=True)
-    program = tmp_path / "example"
-    sources = [*sorted(EXAMPLE.glob("*.c")), *sorted((library / "src").glob("*.c"))]
-    include = [f"-I{path}" for path in (library / "include", library / "src", EXAMPLE)]
-    flags = [*STRICT, *CHECKED] if compiler == "gcc" else [it for it in STRICT if "=strict" not in it]
-    subprocess.run([compiler, *flags, *include, *sources, "-lm", "-o", program], check=True)
+    first, *sources = sorted(EXAMPLE.glob("*.c"))
+    sanitized = SANITIZED if compiler == "gcc" else ()
+    program = linked(library, first, f"-I{EXAMPLE}", *sanitized, *sources, compiler=compiler)
     flash, blobs = tmp_path / "flash.bin", [tmp_path / f"{seed}.bin" for seed in (2, 3)]
     for seed, blob in zip((2, 3), blobs, strict=True):
         api.make(quantised_convolutions(tmp_path / f"{seed}.onnx", seed), library, blob)

@@ -28,6 +28,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.samples import NamedArray, drawn_samples, load_samples
 from tests import reports
+from tests.linked import SANITIZED, linked
 from tests.networks.onnx_files import build
 
 HOST = Target(load_board("host"))
@@ -82,9 +83,9 @@ def test_runs_go_on_from_each_other_and_a_reset_begins_anew(op: str, first: str,
     assert report["verified"], report["reason"]
     assert report["state_bytes"] == 4 * HIDDEN * (2 if op == "LSTM" else 1)
     graph = load(path, stateful=True)
-    assert [border.name for border in graph.own_inputs()] == ["x"]
+    assert [io.name for io in graph.own_inputs()] == ["x"]
     wanted = ["y", "hn"] if first == "constant" else ["y"]  # what was an input before is handed back no more
-    assert [border.name for border in graph.own_outputs()] == wanted
+    assert [io.name for io in graph.own_outputs()] == wanted
     assert sum(operator.op.kind == "Recurrent" for operator in graph.operators) == 1
     assert any("kept between runs" in note for note in graph.notes) == (first == "inputs")
 
@@ -128,14 +129,8 @@ def test_generated_c_gives_what_the_whole_sequence_gives(tmp_path: Path) -> None
     path = saved(network("LSTM", steps=2), tmp_path)
     reports.build_models([path], load_board("host"), STATEFUL, tmp_path / "out")
     x = np.random.default_rng(5).normal(0, 1, (6, 1, INPUTS)).astype(np.float32)
-    main = tmp_path / "main.c"
-    main.write_text(_MAIN.replace("{X}", "{" + ", ".join(f"{value:.9g}f" for value in x.flat) + "}"))
-    sources = [main, *(tmp_path / "out" / "src").glob("*.c")]
-    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-    program = tmp_path / "program"
-    subprocess.run(
-        ["gcc", *flags, "-I", tmp_path / "out" / "include", *sources, "-lm", "-o", program], check=True
-    )
+    main = _MAIN.replace("{X}", "{" + ", ".join(f"{value:.9g}f" for value in x.flat) + "}")
+    program = linked(tmp_path / "out", main, *SANITIZED)
     out = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     whole = network("LSTM", steps=6)
     for mine, ours in zip(whole.graph.initializer, onnx.load(path).graph.initializer, strict=True):
@@ -176,22 +171,22 @@ def test_two_layers_whose_states_are_one_input(tmp_path: Path) -> None:
     report = reports.run_model(path, HOST, STATEFUL, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert report["state_bytes"] == 2 * 4 * HIDDEN
-    assert [border.name for border in load(path, stateful=True).own_outputs()] == ["y2"]
+    assert [io.name for io in load(path, stateful=True).own_outputs()] == ["y2"]
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (network("GRU", direction="bidirectional", first="none"), "reads the sequence from its end"),
         (network("LSTM", results=("y", "cn")), "its last cell state is read"),
     ],
 )
-def test_states_that_cannot_be_kept(model: onnx.ModelProto, said: str, tmp_path: Path) -> None:
+def test_states_that_cannot_be_kept(model: onnx.ModelProto, message: str, tmp_path: Path) -> None:
     if model.graph.node[0].op_type == "GRU":
         model.graph.node[0].input[5] = ""
     with pytest.raises(ModelError) as refused:
         load(saved(model, tmp_path), stateful=True)
-    assert said in str(refused.value.problems[0])
+    assert message in str(refused.value.problems[0])
 
 
 def test_no_state_at_all(tmp_path: Path) -> None:
@@ -215,9 +210,9 @@ def test_a_state_that_is_computed_is_refused(tmp_path: Path) -> None:
 
 def test_what_keeps_states_runs_on_one_board_alone(tmp_path: Path) -> None:
     path = saved(network("GRU"), tmp_path)
-    asked = ChainRequest((HOST, HOST), line_of("uart:2M"), 2)
+    request = ChainRequest((HOST, HOST), line_of("uart:2M"), 2)
     with pytest.raises(UsageError, match="keeps nothing between runs"):
-        plan_chain(read_model(path, STATEFUL), asked, STATEFUL, SILENT)
+        plan_chain(read_model(path, STATEFUL), request, STATEFUL, SILENT)
 
 
 def test_a_plan_without_the_state_is_none_of_the_model(tmp_path: Path) -> None:

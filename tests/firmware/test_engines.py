@@ -13,10 +13,11 @@ import pytest
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, START, source_folders, source_index
 from mcudeploy.toolchain.project import SoftEngine, assemble
+from tests.linked import SANITIZED, STRICT
 
 FIRMWARE = Path(__file__).parents[2] / "firmware"
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror")
-SANITIZE = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
 CONFIG = (
     "#include <stdint.h>\ntypedef uint16_t mcud_offset;\ntypedef uint16_t mcud_code;\n#define MCUD_ALIGN 1\n"
 )
@@ -46,7 +47,7 @@ def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
     engine = [f"-DMCUD_DMA_SOFT={mode}", str(FIRMWARE / "hal" / "dma_soft.c")] if mode else []
     folders = [f"-I{it}" for it in (folder, *source_folders())]
     sources = [str(it) for it in (Path(__file__).with_name("transfers.c"), *kernels)]
-    command = [compiler, *STRICT, *SANITIZE, *folders, *sources, *engine, "-o", str(folder / "program")]
+    command = [compiler, *STRICT, *SANITIZED, *folders, *sources, *engine, "-o", str(folder / "program")]
     subprocess.run(command, check=True)
 
     def ran(requests: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from mcudeploy.report import as_json
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import NamedArray
 from tests import reports
+from tests.linked import SANITIZED, linked
 from tests.networks.windows import CAUSAL, TimeConv, time_network
 
 HOST, BOARD = Target(load_board("host")), Target(load_board("mps2-an386"))
@@ -98,14 +99,8 @@ def test_pushed_rows_give_what_the_window_gives(net: Path, tmp_path: Path) -> No
     reports.build_models([net], load_board("host"), HOP, tmp_path / "out")
     stream = np.random.default_rng(5).standard_normal((26, CHANNELS)).astype(np.float32)
     pushes = ("{" + ", ".join(f"{it:.9g}f" for it in part.flat) + "}" for part in np.split(stream, 13))
-    main = tmp_path / "main.c"
-    main.write_text(_MAIN.replace("{X}", "{" + ", ".join(pushes) + "}"))
-    sources = [main, *(tmp_path / "out" / "src").glob("*.c")]
-    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-    flags += ["-fsanitize=address,undefined"]
-    program = tmp_path / "program"
-    include = tmp_path / "out" / "include"
-    subprocess.run(["gcc", *flags, f"-I{include}", *sources, "-lm", "-o", program], check=True)
+    main = _MAIN.replace("{X}", "{" + ", ".join(pushes) + "}")
+    program = linked(tmp_path / "out", main, *SANITIZED)
     text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     lines = [line.split() for line in text.splitlines()]
     lacking = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0]
@@ -124,11 +119,8 @@ def test_pushed_rows_give_what_the_window_gives(net: Path, tmp_path: Path) -> No
 def test_a_selftest_passes(tmp_path: Path) -> None:
     path = time_network(tmp_path / "net.onnx", 16, 3, CAUSAL[:3])
     report = reports.build_models([path], load_board("host"), HOP, tmp_path / "out")
-    main = tmp_path / "main.c"
-    main.write_text('#include "net_selftest.h"\nint main(void) { return (int)net_selftest(); }\n')
-    program, include = tmp_path / "program", tmp_path / "out" / "include"
-    sources = [main, *(tmp_path / "out" / "src").glob("*.c")]
-    subprocess.run(["gcc", "-std=c99", f"-I{include}", *sources, "-lm", "-o", program], check=True)
+    main = '#include "net_selftest.h"\nint main(void) { return (int)net_selftest(); }\n'
+    program = linked(tmp_path / "out", main)
     assert report["selftest"] and subprocess.run([program], check=False).returncode == 0
 
 

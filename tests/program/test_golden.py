@@ -40,6 +40,7 @@ from mcudeploy.planner.place.solve import spread
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
+from tests.linked import STRICT, linked
 from tests.moves import with_moves
 from tests.residing import repeating
 
@@ -49,7 +50,6 @@ BOARD = load_board("mps2-an386").model_copy(
     update={"units": (Unit(name="core"), Unit(name="npu", alignment=16))}
 )
 TWO_UNITS = (Function("npu", ("conv_b", "conv_c")),)
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
 
 
 def planned(
@@ -287,14 +287,12 @@ def test_two_models_in_one_library_share_kernels_and_types(tmp_path: Path) -> No
     build = tmp_path / "build"
     subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
-    alone = tmp_path / "alone"
     for member in members:
         name = member.program.prefix
-        write_folder(alone / name, library_files([member], name))
-        sources = [*(alone / name / "src").glob("*.c"), alone / name / "examples" / "main.c"]
-        flags = ["-std=c99", "-O2", "-ffp-contract=off", "-I", alone / name / "include"]
-        subprocess.run(["gcc", *flags, *sources, "-lm", "-o", alone / "program"], check=True)
-        expected = subprocess.run([alone / "program"], check=True, capture_output=True).stdout
+        alone = tmp_path / "alone" / name
+        write_folder(alone, library_files([member], name))
+        program = linked(alone, alone / "examples" / "main.c", "-O2", "-ffp-contract=off")
+        expected = subprocess.run([program], check=True, capture_output=True).stdout
         assert (
             expected
             and expected

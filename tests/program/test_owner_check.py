@@ -13,12 +13,10 @@ from mcudeploy.codegen.arenas import with_arenas
 from mcudeploy.codegen.folder import write_folder
 from mcudeploy.codegen.library import library_files
 from mcudeploy.codegen.render import LibraryModel
+from tests.linked import CLANG_STRICT, SANITIZED, STRICT, linked
 from tests.program.test_golden import PROGRAMS, SOURCE, planned
 
 PAGE = Path(__file__).parents[2] / "docs" / "c-api.md"
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-CHECKED = ["-O1", "-pthread", "-lm"]
-SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def shared(folder: Path) -> Path:
@@ -34,12 +32,10 @@ def shared(folder: Path) -> Path:
 
 def run(folder: Path, main: str, *, compiler: str = "gcc", check: bool = True) -> int:
     """The exit code of a program; negative for a signal."""
-    (folder / "program.c").write_text(main)
-    sources = [*sorted((folder / "src").glob("*.c")), folder / "program.c"]
-    sanitized = SANITIZED if compiler == "gcc" and main is TWO else []
-    flags = [*STRICT, *sanitized, *(["-DMCUD_CHECK_OWNER"] if check else []), "-I", folder / "include"]
-    subprocess.run([compiler, *flags, *sources, *CHECKED, "-o", folder / "program"], check=True)
-    return subprocess.run([folder / "program"], check=False, timeout=20).returncode
+    flags = SANITIZED if compiler == "gcc" and main is TWO else ("-O1",)
+    owner = ("-DMCUD_CHECK_OWNER",) if check else ()
+    program = linked(folder, main, *flags, *owner, "-pthread", compiler=compiler)
+    return subprocess.run([program], check=False, timeout=20).returncode
 
 
 RECORDS = """
@@ -320,5 +316,5 @@ def test_the_tasks_of_the_docs_compile(system: str, compiler: str, tmp_path: Pat
         (tmp_path / name).write_text(text)
     declared = "#include <stdint.h>\nvoid infer(const int8_t *, int8_t *);\nvoid start_inferences(void);\n"
     (tmp_path / "task.c").write_text(declared + code)
-    flags = [*STRICT, "-Wno-pedantic", "-I", tmp_path, "-I", tmp_path / "include"]
+    flags = [*CLANG_STRICT, "-Wno-pedantic", "-I", tmp_path, "-I", tmp_path / "include"]
     subprocess.run([compiler, *flags, "-fsyntax-only", tmp_path / "task.c"], check=True)

@@ -1,4 +1,4 @@
-"""The generated quantiser of inputs rounds as mcudeploy.borders does, bit for bit."""
+"""The generated quantiser of inputs rounds as to_device does, bit for bit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_golden import SOURCE, STRICT, planned
+from test_golden import SOURCE, planned
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
 from mcudeploy.ir.graph import DType, GraphIO, Quantization, Tensor
 from mcudeploy.ops.host_io import to_device
+from tests.linked import STRICT
 
 COUNTING = """#include <stdio.h>
 #include "residual.h"
@@ -77,8 +78,8 @@ def _ties(meaning: Quantization) -> NDArray[np.float32]:
 
 
 def _wanted(meaning: Quantization, values: NDArray[np.float32]) -> NDArray[np.generic]:
-    border = GraphIO("t", "x", values.shape, "float32", np.arange(values.size, dtype=np.int32))
-    return to_device(border, Tensor("t", (1, 1, values.size), DType.INT8, meaning), values).reshape(-1)
+    io = GraphIO("t", "x", values.shape, "float32", np.arange(values.size, dtype=np.int32))
+    return to_device(io, Tensor("t", (1, 1, values.size), DType.INT8, meaning), values).reshape(-1)
 
 
 def _generated(

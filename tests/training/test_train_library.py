@@ -11,15 +11,14 @@ from float64_steps import Descent, one_hot
 from test_gradients import step_of
 from train_lines import CLASSES, RUN, invoked, network, outputs_of, report
 
+from tests.linked import SANITIZED, linked
 from tests.networks.onnx_files import save
 
 
 def printed_by(main: Path) -> str:
     """The output of a program with the library lib, compiled under sanitizers, which must return 0."""
-    strict = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
-    sources = [str(it) for it in (main, *Path("lib/src").glob("*.c"))]
-    subprocess.run(["gcc", *strict, "-Ilib/include", "-Ilib/src", *sources, "-lm", "-o", "main"], check=True)
-    return subprocess.run(["./main"], capture_output=True, text=True, check=True).stdout
+    program = linked(Path("lib"), main, *SANITIZED)
+    return subprocess.run([program], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(
