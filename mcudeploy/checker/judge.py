@@ -176,7 +176,7 @@ def _require_transfers(plan: Plan, board: Board) -> None:
             raise PlanFaultError(f"{where}: {transfer.tensor} has no block {transfer.block}")
         count = len(blocks[transfer.block])
         if not (0 <= transfer.source < count and 0 < transfer.to < count):
-            raise PlanFaultError(f"{where}: the block has no residence before, or none of this number")
+            raise PlanFaultError(f"{where}: expected residences below {count}, and a target above 0")
         old, new = plan.layout.way(transfer)
         begin = new.life.lo
         if not latest <= begin <= transfer.end < steps:
@@ -186,7 +186,7 @@ def _require_transfers(plan: Plan, board: Board) -> None:
                 f"{where} from step {begin} to {transfer.end}: the residence before is that of {old.life}"
             )
         if (old.memory, old.offset) == (new.memory, new.offset):
-            raise PlanFaultError(f"{where}, where it lies already")
+            raise PlanFaultError(f"{where}: both have the same offset")
         if transfer.engine == CPU and transfer.end != begin:
             raise PlanFaultError(f"{where}: the CPU does not transfer while it runs steps")
         if transfer.engine != CPU and not {old.memory, new.memory} <= set(links[transfer.engine]):

@@ -25,15 +25,15 @@ def check_offsets(problem: PlacementProblem, offsets: Sequence[int], capacity: i
         if index in above_of:
             above = above_of[index]
             if offset != offsets[above] + problem.rectangles[above].size_bytes:
-                raise PlanFaultError(f"rectangle {index} at {offset} is apart from {above} of its stack")
+                raise PlanFaultError(f"rectangle {index} at {offset} does not touch {above} of its stack")
         elif offset % item.alignment:
             raise PlanFaultError(f"rectangle {index} at {offset} is not aligned to {item.alignment}")
     for one in range(len(offsets)):
         for two in range(one):
-            _require_apart(problem, offsets, one, two)
+            _require_disjoint(problem, offsets, one, two)
 
 
-def _require_apart(problem: PlacementProblem, offsets: Sequence[int], one: int, two: int) -> None:
+def _require_disjoint(problem: PlacementProblem, offsets: Sequence[int], one: int, two: int) -> None:
     a, b = problem.rectangles[one], problem.rectangles[two]
     if offsets[one] >= offsets[two] + b.size_bytes or offsets[two] >= offsets[one] + a.size_bytes:
         return

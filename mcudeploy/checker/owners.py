@@ -140,7 +140,7 @@ class Owners:
         """End a transfer; its target is valid if nobody accessed either place in the meantime."""
         self._intact(transfer)
         if self._numbers[transfer.tensor, transfer.block, transfer.source] != self._sent[number]:
-            raise PlanFaultError(f"{transfer_text(transfer)}: its source is made again in flight")
+            raise PlanFaultError(f"{transfer_text(transfer)}: its source is recomputed in flight")
         if not bool((self._cells(self._span(*_goal(transfer))) == _IN_FLIGHT - number).all()):
             raise PlanFaultError(f"{transfer_text(transfer)}: its target is overwritten in flight")
         self._mark(*_goal(transfer))
@@ -161,7 +161,7 @@ class Owners:
         span = self._span(*source)
         if not self._holds(span, source):
             raise PlanFaultError(
-                f"{transfer_text(transfer)} before step {self.time}: it is not in the one that it comes from"
+                f"{transfer_text(transfer)} before step {self.time}: its source does not contain the block"
             )
         return span
 

@@ -56,7 +56,7 @@ class PlacementProblem:
             raise ValueError("a rectangle is bound twice")
         for one, other in (pair for group in self.again for pair in pairwise(group)):
             if self.rectangles[one].life.hi > self.rectangles[other].life.lo:
-                raise ValueError("a block is made again before it is dead")
+                raise ValueError("a block is recomputed while it is live")
 
     def part(self, indices: Sequence[int]) -> PlacementProblem:
         """Return some rectangles with their constraints; stacks and rematerialised blocks are

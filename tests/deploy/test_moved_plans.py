@@ -146,7 +146,7 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
     "at another step": (lambda p: arrival(p).__setitem__(0, 10**6), "resides|ends before|from step"),
     "an offset beyond 32 bits": (lambda p: arrival(p).__setitem__(3, 2**32), r"blocks\.\w+\.\d+\.\d+\.3"),
     "an offset beyond the arena": (lambda p: arrival(p).__setitem__(3, 2**20), "what lies in them needs"),
-    "to where it is": (lambda p: arrival(p).__setitem__(3, departure(p)[3]), "where it lies already"),
+    "to where it is": (lambda p: arrival(p).__setitem__(3, departure(p)[3]), "both have the same offset"),
     "the arena without the moves": (
         lambda p: p["arenas"].update(dict.fromkeys(p["arenas"], 2048)), "what lies in them needs"
     ),

@@ -73,7 +73,7 @@ def test_first_fit_is_the_same_before_it_is_compiled(problem: PlacementProblem) 
         assert clusters.first_fit(order) == tuple(offsets.tolist())
 
 
-def test_what_is_made_again_has_one_place_by_first_fit() -> None:
+def test_a_recomputed_block_has_one_offset_by_first_fit() -> None:
     lives = rectangle(8, (0, 2)), rectangle(8, (6, 8))
     problem = PlacementProblem((*lives, rectangle(8, (2, 6)), rectangle(4, (0, 8))), again=((0, 1),))
     offsets = fixed_orders(Clusters.of(problem), 0)
@@ -99,7 +99,7 @@ def test_a_part_of_a_problem_keeps_what_binds_it() -> None:
     [
         (((0, 1), (1, 2)), (), "bound twice"),
         (((0, 1),), ((1, 2),), "bound twice"),
-        ((), ((2, 1),), "made again before it is dead"),
+        ((), ((2, 1),), "recomputed while it is live"),
         (((0, 3),), (), "never lives"),
         (((),), (), "empty"),
     ],
@@ -178,7 +178,7 @@ TWO = PlacementProblem((rectangle(8, (0, 4)), rectangle(8, (3, 6)), rectangle(4,
         ((), (0, 28, 16), "leaves its 32 bytes"),
         ((), (-1, 8, 16), "leaves its 32 bytes"),
         ((), (0, 8), "2 offsets for 3"),
-        (((0, 1),), (0, 12, 20), "apart from 0"),
+        (((0, 1),), (0, 12, 20), "does not touch 0"),
     ],
 )
 def test_the_judge_finds_faults(

@@ -17,7 +17,7 @@ def tensor(name: str, shape: Shape) -> Tensor:
     return Tensor(name, shape, DType.INT8, Q)
 
 
-def border(name: str, shape: Shape) -> GraphIO:
+def graph_io(name: str, shape: Shape) -> GraphIO:
     rows, cols, channels = shape
     order = np.arange(rows * cols * channels, dtype=np.int32)
     order = order.reshape(shape).transpose(2, 0, 1).ravel()
@@ -54,8 +54,8 @@ def residual() -> Graph:
             conv("conv_c", "b", "c", (4, 4)),
             Operator("add", Binary("add"), ("c", "a"), "sum"),
         ),
-        inputs=(border("image", shape),),
-        outputs=(border("sum", shape),),
+        inputs=(graph_io("image", shape),),
+        outputs=(graph_io("sum", shape),),
     )
 
 
@@ -69,8 +69,8 @@ def pooled() -> Graph:
             conv("conv_a", "image", "a", (4, 4), kernel=1),
             Operator("mean", AveragePoolByRows(), ("a",), "mean"),
         ),
-        inputs=(border("image", shape),),
-        outputs=(border("mean", mean),),
+        inputs=(graph_io("image", shape),),
+        outputs=(graph_io("mean", mean),),
     )
 
 

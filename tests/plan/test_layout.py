@@ -67,7 +67,7 @@ def output_missing(plan: Plan) -> Plan:
     return replace(plan, schedule=Schedule(plan.schedule.steps[:-1], "feasible"))
 
 
-def block_that_is_not(plan: Plan) -> Plan:
+def missing_block(plan: Plan) -> Plan:
     return replace(plan, schedule=Schedule((Step(0, 1), *plan.schedule.steps), "feasible"))
 
 
@@ -85,7 +85,7 @@ def input_overwritten_without_leave(plan: Plan) -> Plan:
     return moved(plan, "a", offsets_of(plan, "image")[0])
 
 
-def memory_that_is_not(plan: Plan) -> Plan:
+def missing_memory(plan: Plan) -> Plan:
     return replace(plan, layout=replace(plan.layout, arenas={**plan.layout.arenas, "ccm": 8}))
 
 
@@ -94,7 +94,7 @@ def other_blocks_than_the_output(plan: Plan) -> Plan:
 
 
 FAULTS = [
-    (memory_that_is_not, "no memory ccm"),
+    (missing_memory, "no memory ccm"),
     (other_blocks_than_the_output, "b comes in 2 blocks, the plan has 1"),
     (overlapping, "overwritten|overlaps"),
     (misaligned, "not aligned"),
@@ -102,7 +102,7 @@ FAULTS = [
     (beyond_memory, "room for 4096"),
     (before_it_is_made, "block 0 of b resides nowhere at step 0"),
     (output_missing, "of 3 steps"),
-    (block_that_is_not, "no block"),
+    (missing_block, "no block"),
     (scratch_on_input, "scratch .* overlaps"),
     (scratch_missing, "has none"),
     (input_overwritten_without_leave, "overlaps input"),

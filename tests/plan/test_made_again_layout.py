@@ -23,12 +23,12 @@ def again() -> Plan:
     tiled = TiledGraph.of(plan)
     schedule = repeating(tiled, plan.schedule, ("a", 0))
     layout, estimate = lay_out(tiled, schedule, WORK, "sram", 4)
-    made_again = replace(plan, schedule=schedule, layout=layout, estimate=estimate)
+    recomputed = replace(plan, schedule=schedule, layout=layout, estimate=estimate)
     image = {"image": tuple(range(3584, 3584 + 256, 32))}
-    return lying(made_again, image, sram=4096)
+    return lying(recomputed, image, sram=4096)
 
 
-def test_a_block_that_is_made_again_has_two_residences(again: Plan) -> None:
+def test_a_recomputed_block_has_two_residences(again: Plan) -> None:
     one, other = again.layout.blocks["a"][0]
     assert (one.life.hi < other.life.lo, one.offset) == (True, other.offset)  # if nothing moves
     check(again, WORK, BOARD)
@@ -83,5 +83,5 @@ def test_a_block_moves_in_each_of_its_lives(again: Plan) -> None:
     assert len(moved.layout.blocks["a"][0]) == 4
     assert [transfer.to for transfer in moved.layout.transfers] == [1, 3]
     check(moved, WORK, BOARD)
-    with pytest.raises(PlanFaultError, match="it is not in the one that it comes from"):
+    with pytest.raises(PlanFaultError, match="its source does not contain the block"):
         check(moving(again, Move(other.life.lo, "a", 0, FREE)), WORK, BOARD)

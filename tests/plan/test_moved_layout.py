@@ -98,7 +98,7 @@ def test_blocks_lie_where_they_were_moved_to_last() -> None:
     assert where.unmoved(a, 1, 0) == Interval(0, 3) and where.unmoved(a, 2, 3) == Interval(0, 4)
 
 
-def test_a_block_that_is_made_again_elsewhere_is_another_version() -> None:
+def test_a_recomputed_block_elsewhere_is_another_version() -> None:
     def at(lo: int, hi: int, offset: int) -> Residence:
         return Residence(Interval(lo, hi), "sram", offset)
 
@@ -114,7 +114,7 @@ def transferring(plan: Plan, *transfers: Transfer) -> Plan:
     return replace(plan, layout=replace(plan.layout, transfers=transfers))
 
 
-def before_it_is_made(plan: Plan) -> Plan:
+def before_it_is_written(plan: Plan) -> Plan:
     return moving(plan, Move(producer(plan, "a", 2), "a", 2, FREE))
 
 
@@ -122,7 +122,7 @@ def after_it_is_overwritten(plan: Plan) -> Plan:
     return moving(plan, Move(len(plan.schedule.steps) - 1, "b", 0, FREE))
 
 
-def of_a_block_that_is_not(plan: Plan) -> Plan:
+def of_a_missing_block(plan: Plan) -> Plan:
     return transferring(plan, Transfer(CPU, "a", 9, 0, 1, 1))
 
 
@@ -134,7 +134,7 @@ def of_a_negative_block(plan: Plan) -> Plan:
     return transferring(plan, Transfer(CPU, "a", -1, 0, 1, 1))
 
 
-def of_a_tensor_that_is_not(plan: Plan) -> Plan:
+def of_a_missing_tensor(plan: Plan) -> Plan:
     return transferring(plan, Transfer(CPU, "x", 0, 0, 1, 1))
 
 
@@ -142,7 +142,7 @@ def of_an_output(plan: Plan) -> Plan:
     return moving(plan, Move(15, "sum", 0, FREE))
 
 
-def of_an_output_that_is_made_again(plan: Plan) -> Plan:
+def of_a_recomputed_output(plan: Plan) -> Plan:
     """Its last rows are written to another place than their first residence, where they are looked up."""
     moved = moving(plan, Move(len(plan.schedule.steps) - 1, "sum", 0, FREE))
     return transferring(moved)
@@ -157,7 +157,7 @@ def out_of_order(plan: Plan) -> Plan:
     return transferring(moved, *reversed(moved.layout.transfers))
 
 
-def of_a_residence_that_is_not(plan: Plan) -> Plan:
+def of_a_missing_residence(plan: Plan) -> Plan:
     return transferring(plan, Transfer(CPU, "a", 0, 0, 1, 1))
 
 
@@ -165,7 +165,7 @@ def of_the_first_residence(plan: Plan) -> Plan:
     return transferring(plan, Transfer(CPU, "a", 0, 0, 0, 1))
 
 
-def by_an_engine_that_is_not(plan: Plan) -> Plan:
+def by_a_missing_engine(plan: Plan) -> Plan:
     return transferring(moving(plan, Move(4, "a", 0, FREE)), Transfer("dma", "a", 0, 0, 1, 4))
 
 
@@ -250,22 +250,22 @@ def under_a_block_that_is_born(plan: Plan) -> Plan:
 
 
 FAULTS = [
-    (before_it_is_made, "block 2 of a .*: it is not in the one that it comes from"),
-    (after_it_is_overwritten, "block 0 of b .*: it is not in the one that it comes from"),
-    (of_a_block_that_is_not, "a has no block 9"),
-    (to_where_it_is, "where it lies already"),
+    (before_it_is_written, "block 2 of a .*: its source does not contain the block"),
+    (after_it_is_overwritten, "block 0 of b .*: its source does not contain the block"),
+    (of_a_missing_block, "a has no block 9"),
+    (to_where_it_is, "both have the same offset"),
     (of_a_negative_block, "a has no block -1"),
-    (of_a_tensor_that_is_not, "no tensor of this name"),
+    (of_a_missing_tensor, "no tensor of this name"),
     (of_an_output, "sum, a graph output, lies elsewhere later"),
-    (of_an_output_that_is_made_again, "sum, a graph output, lies elsewhere later"),
+    (of_a_recomputed_output, "sum, a graph output, lies elsewhere later"),
     (of_an_input_in_rows, "a graph input in blocks"),
     (out_of_order, "out of order"),
     (before_no_step, "not before a step"),
     (before_the_start, r"block 0 of a resides at \[-1"),
-    (of_a_residence_that_is_not, "none of this number"),
-    (of_the_first_residence, "no residence before"),
-    (by_an_engine_that_is_not, "no engine 'dma'"),
-    (twice, "before step 4: it is not in the one that it comes from"),
+    (of_a_missing_residence, "expected residences below 1, and a target above 0"),
+    (of_the_first_residence, "expected residences below 1, and a target above 0"),
+    (by_a_missing_engine, "no engine 'dma'"),
+    (twice, "before step 4: its source does not contain the block"),
     (without_a_transfer, "needs block 0 of a, which is not made yet"),
     (over_a_gap, r"from step 3 to 3: the residence before is that of \[\d, 2\)"),
     (out_of_the_arena, "leaves its arena"),

@@ -164,15 +164,15 @@ FAULTS = [
     (begins_too_late, r"step 8 \(conv_b, block 2\) needs blocks 1 to 3 of a in one memory"),
     (leaves_before_it_has_gone, r"from step 5 to 6: the residence before is that of \[1, 5\)"),
     (leaves_while_it_comes_back, r"from step 7 to 8: the residence before is that of \[5, 7\)"),
-    (sets_out_before_it_has_come, "residence 1 to 2 before step 7: it is not in the one that it comes from"),
+    (sets_out_before_it_has_come, "residence 1 to 2 before step 7: its source does not contain the block"),
     (target_taken_by_the_core, "block 1 of a from its residence 0 to 1: its target is overwritten in flight"),
     (
         target_taken_by_an_engine,
         "block 1 of a from its residence 0 to 1: its target is overwritten in flight",
     ),
     (target_taken_by_a_step, "block 1 of a from its residence 1 to 2: its target is overwritten in flight"),
-    (source_taken_by_a_step, "block 1 of a .* before step 6: it is not in the one that it comes from"),
-    (source_taken_by_the_core, "block 1 of a .* before step 6: it is not in the one that it comes from"),
+    (source_taken_by_a_step, "block 1 of a .* before step 6: its source does not contain the block"),
+    (source_taken_by_the_core, "block 1 of a .* before step 6: its source does not contain the block"),
     (over_itself, "block 1 of a from its residence 2 to 3 before step 9: the places overlap"),
     (in_two_memories, "needs blocks 1 to 3 of a in one memory"),
     (by_an_engine_of_other_memories, "residence 0 to 1: dma0 does not join sram and far"),
@@ -214,7 +214,7 @@ def test_waits_for_too_few_transfers_are_found(
     plan = flown()
     tape = [each for entry in plan.tape for each in (change(entry) if isinstance(entry, Wait) else [entry])]
     monkeypatch.setattr(Plan, "tape", tuple(tape))
-    with pytest.raises(PlanFaultError, match="before step 7: it is not in the one that it comes from"):
+    with pytest.raises(PlanFaultError, match="before step 7: its source does not contain the block"):
         check(plan, WORK, BOARD)
 
 
@@ -245,7 +245,7 @@ def again_at(time: int) -> Plan:
     return replace(plan, schedule=Schedule(order, "feasible"), layout=layout)
 
 
-def test_a_block_is_made_again_where_a_transfer_has_put_it() -> None:
+def test_a_block_is_recomputed_where_a_transfer_has_put_it() -> None:
     plan = again_at(9)  # the copy in psram has ended by then
     plan = replace(plan, layout=with_life(plan.layout, A, 1, Interval(5, 9)))
     check(plan, WORK, BOARD)
@@ -253,7 +253,7 @@ def test_a_block_is_made_again_where_a_transfer_has_put_it() -> None:
     assert Locations.of(plan.layout).destination(A, 1) == plan.layout.blocks["a"][1][0]
 
 
-def test_a_copy_of_what_is_made_again_is_of_no_use() -> None:
+def test_a_copy_of_a_recomputed_block_is_of_no_use() -> None:
     """Step 10 would read the copy in sram: the block is rematerialised in psram, which has no transfer."""
     plan = again_at(9)
     stays = plan.layout.blocks["a"][1]
@@ -263,11 +263,11 @@ def test_a_copy_of_what_is_made_again_is_of_no_use() -> None:
         check(replace(plan, layout=layout), WORK, BOARD)
 
 
-def test_a_source_that_is_made_again_in_flight_is_found() -> None:
+def test_a_source_that_is_recomputed_in_flight_is_found() -> None:
     plan = again_at(5)
     layout = with_life(changed(plan.layout, OUT, end=6), A, 0, Interval(1, 6))
     layout = with_life(layout, A, 1, Interval(5, 10))
-    with pytest.raises(PlanFaultError, match="its source is made again in flight"):
+    with pytest.raises(PlanFaultError, match="its source is recomputed in flight"):
         check(replace(plan, layout=layout), WORK, BOARD)
 
 

@@ -81,7 +81,7 @@ def order(
 
     GRAPH: a JSON file, or a model (.onnx, .tflite) with portable kernels; see `graph export` for a board's.
 
-    With --memory, whole tensors leave that memory over a link or are made again, at the least cost in time.
+    With --memory, whole tensors leave that memory over a link or are recomputed, at the least cost in time.
     """
     from mcudeploy.common.effort import Effort
     from mcudeploy.extensions.graphs.graph_orders import graph_order
