@@ -73,8 +73,10 @@ def entry(option: click.Option) -> tuple[str, str]:
     ] or option.opts
     value = "" if option.is_flag or option.count else f" {metavar(option)}"
     default = option.opts[-1] if option.default is True else option.default
-    told = f" [default: {default}]" if option.show_default is True and option.default not in {0, None} else ""
-    return ", ".join(f"`{name}{value}`" for name in names), paragraph((option.help or "") + told)
+    default_text = (
+        f" [default: {default}]" if option.show_default is True and option.default not in {0, None} else ""
+    )
+    return ", ".join(f"`{name}{value}`" for name in names), paragraph((option.help or "") + default_text)
 
 
 def metavar(option: click.Option) -> str:
@@ -101,8 +103,8 @@ def unset() -> list[str]:
     """Return the options that exist only on the command line."""
     settings = {f"--{name}" for name in all_settings(cli.commands)}
     names = {it.opts[-1] for command in COMMANDS.values() for it in options(command)} - settings
-    told = "These stand on the command line only, all others in [settings](usage.md#settings) as well:"
-    return [told, ", ".join(f"`{name}`" for name in sorted(names)) + "."]
+    text = "These stand on the command line only, all others in [settings](usage.md#settings) as well:"
+    return [text, ", ".join(f"`{name}`" for name in sorted(names)) + "."]
 
 
 def paragraph(words: str) -> str:

@@ -47,7 +47,7 @@ def outputs(path: Path, options: Options, count: int) -> list[bytes]:
     with open_device(target, deployment.build(target)) as device:
         for seed in range(count):
             run_once(device, storage, load_samples(graph, [], [], seed)[0].stored)
-            tensors = (storage.get_tensor(device, border.tensor) for border in graph.outputs)
+            tensors = (storage.get_tensor(device, io.tensor) for io in graph.outputs)
             values.append(b"".join(tensor.tobytes() for tensor in tensors))
     return values
 

@@ -190,11 +190,11 @@ class Run:
 
     def tune(self) -> subprocess.Popen[str]:
         """Start `tune` of a small model."""
-        given = [word for port in self._ports for word in ("--port", port)]
+        ports = [word for port in self._ports for word in ("--port", port)]
         board = ("--board", str(self._folder / "fleet.toml"))
         model = str(self._folder / "small.onnx")
         return self._start(
-            "-m", "mcudeploy", "tune", model, *board, *given, "--time-limit", "2", "--json", "--quiet"
+            "-m", "mcudeploy", "tune", model, *board, *ports, "--time-limit", "2", "--json", "--quiet"
         )
 
     def _start(self, *command: str) -> subprocess.Popen[str]:

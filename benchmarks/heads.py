@@ -237,9 +237,9 @@ def cost(path: Path, features: str, classes: int, board_name: str) -> None:
     with TemporaryDirectory() as folder:
         part = features_model(path, board, options, features, Path(folder))
         deployment = plan_model(part, board, options)
-        (border,) = deployment.plan.graph.own_inputs()
+        (io,) = deployment.plan.graph.own_inputs()
         inputs = [
-            it.stored[border.tensor].tobytes() for it in drawn_samples(deployment.plan.graph, 0, 5 * classes)
+            it.stored[io.tensor].tobytes() for it in drawn_samples(deployment.plan.graph, 0, 5 * classes)
         ]
         for kind in HEADS:
             program = with_head(deployment, deployment.program, HeadWanted(kind, classes))

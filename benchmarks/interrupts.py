@@ -95,10 +95,10 @@ def fault(code: int, out: str, err: str) -> str | None:
     if code not in (0, 130):
         return f"exit code {code}: {err.strip()[-200:]}"
     try:
-        told = json.loads(out)
+        report = json.loads(out)
     except ValueError:
         return f"exit code {code}, stdout is not one JSON object: {out[:80]!r}"
-    if ("error" in told) != (code == 130):
+    if ("error" in report) != (code == 130):
         return f"exit code {code}, but stdout says {out[:80]!r}"
     return None
 
@@ -141,22 +141,22 @@ def main() -> None:
     parser.add_argument("--commands", nargs="*", default=None)
     parser.add_argument("--twice", action="store_true")
     parser.add_argument("--time-limit", type=float, default=5.0, help="seconds of search")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="mcudeploy-interrupts-"))
     try:
-        known = commands(folder, asked.time_limit)
+        known = commands(folder, arguments.time_limit)
         print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
         failed = False
-        for name in asked.commands or known:
-            failed |= bool(measured(name, known[name], folder, asked))
+        for name in arguments.commands or known:
+            failed |= bool(measured(name, known[name], folder, arguments))
         sys.exit(failed)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measured(name: str, arguments: list[str], folder: Path, asked: argparse.Namespace) -> list[str]:
+def measured(name: str, arguments: list[str], folder: Path, options: argparse.Namespace) -> list[str]:
     """Print the row of a command; return its faults."""
-    rng = random.Random(f"{asked.seed} {name}")
+    rng = random.Random(f"{options.seed} {name}")
     for _ in range(2):  # the first compiles, and fills the cache
         began = time.monotonic()
         process = start(arguments, folder)
@@ -165,10 +165,10 @@ def measured(name: str, arguments: list[str], folder: Path, asked: argparse.Name
     if process.returncode:
         sys.exit(f"{name} fails without an interrupt: {out}\n{err}")
     tally = Tally()
-    for _ in range(asked.moments):
-        interrupted(arguments, folder, rng.uniform(0, whole_s), asked.twice, tally)
+    for _ in range(options.moments):
+        interrupted(arguments, folder, rng.uniform(0, whole_s), options.twice, tally)
     counts = tally.counts
-    cells = (name, asked.moments, counts["0"], counts["130"], counts["own"], len(tally.wrong))
+    cells = (name, options.moments, counts["0"], counts["130"], counts["own"], len(tally.wrong))
     print(f"| {' | '.join(map(str, cells))} | {tally.slowest_s:.1f} |", flush=True)
     for one in tally.wrong:
         print(f"{name} {one}", file=sys.stderr, flush=True)

@@ -49,8 +49,8 @@ def main() -> int:
     parser.add_argument("--chain", default="host,host,host")
     arguments = parser.parse_args()
     targets = tuple(Target(load_board(name), emulate=name != "host") for name in arguments.chain.split(","))
-    asked = ChainRequest(targets, _LINE, _FRAMES)
-    members = plan_chain(load_model(arguments.model), asked, Options(time_limit=3), SILENT)
+    request = ChainRequest(targets, _LINE, _FRAMES)
+    members = plan_chain(load_model(arguments.model), request, Options(time_limit=3), SILENT)
     frames = _frames(members, arguments.seed)
     expected, _, _ = _run(members, frames, arguments.seed, _NO_FAULTS)
     start, faults, resends = time.monotonic(), Counter[str](), 0

@@ -30,11 +30,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--board", default="mps2-an505")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     errors: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
-    for path in asked.models:
+    for path in arguments.models:
         try:
-            for variant, each in _of_model(path, Target(load_board(asked.board), emulate=True)):
+            for variant, each in _of_model(path, Target(load_board(arguments.board), emulate=True)):
                 errors[variant].append(each)
         except ModelError as error:
             print(f"{path}: {str(error).splitlines()[0]}")

@@ -106,8 +106,8 @@ def outcome(case: TestCase, model: ModelProto) -> Outcome:
     try:
         program = prepare(model)
         for inputs, expected in case.data_sets:
-            given = dict(zip(names, map(array, inputs), strict=False))
-            computed = program.run({name: given[name] for name in program.inputs})
+            values = dict(zip(names, map(array, inputs), strict=False))
+            computed = program.run({name: values[name] for name in program.inputs})
             wanted = [array(value) for value in expected]
             if rounded_alike(wanted, computed):
                 continue

@@ -94,9 +94,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="rows of the blocks that models are cut into")
     arguments = parser.parse_args()
     cases = [case(path, arguments.rows) for path in arguments.files]
-    full, taken = orders(cases, arguments.seconds, DEFAULT)
+    full, seconds = orders(cases, arguments.seconds, DEFAULT)
     print("| without | higher peaks | no longer proven | CPU seconds |\n| --- | --- | --- | --- |")
-    print(row("nothing", full, full, taken), flush=True)
+    print(row("nothing", full, full, seconds), flush=True)
     for method in DEFAULT:
         rest = [other for other in DEFAULT if other != method]
         print(row(method, full, *orders(cases, arguments.seconds, rest)), flush=True)

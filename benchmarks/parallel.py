@@ -68,18 +68,18 @@ def main() -> int:
     parser.add_argument("--stream-input", action="store_true")
     parser.add_argument("--max-overhead", type=float, default=5.0, help="of the plan for several cores")
     parser.add_argument("--time-limit", type=float, default=30.0)
-    asked = parser.parse_args()
-    target = Target(load_board(asked.board), emulate=True)
+    arguments = parser.parse_args()
+    target = Target(load_board(arguments.board), emulate=True)
     options = Options(
-        split=not asked.no_split,
-        stream_input=asked.stream_input,
-        time_limit=asked.time_limit,
-        cores=asked.cores,
+        split=not arguments.no_split,
+        stream_input=arguments.stream_input,
+        time_limit=arguments.time_limit,
+        cores=arguments.cores,
     )
     print("|", " | ".join(COLUMNS), "|\n|", "|".join("---" for _ in COLUMNS), "|")
     failed = False
-    for model in asked.models:
-        line = row(model, target, options, asked.max_overhead)
+    for model in arguments.models:
+        line = row(model, target, options, arguments.max_overhead)
         failed |= line[-1].startswith("FAILED")
         print("|", " | ".join(line), "|", flush=True)
     return int(failed)

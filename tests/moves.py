@@ -51,7 +51,7 @@ class _Mover:
 
     def _movable(self) -> Iterator[int]:
         graph, roots = self.plan.graph, self.tiled.flow.roots
-        fixed = {roots[border.tensor] for border in (*graph.outputs, *graph.resident_inputs())}
+        fixed = {roots[io.tensor] for io in (*graph.outputs, *graph.resident_inputs())}
         for number, (name, _) in enumerate(self.ids):
             offsets = offsets_of(self.plan, name)
             if name not in fixed and not any(offset % self.alignment for offset in offsets):

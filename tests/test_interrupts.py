@@ -96,22 +96,22 @@ def run(body: str, *, begun: bool = True, first: str = "") -> subprocess.Complet
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [(_COMPILED, "in order\n"), (_IMPORTING, "in order True\n"), (_CLOSING, "told\n")]
+    ("body", "message"), [(_COMPILED, "in order\n"), (_IMPORTING, "in order True\n"), (_CLOSING, "told\n")]
 )
-def test_it_is_delivered_where_it_can_be_taken(body: str, said: str) -> None:
+def test_it_is_delivered_where_it_can_be_taken(body: str, message: str) -> None:
     done = run(body)
-    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, message, "")
 
 
 _LACKING = "import signal\nfor name in ('SIGALRM', 'SIGHUP'): delattr(signal, name)\n"
 
 
-@pytest.mark.parametrize(("body", "said"), [(_COMPILED, "in order\n"), (_IMPORTING, "in order True\n")])
-def test_without_an_alarm_signal_a_thread_looks_again(body: str, said: str) -> None:
+@pytest.mark.parametrize(("body", "message"), [(_COMPILED, "in order\n"), (_IMPORTING, "in order True\n")])
+def test_without_an_alarm_signal_a_thread_looks_again(body: str, message: str) -> None:
     """As on Windows. On POSIX such a thread does not end a sleep of the main one, hence the short sleeps."""
     patient = body.replace("time.sleep(5)", "[time.sleep(0.02) for _ in range(250)]")
     done = run(patient, first=_LACKING)
-    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, message, "")
     assert (
         run(re.sub(r"interrupt\(([\d.]+)\)", r"interrupt(\1, times=2)", body), first=_LACKING).returncode
         == 130

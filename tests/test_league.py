@@ -267,8 +267,8 @@ def test_the_four_sides_of_a_padding_change_places() -> None:
         "x": Tensor("x", (8, 6, 4), DType.INT8, scale),
         "y": Tensor("y", (4, 4, 4), DType.INT8, Quantization(0.25, 3)),
     }
-    borders = (GraphIO(it, it, tensors[it].shape, "int8", np.arange(tensors[it].elements)) for it in "xy")
-    taken, result = borders
+    ios = (GraphIO(it, it, tensors[it].shape, "int8", np.arange(tensors[it].elements)) for it in "xy")
+    taken, result = ios
     graph = described(Graph("g", tensors, (operator,), (taken,), (result,)))
     (kind, pool), (_, scaling) = graph.steps
     assert kind == "MaxPool2DOp" and pool["padding"] == (0, 2, 1, 3)  # top, bottom, left, right
@@ -287,9 +287,9 @@ def test_dense_layers_are_linear_and_others_are_refused() -> None:
         "x": Tensor("x", (1, 1, 4), DType.INT8, scale),
         "y": Tensor("y", (1, 1, 2), DType.INT8, scale),
     }
-    borders = [GraphIO(it, it, tensors[it].shape, "int8", np.arange(tensors[it].elements)) for it in "xy"]
+    ios = [GraphIO(it, it, tensors[it].shape, "int8", np.arange(tensors[it].elements)) for it in "xy"]
     dense = Operator("dense", Conv2d(2, high=1.0), ("x",), "y", constants)
-    graph = described(Graph("g", tensors, (dense,), (borders[0],), (borders[1],)))
+    graph = described(Graph("g", tensors, (dense,), (ios[0],), (ios[1],)))
     (_, _), (kind, fields) = graph.steps
     assert kind == "LinearOp" and fields["input"] == "x_flat" and fields["activation_max"] == 5
     assert graph.constants[fields["weight"]].shape == (2, 4)
@@ -300,8 +300,8 @@ def test_dense_layers_are_linear_and_others_are_refused() -> None:
                 "g",
                 same,
                 (replace(dense, op=LayerNorm(1e-5)),),
-                (borders[0],),
-                (replace(borders[0], tensor="y"),),
+                (ios[0],),
+                (replace(ios[0], tensor="y"),),
             )
         )
 
@@ -312,13 +312,13 @@ def test_tables_are_the_operations_that_have_them() -> None:
         "x": Tensor("x", (2, 2, 4), DType.INT8, source),
         "y": Tensor("y", (2, 2, 4), DType.INT8, output),
     }
-    borders = [GraphIO(it, it, (2, 2, 4), "int8", np.arange(16)) for it in "xy"]
+    ios = [GraphIO(it, it, (2, 2, 4), "int8", np.arange(16)) for it in "xy"]
     values = np.arange(-128, 128) * 0.1
 
     def kind_of(results: NDArray[np.float64]) -> str:
         table = np.clip(np.rint(results / 0.05) - 128, -128, 127).astype(np.int8)
         operator = Operator("lut", Lut(), ("x",), "y", {"table": table})
-        (step,) = described(Graph("g", tensors, (operator,), (borders[0],), (borders[1],))).steps
+        (step,) = described(Graph("g", tensors, (operator,), (ios[0],), (ios[1],))).steps
         return step[0]
 
     assert kind_of(np.maximum(values, 0)) == "RequantizeOp"

@@ -108,7 +108,7 @@ def test_a_manifest_is_a_board(name: str, core: str, clock_mhz: int, arena: int,
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "said"),
+    ("name", "kind", "message"),
     [
         ("uno", UsageError, "atmega328p is not supported: it is an AVR"),
         ("d1_mini", UsageError, "esp8266 is not supported: constants in its flash"),
@@ -121,8 +121,8 @@ def test_a_manifest_is_a_board(name: str, core: str, clock_mhz: int, arena: int,
         ("a b\n[env]", BoardNotFoundError, "names no board"),
     ],
 )
-def test_what_is_refused_says_why(name: str, kind: type[DeployError], said: str) -> None:
-    with pytest.raises(kind, match=said):
+def test_what_is_refused_says_why(name: str, kind: type[DeployError], message: str) -> None:
+    with pytest.raises(kind, match=message):
         load_board(f"pio:{name}")
 
 

@@ -1,4 +1,4 @@
-"""Whole sweeps, which `make weekly` runs, and of which every run of the tests has a sample."""
+"""Sweeps: `make weekly` runs all their cases, every other run of the tests a sample."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ PROFILE = "weekly"
 """The profile of hypothesis that draws all examples: `pytest -m "" --hypothesis-profile=weekly`."""
 
 
-def sample(cases: Iterable[object], kept: int | Collection[object]) -> list[object]:
-    """Return the cases of a parameter: the first `kept`, or those that `kept` has, run always, the others
-    once a week.
-    """
+def sample(cases: Iterable[object], always: int | Collection[object]) -> list[object]:
+    """Return the cases of a parameter; those beyond the first `always`, or not in `always`, run weekly."""
     return [
         case
-        if (number < kept if isinstance(kept, int) else case in kept)
+        if (number < always if isinstance(always, int) else case in always)
         else pytest.param(case, marks=pytest.mark.weekly)
         for number, case in enumerate(cases)
     ]
 
 
-def examples(kept: T, whole: T) -> T:
-    """Return `kept`, or `whole` once a week: numbers of hypothesis's examples, or cases of one test."""
-    return whole if settings.get_current_profile_name() == PROFILE else kept
+def examples(few: T, whole: T) -> T:
+    """Return `few`, or `whole` in a weekly run: numbers of hypothesis's examples, or cases of one test."""
+    return whole if settings.get_current_profile_name() == PROFILE else few

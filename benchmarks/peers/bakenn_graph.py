@@ -82,11 +82,11 @@ class BakennGraph:
 
 def described(graph: Graph) -> BakennGraph:
     """Return a network in BakeNN's form. Raises NetworkRefusedError for operators that it does not have."""
-    borders = graph.own_inputs(), graph.own_outputs()
-    if any(len(each) != 1 for each in borders):
+    ios = graph.own_inputs(), graph.own_outputs()
+    if any(len(each) != 1 for each in ios):
         raise NetworkRefusedError("takes networks of one input and one output")
-    result = BakennGraph("model", inputs=[borders[0][0].tensor], outputs=[borders[1][0].tensor])
-    result.add_value(graph.tensors[borders[0][0].tensor])
+    result = BakennGraph("model", inputs=[ios[0][0].tensor], outputs=[ios[1][0].tensor])
+    result.add_value(graph.tensors[ios[0][0].tensor])
     vectors = _vectors(graph)
     for operator in graph.operators:
         writer = _WRITERS.get(type(operator.op))

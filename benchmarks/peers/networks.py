@@ -60,12 +60,12 @@ class Network:
     def inputs(self) -> dict[str, Array]:
         """The sample beside the model; drawn from a seed, if there is none."""
         constants = {it.name for it in self.model.graph.initializer}
-        borders = [it for it in self.model.graph.input if it.name not in constants]
+        ios = [it for it in self.model.graph.input if it.name not in constants]
         rng = np.random.default_rng(_SEED)
-        files = [self.path.with_name(f"input_{number}.npy") for number in range(len(borders))]
+        files = [self.path.with_name(f"input_{number}.npy") for number in range(len(ios))]
         return {
-            border.name: np.load(file) if file.is_file() else _drawn(border, rng)
-            for border, file in zip(borders, files, strict=True)
+            io.name: np.load(file) if file.is_file() else _drawn(io, rng)
+            for io, file in zip(ios, files, strict=True)
         }
 
     @property
@@ -97,8 +97,8 @@ def _twin(name: str, folders: dict[str, Path]) -> Path | None:
     return folders.get(f"{base}_fp32") if base and kind in ("", "io") else None
 
 
-def _drawn(border: onnx.ValueInfoProto, rng: np.random.Generator) -> Array:
-    kind = border.type.tensor_type
+def _drawn(io: onnx.ValueInfoProto, rng: np.random.Generator) -> Array:
+    kind = io.type.tensor_type
     shape = [it.dim_value or 1 for it in kind.shape.dim]
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
     if dtype.kind == "f":

@@ -37,19 +37,19 @@ def generate(network: Network, board: Board, folder: Path, options: Options) -> 
     if graph.states:
         raise NetworkRefusedError("networks with states are not measured: one run says little about them")
     inputs, outputs = accessors((folder / "include" / f"{PREFIX}.h").read_text("utf-8"))
-    borders = graph.own_inputs(), graph.own_outputs()
-    expected = network.outputs([it.name for it in borders[1]])
+    ios = graph.own_inputs(), graph.own_outputs()
+    expected = network.outputs([it.name for it in ios[1]])
     return Generated(
         sorted((folder / "src").glob("*.c")),
         [folder / "include", folder / "src"],
         f'#include "{PREFIX}.h"',
         f"{PREFIX}_run()",
-        [_buffer(name, graph.tensors[it.tensor]) for name, it in zip(inputs, borders[0], strict=True)],
-        [_buffer(name, graph.tensors[it.tensor]) for name, it in zip(outputs, borders[1], strict=True)],
-        [to_device(it, graph.tensors[it.tensor], network.inputs[it.name]).tobytes() for it in borders[0]],
+        [_buffer(name, graph.tensors[it.tensor]) for name, it in zip(inputs, ios[0], strict=True)],
+        [_buffer(name, graph.tensors[it.tensor]) for name, it in zip(outputs, ios[1], strict=True)],
+        [to_device(it, graph.tensors[it.tensor], network.inputs[it.name]).tobytes() for it in ios[0]],
         [
             Expected(values, decoder(it, graph.tensors[it.tensor]))
-            for it, values in zip(borders[1], expected, strict=True)
+            for it, values in zip(ios[1], expected, strict=True)
         ],
         levels=("-O2",),
         options=("-ffp-contract=off",),
@@ -68,7 +68,7 @@ def _buffer(name: str, tensor: Tensor) -> Buffer:
     return Buffer(f"{name}()", tensor.elements * tensor.dtype.size_bytes)
 
 
-def decoder(border: GraphIO, tensor: Tensor) -> Callable[[bytes], Array]:
+def decoder(io: GraphIO, tensor: Tensor) -> Callable[[bytes], Array]:
     """Return the function that reads an output of the ONNX model from the bytes of its tensor."""
     kind = np.dtype(tensor.dtype.value)
-    return lambda sent: from_device(border, tensor, np.frombuffer(sent, kind))
+    return lambda sent: from_device(io, tensor, np.frombuffer(sent, kind))

@@ -69,8 +69,8 @@ def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -
     boards = min(3, len(operators_without_views(model.graph)))
     if boards < 2:
         pytest.skip("one operator")
-    asked = ChainRequest((HOST,) * boards, LINE, 2)
-    device_run = run_chain(path, asked, QUICK, inputs=[], expected=[], progress=SILENT)
+    request = ChainRequest((HOST,) * boards, LINE, 2)
+    device_run = run_chain(path, request, QUICK, inputs=[], expected=[], progress=SILENT)
     assert not device_run.verdict.reasons, device_run.verdict.reasons
 
 

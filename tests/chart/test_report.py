@@ -184,8 +184,8 @@ def test_the_page_has_the_figures_of_the_tables_and_the_file_of_the_plan(vww: De
 
 
 def test_a_trace_has_each_step_once_and_ends_with_the_latency(vww: Deployment) -> None:
-    told = json.loads(trace(vww, None))
-    slices = [event for event in told["traceEvents"] if event["ph"] == "X"]
+    report = json.loads(trace(vww, None))
+    slices = [event for event in report["traceEvents"] if event["ph"] == "X"]
     assert len(slices) == len(vww.plan.schedule.steps)
     ends = [event["ts"] + event["dur"] for event in slices]
     assert all(end <= after["ts"] + 1e-3 for end, after in zip(ends, slices[1:], strict=False))
@@ -195,9 +195,9 @@ def test_a_trace_has_each_step_once_and_ends_with_the_latency(vww: Deployment) -
 
 def test_a_trace_of_two_cores_has_two_threads_that_never_overlap_themselves(tmp_path: Path) -> None:
     deployment = deployed(quantised_convolutions(tmp_path / "m.onnx"), "rp2350", cores=2)
-    told = json.loads(trace(deployment, None))
+    report = json.loads(trace(deployment, None))
     threads: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
-    for event in told["traceEvents"]:
+    for event in report["traceEvents"]:
         if event["ph"] == "X":
             threads[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
     assert all(threads.values())

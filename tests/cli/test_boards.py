@@ -47,7 +47,7 @@ def test_doctor_looks_for_what_a_board_needs(mcudeploy_command: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known_by", "options", "chosen", "said"),
+    ("known_by", "options", "chosen", "message"),
     [
         ("", "", "stm32f405", ""),
         ("ST-Link, chip id 0x420", "", "stm32f100", "stm32 is stm32f100: ST-Link, chip id 0x420\n"),
@@ -59,26 +59,26 @@ def test_a_family_is_its_attached_board_or_its_default(
     known_by: str,
     options: str,
     chosen: str,
-    said: str,
+    message: str,
     mcudeploy_command: Invoke,
     deploy: Deploy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
     def attached(*given: object) -> tuple[Board, str]:
-        asked.append(given)
+        calls.append(given)
         return load_board("stm32f100" if known_by else "stm32f405"), known_by
 
     monkeypatch.setattr("mcudeploy.boards.catalogue.list_boards", list_boards)
     monkeypatch.setattr("mcudeploy.toolchain.attached.attached_board", attached)
     line = f"run m.onnx --board stm32 {options}"
     result = mcudeploy_command(line if "--emulate" in line else f"{line} --probe 066D --port /dev/ttyACM0")
-    assert (result.exit_code, result.stderr) == (0, said), result.output
+    assert (result.exit_code, result.stderr) == (0, message), result.output
     target = deploy.calls["run_model"][0][1]
     assert target.board.name == chosen
     if not target.emulate:
-        assert asked == [("stm32", ("/dev/ttyACM0",), "066D")]
+        assert calls == [("stm32", ("/dev/ttyACM0",), "066D")]
         assert (target.port, target.probe) == ("/dev/ttyACM0", "066D")
 
 

@@ -149,7 +149,7 @@ def test_run_names_the_classes_of_the_largest_outputs(mcudeploy_command: Invoke,
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("--pixels 1..1", "is not a range"),
         ("--pixels 0-1", "is not a range"),
@@ -158,10 +158,10 @@ def test_run_names_the_classes_of_the_largest_outputs(mcudeploy_command: Invoke,
     ],
 )
 def test_numbers_for_pictures_are_refused(
-    option: str, said: str, mcudeploy_command: Invoke, deploy: Deploy
+    option: str, message: str, mcudeploy_command: Invoke, deploy: Deploy
 ) -> None:
     result = mcudeploy_command(f"run m.onnx --board tiny {option}")
-    assert result.exit_code == 2 and said in result.stderr and not deploy.calls
+    assert result.exit_code == 2 and message in result.stderr and not deploy.calls
 
 
 def test_resolved_ties_are_told_with_the_error_without(mcudeploy_command: Invoke, deploy: Deploy) -> None:

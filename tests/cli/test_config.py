@@ -123,7 +123,7 @@ def test_json_from_the_file_holds_for_errors_too(folder: Path, mcudeploy_command
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('ram-limit = "lots"', "mcudeploy.toml: key 'ram-limit': 'lots' is not a size"),
         ('bord = "tiny"', "mcudeploy.toml: key 'bord': no such option; did you mean 'board'?"),
@@ -135,12 +135,12 @@ def test_json_from_the_file_holds_for_errors_too(folder: Path, mcudeploy_command
     ],
 )
 def test_a_wrong_file_exits_3(
-    text: str, said: str, folder: Path, mcudeploy_command: Invoke, deploy: Deploy
+    text: str, message: str, folder: Path, mcudeploy_command: Invoke, deploy: Deploy
 ) -> None:
     (folder / "mcudeploy.toml").write_text(text)
     result = mcudeploy_command("plan m.onnx --board tiny")
     assert result.exit_code == 3
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_help_does_not_mind_a_wrong_file(folder: Path, mcudeploy_command: Invoke) -> None:

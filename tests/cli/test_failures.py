@@ -56,8 +56,8 @@ def test_each_stage_has_its_exit_code(
     result = mcudeploy_command(RUN_LINE)
     assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.strip().splitlines()[-1] == f"error: {failure}"
-    told = json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)
-    assert told == {"format": 1, "error": {"exit_code": code, "message": str(failure), "problems": []}}
+    report = json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)
+    assert report == {"format": 1, "error": {"exit_code": code, "message": str(failure), "problems": []}}
 
 
 def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Deploy) -> None:
@@ -115,7 +115,7 @@ def test_of_several_boards_one_that_fits_is_enough(
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("run m.onnx", "--board"),
         ("run missing.onnx --board tiny", "missing.onnx"),
@@ -135,12 +135,12 @@ def test_of_several_boards_one_that_fits_is_enough(
         ("frobnicate", "frobnicate"),
     ],
 )
-def test_usage_errors_exit_2(line: str, said: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+def test_usage_errors_exit_2(line: str, message: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
     result = mcudeploy_command(line)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
-    told = json.loads(mcudeploy_command(f"{line} --json").stdout)
-    assert told["error"]["exit_code"] == 2
+    assert message in result.stderr
+    report = json.loads(mcudeploy_command(f"{line} --json").stdout)
+    assert report["error"]["exit_code"] == 2
 
 
 def test_a_folder_that_is_a_broken_link_is_refused_before_planning(
@@ -152,17 +152,17 @@ def test_a_folder_that_is_a_broken_link_is_refused_before_planning(
 
 
 @pytest.mark.parametrize(
-    ("board", "said"),
+    ("board", "message"),
     [
         ("host", "host is this machine"),
         ("mps2-an386", "mps2-an386 runs in the emulator"),
         ("stm32f405 --emulate", "stm32f405 runs in the emulator"),
     ],
 )
-def test_a_port_without_a_real_board_exits_2(board: str, said: str, mcudeploy_command: Invoke) -> None:
+def test_a_port_without_a_real_board_exits_2(board: str, message: str, mcudeploy_command: Invoke) -> None:
     result = mcudeploy_command(f"measure m.onnx --board {board} --port /dev/ttyACM0")
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_an_unknown_board_exits_7(mcudeploy_command: Invoke, deploy: Deploy) -> None:
@@ -194,7 +194,7 @@ def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: De
 
 @pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize(
-    ("option", "name", "code", "said"),
+    ("option", "name", "code", "message"),
     [
         ("", "SIGINT", 130, "interrupted"),
         ("--json", "SIGINT", 130, "interrupted"),
@@ -203,7 +203,7 @@ def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: De
     ],
 )
 def test_a_signal_while_importing_ends_with_one_line(
-    option: str, name: str, code: int, said: str, folder: Path
+    option: str, name: str, code: int, message: str, folder: Path
 ) -> None:
     (folder / "rich_click.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{name})\n")
     result = subprocess.run(
@@ -215,7 +215,7 @@ def test_a_signal_while_importing_ends_with_one_line(
         timeout=60,
         check=False,
     )
-    assert (result.returncode, result.stderr) == (code, f"error: {said}\n")
+    assert (result.returncode, result.stderr) == (code, f"error: {message}\n")
     assert (json.loads(result.stdout)["error"]["exit_code"] == code) if option else result.stdout == ""
 
 

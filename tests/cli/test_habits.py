@@ -154,7 +154,7 @@ def test_doctor_fails_where_the_board_cannot_run(
 
 
 @pytest.mark.parametrize(
-    ("by", "unit", "said"),
+    ("by", "unit", "message"),
     [
         (
             "one clock an instruction",
@@ -172,12 +172,12 @@ def test_doctor_fails_where_the_board_cannot_run(
     ],
 )
 def test_latency_is_told_in_milliseconds(
-    by: str, unit: str, said: str, mcudeploy_command: Invoke, deploy: Deploy
+    by: str, unit: str, message: str, mcudeploy_command: Invoke, deploy: Deploy
 ) -> None:
     more = {"unit": unit, "milliseconds": 0.0238, "milliseconds_by": by, "clock_hz": 168_000_000}
     deploy.answers["measure_model"] = MEASURE | {"latency": MEASURE["latency"] | more}
     text = mcudeploy_command("measure m.onnx --board tiny").stdout
-    assert re.search(re.escape(said).replace(r"\ ", " ").replace("\\\n", r"\s"), text)
+    assert re.search(re.escape(message).replace(r"\ ", " ").replace("\\\n", r"\s"), text)
 
 
 def test_one_latency_stands_first_in_every_command(mcudeploy_command: Invoke, deploy: Deploy) -> None:

@@ -16,7 +16,7 @@ PLAN_LINE = "plan m.onnx --board tiny"
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (f"{PLAN_LINE} -o m.onnx", "--output m.onnx is also MODEL"),
         (f"{PLAN_LINE} -o ./sub/../m.onnx", "is also MODEL"),
@@ -33,7 +33,7 @@ PLAN_LINE = "plan m.onnx --board tiny"
 )
 @pytest.mark.parametrize("force", ["", " --force"])
 def test_an_output_is_no_input(
-    line: str, said: str, force: str, mcudeploy_command: Invoke, deploy: Deploy, folder: Path
+    line: str, message: str, force: str, mcudeploy_command: Invoke, deploy: Deploy, folder: Path
 ) -> None:
     for name in ("r.csv", "g.json", "m.svg"):
         (folder / name).write_bytes(b"data")
@@ -43,7 +43,7 @@ def test_an_output_is_no_input(
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     result = mcudeploy_command(f"{line}{force}")
     assert result.exit_code == 2, result.output
-    assert said in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     assert not deploy.calls
 

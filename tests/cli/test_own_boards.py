@@ -53,7 +53,7 @@ def test_a_file_is_a_board_by_option_and_by_setting(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("clock_hz =", "clock_mhz =", "mine.toml is not a board file:\n  clock_hz: Field required"),
         ("[uart]", "[uart", "mine.toml: Expected ']'"),
@@ -63,7 +63,7 @@ def test_a_file_is_a_board_by_option_and_by_setting(
     ],
 )
 def test_a_wrong_file_exits_3_with_file_and_key(
-    old: str, new: str, said: str, mine: Path, mcudeploy_command: Invoke
+    old: str, new: str, message: str, mine: Path, mcudeploy_command: Invoke
 ) -> None:
     for name in ("a", "b"):
         (mine.parent / name).mkdir()
@@ -72,13 +72,13 @@ def test_a_wrong_file_exits_3_with_file_and_key(
     assert old in text
     mine.write_text(text.replace(old, new, 1))
     result = mcudeploy_command("plan m.onnx --board ./mine.toml")
-    assert result.exit_code == 3 and said in result.stderr
+    assert result.exit_code == 3 and message in result.stderr
     mine.write_bytes(b"\xff")
     assert mcudeploy_command("doctor --board ./mine.toml").exit_code == 3
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "said"),
+    ("line", "code", "message"),
     [
         ("plan m.onnx --board ./gone.toml", 7, "no board file ./gone.toml"),
         ("plan m.onnx --board ./", 3, "cannot be read"),
@@ -98,11 +98,11 @@ def test_a_wrong_file_exits_3_with_file_and_key(
     ],
 )
 def test_what_is_no_board_and_no_new_one(
-    line: str, code: int, said: str, mine: Path, mcudeploy_command: Invoke
+    line: str, code: int, message: str, mine: Path, mcudeploy_command: Invoke
 ) -> None:
     result = mcudeploy_command(line)
     assert (result.exit_code, (mine.parent / "mine2.toml").exists()) == (code, False)
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_a_copy_of_a_board_with_its_own_sources_needs_them_beside_it(

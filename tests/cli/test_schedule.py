@@ -28,11 +28,11 @@ def graph(folder: Path) -> Path:
 def test_json_and_order_file(mcudeploy_command: Invoke, graph: Path) -> None:
     result = mcudeploy_command(f"graph order {graph.name} --json -o order.json")
     assert result.exit_code == 0
-    told = json.loads(result.stdout)
-    assert told["peak_bytes"] == told["lower_bound_bytes"] == 66
-    assert told["file_order_peak_bytes"] == 129
-    assert told["status"] == "optimal"
-    assert told["method"]
+    report = json.loads(result.stdout)
+    assert report["peak_bytes"] == report["lower_bound_bytes"] == 66
+    assert report["file_order_peak_bytes"] == 129
+    assert report["status"] == "optimal"
+    assert report["method"]
     order = json.loads((graph.parent / "order.json").read_text())["order"]
     assert order in ([0, 2, 1, 3, 4], [1, 3, 0, 2, 4])
 
@@ -41,8 +41,8 @@ def test_json_and_order_file(mcudeploy_command: Invoke, graph: Path) -> None:
     "method", ["rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "beam", "refine", "exact", "ilp"]
 )
 def test_every_method_alone(method: str, mcudeploy_command: Invoke, graph: Path) -> None:
-    told = json.loads(mcudeploy_command(f"graph order {graph.name} --json --method {method}").stdout)
-    assert 66 <= told["peak_bytes"] <= 129
+    report = json.loads(mcudeploy_command(f"graph order {graph.name} --json --method {method}").stdout)
+    assert 66 <= report["peak_bytes"] <= 129
 
 
 def test_a_table_for_people(mcudeploy_command: Invoke, graph: Path) -> None:
@@ -86,26 +86,28 @@ def test_a_memory_limit_with_a_link(mcudeploy_command: Invoke, training: Path) -
     options = "--memory 75% --link 0.5 --link-latency 10 --chart c.svg -o plan.json --json"
     result = mcudeploy_command(f"graph order {training.name} {options}")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert told["peak_bytes"] == 320
-    assert told["fast_peak_bytes"] <= told["memory_limit_bytes"] == 240
-    assert told["transfers"]["count"] >= 2
-    assert told["transfers"]["bytes"] == 64 * told["transfers"]["count"]
-    assert told["recompute"] == {"steps": 0, "cycles": 0}
-    assert told["overhead_percent"] == pytest.approx(100 * (told["cycles"] / told["base_cycles"] - 1))
-    assert told["base_cycles"] <= told["least_cycles"] <= told["cycles"] * 1.001  # it counts in larger ticks
+    report = json.loads(result.stdout)
+    assert report["peak_bytes"] == 320
+    assert report["fast_peak_bytes"] <= report["memory_limit_bytes"] == 240
+    assert report["transfers"]["count"] >= 2
+    assert report["transfers"]["bytes"] == 64 * report["transfers"]["count"]
+    assert report["recompute"] == {"steps": 0, "cycles": 0}
+    assert report["overhead_percent"] == pytest.approx(100 * (report["cycles"] / report["base_cycles"] - 1))
+    assert (
+        report["base_cycles"] <= report["least_cycles"] <= report["cycles"] * 1.001
+    )  # it counts in larger ticks
     written = json.loads((training.parent / "plan.json").read_text())
-    assert len(written["passages"]) == told["transfers"]["count"]
+    assert len(written["passages"]) == report["transfers"]["count"]
     assert (training.parent / "c.svg").read_text().startswith("<svg")
     assert mcudeploy_command(f"graph order {training.name} {options}").exit_code == 0  # its files are ours
 
 
 def test_a_memory_limit_by_recomputing_alone(mcudeploy_command: Invoke, training: Path) -> None:
     result = mcudeploy_command(f"graph order {training.name} --memory 80% --recompute --json")
-    told = json.loads(result.stdout)
-    assert told["transfers"]["count"] == 0 and told["least_cycles"] is None
-    assert told["recompute"]["steps"] >= 1
-    assert told["recompute"]["cycles"] == pytest.approx(told["cycles"] - told["base_cycles"])
+    report = json.loads(result.stdout)
+    assert report["transfers"]["count"] == 0 and report["least_cycles"] is None
+    assert report["recompute"]["steps"] >= 1
+    assert report["recompute"]["cycles"] == pytest.approx(report["cycles"] - report["base_cycles"])
     shown = mcudeploy_command(f"graph order {training.name} --memory 80% --recompute").stdout
     assert "memory limit" in shown and "256 B" in shown and "recomputed" in shown
 

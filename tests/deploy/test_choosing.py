@@ -238,7 +238,7 @@ def test_each_flash_limit_of_a_curve_gives_the_latency_that_it_states(
         assert "none" not in dict(smaller_facts(again))["less flash"]
 
 
-def test_a_plan_with_large_constants_is_made_again_where_smaller_ones_fit(path: Path) -> None:
+def test_a_plan_with_large_constants_is_planned_again_where_smaller_ones_fit(path: Path) -> None:
     board = load_board("mps2-an386")
     deployment = api.plan_model(path, board, Options(split=False))
     weights, least = weights_bytes(deployment.model.calls), int(least_constants(deployment.model))

@@ -76,12 +76,12 @@ def test_their_outputs_are_those_of_one_core(model: Path, board: str, cores: int
         with open_device(target, deployment.build(target), deployment.patience_s) as device:
             for _ in range(2):
                 run_once(device, storage, sample.stored)
-                (border,) = deployment.plan.graph.outputs
-                outputs.append(storage.get_tensor(device, border.tensor))
+                (io,) = deployment.plan.graph.outputs
+                outputs.append(storage.get_tensor(device, io.tensor))
     assert all(np.array_equal(each, outputs[0]) for each in outputs) and outputs[0].any()
 
 
 def test_a_memory_that_not_all_cores_reach_is_refused(model: Path) -> None:
-    asked = replace(options(2, streamed=False), memory_limits=(("cpu0_ram", 32768),))
+    limited = replace(options(2, streamed=False), memory_limits=(("cpu0_ram", 32768),))
     with pytest.raises(UsageError, match="cpu0_ram: not all cores reach it"):
-        api.plan_model(model, load_board("mps2-an521"), asked)
+        api.plan_model(model, load_board("mps2-an521"), limited)

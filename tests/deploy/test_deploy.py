@@ -102,12 +102,12 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     """An output that does not stand is judged by the run with the reference's choice at ties."""
     deployment = api.plan_model(model, HOST.board, Options())
     samples = load_samples(deployment.model.graph, [], [], 0)
-    border = deployment.plan.graph.outputs[0]
+    io = deployment.plan.graph.outputs[0]
 
     def spoiled(machine: Any, storage: Any) -> dict[str, Any]:
-        value = storage.get_tensor(machine, border.tensor).copy()
+        value = storage.get_tensor(machine, io.tensor).copy()
         value.flat[7] ^= 0 if resolved else 64
-        return {border.tensor: value}
+        return {io.tensor: value}
 
     def resolve(machine: Any, storage: Any, *values: Any) -> int:
         resolved.append(True)
@@ -120,10 +120,10 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     with open_device(HOST, deployment.build(HOST)) as machine:
         verdict = judge(machine, deployment.plan, model, samples, SILENT)
     assert not verdict.reasons
-    told = objects.verdict(deployment, verdict)
-    assert (told["mismatches"], told["max_abs_error"]) == (1, 64)
-    assert (told["mismatches_resolved"], told["max_abs_error_resolved"]) == (0, 0)
-    assert told["tolerance"] == {"lsb": 4, "share_of_range": None, "least": None}
+    report = objects.verdict(deployment, verdict)
+    assert (report["mismatches"], report["max_abs_error"]) == (1, 64)
+    assert (report["mismatches_resolved"], report["max_abs_error_resolved"]) == (0, 0)
+    assert report["tolerance"] == {"lsb": 4, "share_of_range": None, "least": None}
 
 
 def test_a_device_that_computes_otherwise_is_not_verified(model: Path) -> None:

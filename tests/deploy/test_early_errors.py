@@ -68,9 +68,9 @@ def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> Non
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
 def test_an_input_that_is_not_finite_names_the_file(tmp_path: Path, value: float, dtype: DType) -> None:
     order = np.arange(4, dtype=np.int32)
-    border = GraphIO("x", "x", (1, 4), "float32", order)
+    io = GraphIO("x", "x", (1, 4), "float32", order)
     tensor = Tensor("x", (1, 1, 4), dtype, Quantization(0.1, 0) if dtype is DType.INT8 else None)
-    graph = Graph("g", {"x": tensor}, (), (border,), (border,), {})
+    graph = Graph("g", {"x": tensor}, (), (io,), (io,), {})
     np.save(tmp_path / "nan.npy", np.array([[0, value, 0, 0]], np.float32))
     with pytest.raises(UsageError, match=rf"nan\.npy has .* not finite: {value} at element 1 of 'x'\. "):
         load_samples(graph, [tmp_path / "nan.npy"], [], 0)

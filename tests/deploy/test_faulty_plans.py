@@ -67,13 +67,13 @@ def test_an_unsplit_plan_that_the_checker_refuses_is_no_fault_of_the_user(
 
 def test_control_c_behind_the_search_loses_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
-    asked = []
+    calls = []
 
     def check(*_: object) -> None:
-        asked.append(True)
-        if len(asked) == 1:
+        calls.append(True)
+        if len(calls) == 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(planner, "check_plan", check)
     deployment = api.plan_model(model, HOST, Options(time_limit=0.5, max_overhead=50))
-    assert deployment.plan.splits and len(asked) > 2
+    assert deployment.plan.splits and len(calls) > 2

@@ -54,9 +54,9 @@ def proposals(model: Path, board: Board, options: Options) -> dict[str, str]:
 
 
 def test_what_does_not_fit_names_what_would(model: Path) -> None:
-    told = proposals(model, with_room_for(1200), Options(time_limit=0.5))
-    assert re.fullmatch(r"an arena of [\d,]+ bytes, [+-][\d.]+ % of .* latency", told["--stream-input"])
-    board = next(option for option in told if option.startswith("--board"))
+    proposed = proposals(model, with_room_for(1200), Options(time_limit=0.5))
+    assert re.fullmatch(r"an arena of [\d,]+ bytes, [+-][\d.]+ % of .* latency", proposed["--stream-input"])
+    board = next(option for option in proposed if option.startswith("--board"))
     assert board == "--board stm32f100"  # the least RAM of all
     streamed = api.plan_model(model, with_room_for(1200), Options(time_limit=0.5, stream_input=True))
     assert streamed.plan.layout.arena_bytes <= 1200

@@ -67,8 +67,8 @@ def test_the_passive_iteration_evicts_on_demand(deployment: Deployment, stage: I
     assert plan.layout.arenas["sram"] <= 33 * 1024
     ways = {tuple(each.memory for each in plan.layout.way(it)) for it in plan.layout.transfers}
     assert {("sram", "psram"), ("psram", "sram")} <= ways
-    brought = [one for one in residency.transfers if one.direction == "in"]
-    assert brought and all(one.start == one.end for one in brought)
+    loads = [one for one in residency.transfers if one.direction == "in"]
+    assert loads and all(one.start == one.end for one in loads)
 
 
 def test_times_of_steps_are_those_of_the_tape_without_transfers(
@@ -80,8 +80,8 @@ def test_times_of_steps_are_those_of_the_tape_without_transfers(
     assert sum(step_times(plan, entries)) < sum(entries)
 
 
-def test_a_device_tells_what_it_waited_for(deployment: Deployment, stage: Iterations) -> None:
-    """Where an engine takes time: what is over the least wait."""
+def test_a_device_reports_its_waits(deployment: Deployment, stage: Iterations) -> None:
+    """Of a wait count the cycles above those of the shortest wait."""
     plan, residency = passive(deployment, stage)
     coming = [plan.layout.way(it)[1].memory == "sram" for it in plan.layout.transfers]
     entries = [80 + 5000 * coming[entry.transfer] if isinstance(entry, Wait) else 100 for entry in plan.tape]

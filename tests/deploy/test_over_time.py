@@ -24,7 +24,7 @@ from tests import reports
 
 BOARD = "mps2-an505"
 LIMIT = 33 * 1024
-"""For the two largest tensors; 8 KiB more are alive then."""
+"""Room for the two largest tensors; 8 KiB more are alive beside them."""
 LIMITED = Options(split=False, memory_limits=(("sram", LIMIT),))
 
 
@@ -76,7 +76,7 @@ def test_without_a_limit_nobody_waits(model: Path) -> None:
     assert "core waits" not in planned(model)[1]
 
 
-def test_what_cannot_be_is_exit_5(model: Path) -> None:
+def test_a_limit_that_no_plan_keeps_is_exit_5(model: Path) -> None:
     code, text = planned(model, "--memory", f"sram={LIMIT}", "--memory", "psram=0", "--json")
     assert (code, json.loads(text)["error"]["exit_code"]) == (5, 5)
 

@@ -1,4 +1,4 @@
-"""Moves bring the arena of a real plan down to what is alive at once."""
+"""With moves the arena of a real plan has the size of its peak."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arena, "SAVED_BYTES", 0)
 
 
-def test_the_arena_is_what_is_alive_at_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
+def test_the_arena_has_the_size_of_the_peak(plan: Plan, model: Model, tiled: TiledGraph) -> None:
     moved_plan = moved(plan, model, BOARD, tiled, relocation())
     check(moved_plan, model.work, BOARD)
     assert moved_plan.layout.transfers
@@ -97,7 +97,7 @@ def test_moves_save_enough_each(
 
 
 def test_ticks_of_moves_count_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
-    """A plan with moves, but above its peak, gets others."""
+    """A plan with moves, but above its peak, gets other moves."""
     timed = replace(plan, estimate=replace(plan.estimate, ticks=1e6))
     moved_plan = moved(timed, model, BOARD, tiled, relocation())
     above = replace(
@@ -115,7 +115,7 @@ def test_at_its_peak_nothing_moves(plan: Plan, model: Model, tiled: TiledGraph) 
 
 
 def test_plans_with_repeated_steps_reach_their_peak(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
-    """Rows in the middle are made again for their last readers: two lives, which need not have one place."""
+    """Rows in the middle are recomputed for their last readers: two live ranges, whose offsets may differ."""
     host, cut = load_board("host"), model.graph.operators[2:6]
     again = [(operator.output, block) for operator in cut for block in range(4, 20, 3)]
     schedule = repeating(tiled, reverse_post_order(tiled), *again)
@@ -150,7 +150,7 @@ def test_the_price_of_moves_is_that_of_copies(core: str) -> None:
     assert far == pytest.approx(price.move + price.piece + 1000 * price.byte)
 
 
-def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
+def test_a_plan_with_moves_is_built_run_and_verified(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
     host, schedule = load_board("host"), reverse_post_order(tiled)
     splits = (Split(cut_names(model, tiled), "row", 1),)
     moved_plan = placed(model, host, tiled, schedule, splits=splits)

@@ -124,7 +124,7 @@ def _wav(channels: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "asked", "said"),
+    ("name", "content", "asked", "message"),
     [
         ("x.csv", b"1,2\n", wanted(3), r"has 2 numbers; 'x' of the model, \[3\], needs 3"),
         ("x.png", b"text", wanted(3), "is damaged: it does not begin as .png files do"),
@@ -147,19 +147,19 @@ def _wav(channels: int) -> bytes:
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(
-    name: str, content: bytes, asked: Wanted, said: str, tmp_path: Path
+    name: str, content: bytes, asked: Wanted, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read_values(tmp_path / name, asked, AS_USUAL)
 
 
 def test_outputs_are_shown_with_the_names_of_classes(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("cat\ndog\n \nfox\n\n")
     classes = read_classes(tmp_path / "names.txt")
-    border = GraphIO("y", "y", (1, 4), "uint8", np.arange(4, dtype=np.int32))
+    graph_io = GraphIO("y", "y", (1, 4), "uint8", np.arange(4, dtype=np.int32))
     tensor = Tensor("y", (1, 1, 4), DType.INT8, Quantization(0.5, -128))
-    graph = Graph("g", {"y": tensor}, (), (border,), (border,), {})
+    graph = Graph("g", {"y": tensor}, (), (graph_io,), (graph_io,), {})
     stored = {"y": np.array([[[-128, 127, 0, -126]]], np.int8)}
     require_classes(graph, classes)
     (output,) = outputs(graph, [stored], classes)

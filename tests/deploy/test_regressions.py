@@ -145,11 +145,11 @@ def test_the_range_of_an_output_is_that_of_all_samples(tmp_path: Path) -> None:
 def test_a_rounded_bias_widens_ties_by_what_it_moves_the_channel() -> None:
     """Weights have the scale 0.01308267, input and output 0.02 and 0.015; the biases stand in the file."""
     graph = load(FLOAT_BIAS)
-    (border,) = (it for it in graph.references.values() if it.tensor == graph.operators[-1].output)
-    quantizers = quantizer_inputs(FLOAT_BIAS, [border.name])
-    (real_name,) = quantizers[border.name].floats
+    (io,) = (it for it in graph.references.values() if it.tensor == graph.operators[-1].output)
+    quantizers = quantizer_inputs(FLOAT_BIAS, [io.name])
+    (real_name,) = quantizers[io.name].floats
     x = np.random.default_rng(3).normal(0, 0.7, (1, 3, 40)).astype(np.float32)
-    values = Reference(FLOAT_BIAS, [border.name, real_name]).run({"x": x})
+    values = Reference(FLOAT_BIAS, [io.name, real_name]).run({"x": x})
     # Results as far from a tie as the bias of their channel is rounded, and a little less or more.
     bias = np.array([-0.28128743, -0.66804636, -1.0551505, -0.39080098])
     units = bias / (0.02 * 0.01308267)
@@ -158,9 +158,9 @@ def test_a_rounded_bias_widens_ties_by_what_it_moves_the_channel() -> None:
     steps = np.floor(values[real_name] / 0.015) + 0.5
     for distance, inside in ((0.97, True), (-0.97, True), (1.03, False), (-1.03, False)):
         far = steps + distance * (moved + TIE_LSB)[:, np.newaxis]
-        mask = stored_ties(
-            graph, {real_name: far * graph.tensors[border.tensor].quantization.scale}, quantizers
-        )[border.tensor]
+        mask = stored_ties(graph, {real_name: far * graph.tensors[io.tensor].quantization.scale}, quantizers)[
+            io.tensor
+        ]
         assert np.all(mask == inside)
 
 

@@ -121,15 +121,15 @@ def one_run(program: Path, seed: int) -> str:
         try:
             with Session(line, timing=_HASTY) as session:
                 _converse(session, source, expected)
-            said = "survived"
+            outcome = "survived"
         except ProtocolError as error:
-            said = _words(str(error), board.port)
+            outcome = _words(str(error), board.port)
         except DeployError as error:
             raise WrongError(f"{type(error).__name__}, exit code {error.exit_code}: {error}") from error
         if board.plugged and board.resets == 0:
             with Session(SerialTransport(board.port, BAUDS[0]), timing=_CALM) as session:
-                _require_arena(session, expected, may_have_run=said != "survived")
-    return said
+                _require_arena(session, expected, may_have_run=outcome != "survived")
+    return outcome
 
 
 def _faults(source: random.Random) -> Faults:

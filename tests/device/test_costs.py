@@ -94,8 +94,8 @@ def test_every_tile_is_timed_once_by_the_device_whose_turn_it_is(count: int, dat
     wanted = [(operator.name, rows) for operator, _, rows in tiles(built)]
     assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
     assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
-    asked = measured.of(built)
-    assert [asked(*tile) for tile in tiles(built)] == [10.0 * len(rows) for *_, rows in tiles(built)]
+    time_of = measured.of(built)
+    assert [time_of(*tile) for tile in tiles(built)] == [10.0 * len(rows) for *_, rows in tiles(built)]
     assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
     assert stored(database) == len(wanted)
 
@@ -106,8 +106,8 @@ def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(data
     measured.prefetch(built, tiles(built)[::2], 60)
     timers = [Fake(), Fake()]
     measured = MeasuredTiles(DEVICE, database, timers)
-    asked = measured.of(built)
-    assert [asked(*tile) for tile in tiles(built)[:2]] == [10, 20]
+    time_of = measured.of(built)
+    assert [time_of(*tile) for tile in tiles(built)[:2]] == [10, 20]
     assert len(timers[0].seen) == 1 and measured.hits == 1
     measured.prefetch(built, tiles(built), 60)
     assert [len(timer.seen) for timer in timers] == [1 + 6, 5]
@@ -125,12 +125,12 @@ def test_a_device_that_fails_leaves_its_tiles_to_the_others(
     built = graph(20)
     timers = [Fake(lambda: time.sleep(0.001)), breaking(3), breaking(9), Fake()]
     measured = MeasuredTiles(DEVICE, database, timers)
-    told: list[tuple[int, int]] = []
-    measured.prefetch(built, tiles(built), 60, lambda *done: told.append(done))
+    progress_calls: list[tuple[int, int]] = []
+    measured.prefetch(built, tiles(built), 60, lambda *done: progress_calls.append(done))
     seen = [tile for timer in timers for tile in timer.seen]
     assert sorted(seen, key=str) == sorted(((op.name, rows) for op, _, rows in tiles(built)), key=str)
     assert [len(timer.seen) for timer in timers[1:3]] == [3, 9]
-    assert stored(database) == measured.measured == len(seen) and told[-1] == (len(seen), len(seen))
+    assert stored(database) == measured.measured == len(seen) and progress_calls[-1] == (len(seen), len(seen))
     assert sum("/dev/ttyACM1 closed the connection" in record.message for record in caplog.records) == 2
     measured.prefetch(graph(21), tiles(graph(21)), 60)  # those that are out stay out
     assert [len(timer.seen) for timer in timers[1:3]] == [3, 9]
@@ -225,11 +225,11 @@ def test_a_tile_without_room_is_timed_in_part_and_one_row_without_room_is_an_err
 
     built, timer = graph(), Small()
     measured = MeasuredTiles(DEVICE, database, [timer])
-    asked = measured.of(built)
+    time_of = measured.of(built)
     first, last = built.operators[0], built.operators[3]
-    assert asked(first, call_of(built, first), Interval(8, 16)) == 80
+    assert time_of(first, call_of(built, first), Interval(8, 16)) == 80
     assert timer.seen == [("pool_0", Interval(8, 10))]
     measured.prefetch(built, [(last, call_of(built, last), Interval(8, 16)), *tiles(built)[:6]], 60)
     assert measured.measured == len(ROWS)  # that one is passed over, the others are timed
     with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
-        asked(last, call_of(built, last), Interval(8, 16))
+        time_of(last, call_of(built, last), Interval(8, 16))

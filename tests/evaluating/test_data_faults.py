@@ -98,20 +98,20 @@ def test_good_data_and_drawn_data_give_no_warning(recogniser: Recogniser, tmp_pa
 @pytest.mark.parametrize("float_io", [False, True])
 def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, recogniser: Recogniser) -> None:
     graph = load(recogniser.int8, float_io)
-    (border,) = graph.own_inputs()
-    levels = levels_of(graph, border)
+    (io,) = graph.own_inputs()
+    levels = levels_of(graph, io)
     assert levels is not None and levels.most - levels.least == pytest.approx(255 * levels.step)
     tally, real = InputTally(graph), np.zeros((1, 1, SIDE, SIDE))
     real.flat[:4] = levels.most + levels.step * np.array([0, 0.49, 0.51, 9])
     real.flat[4:8] = levels.least - levels.step * np.array([0, 0.49, 0.51, 9])
-    tally.add(border, real)
+    tally.add(io, real)
     (facts,) = tally.facts()
     assert (facts.clipped, facts.values) == (4, SIDE * SIDE)
-    assert levels_of(load(recogniser.float_model), border) is None
+    assert levels_of(load(recogniser.float_model), io) is None
 
 
 @pytest.mark.parametrize(
-    ("data", "levels", "said"),
+    ("data", "levels", "message"),
     [
         ((0, 255), (0, 1), "divide them by 255, as in training"),
         ((0, 254), (-2.1, 2.6), "divide them by 255, then subtract the mean"),
@@ -121,10 +121,10 @@ def test_values_clip_from_half_a_step_outside_of_the_range(float_io: bool, recog
         ((0, 255), None, "pixels from 0 to 255"),
     ],
 )
-def test_the_likely_cause(data: tuple[float, float], levels: Any, said: str) -> None:
+def test_the_likely_cause(data: tuple[float, float], levels: Any, message: str) -> None:
     known = None if levels is None else Levels(*levels, (levels[1] - levels[0]) / 255)
     facts = InputFacts("x", 100, *data, 0 if data[1] == 1 else 50, known, reordered=False)
-    assert said in likely_cause(facts)
+    assert message in likely_cause(facts)
     assert (known is not None and facts.clipped > 0) == bool(clipping_warnings([facts]))
 
 
@@ -132,10 +132,10 @@ def test_images_with_their_axes_in_the_other_order(recogniser: Recogniser) -> No
     rows, columns = np.mgrid[:24, :24] / 24
     image = np.stack([rows, 1 - columns, rows * columns], -1)
     graph = load(recogniser.int8)
-    (border,) = graph.own_inputs()
+    (io,) = graph.own_inputs()
     planes = np.moveaxis(image, -1, 0)
     for shape, right, wrong in (((1, 3, 24, 24), planes, image), ((1, 24, 24, 3), image, planes)):
-        wide = replace(border, shape=shape)
+        wide = replace(io, shape=shape)
         for value, expected in ((right, False), (wrong, True)):
             tally = InputTally(replace(graph, inputs=(wide,)))
             tally.add(wide, value.reshape(shape))

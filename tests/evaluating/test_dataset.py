@@ -112,17 +112,17 @@ def test_errors_name_the_file(
     labels = name == "y.txt"
     if labels:
         np.save(tmp_path / "x.npy", recogniser.x)
-    asked = DataRequest(tmp_path / "x.npy", path) if labels else DataRequest(path)
+    request = DataRequest(tmp_path / "x.npy", path) if labels else DataRequest(path)
     with pytest.raises(UsageError, match=message):
-        choose_task(graph, open_dataset(asked, graph), TaskChoice())
+        choose_task(graph, open_dataset(request, graph), TaskChoice())
 
 
 def test_a_folder_that_no_class_names_is_refused(
     recogniser: Recogniser, graph: Graph, tmp_path: Path
 ) -> None:
-    asked = as_folders(recogniser, tmp_path)
+    data = as_folders(recogniser, tmp_path)
     with pytest.raises(UsageError, match="'kind-0', which --classes does not name"):
-        open_dataset(DataRequest(asked.path, classes=("cat", "dog")), graph)
+        open_dataset(DataRequest(data.path, classes=("cat", "dog")), graph)
 
 
 def test_labels_that_no_one_can_mean_are_refused(

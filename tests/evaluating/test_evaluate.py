@@ -84,8 +84,8 @@ def test_wrong_options_are_errors(
     options: list[str], message: str, recogniser: Recogniser, tmp_path: Path
 ) -> None:
     (tmp_path / "y.txt").write_text("0\n")
-    given = [str(tmp_path / "y.txt") if it == "LABELS" else it for it in options]
-    report = run(recogniser, *given, code=2)
+    words = [str(tmp_path / "y.txt") if it == "LABELS" else it for it in options]
+    report = run(recogniser, *words, code=2)
     assert message in report["error"]["message"]
 
 

@@ -32,17 +32,17 @@ def assert_same(
     graph = load(path, float_io)
     computed = outputs_of(graph, inputs, pieces=False)
     states = {it.before.name: it.initial.reshape(it.before.shape) for it in graph.states}
-    outputs = [border.name for border in graph.outputs]
+    outputs = [io.name for io in graph.outputs]
     wanted = Reference(path, outputs, states=list(states)).run({**inputs, **states})
-    for border in graph.outputs:
-        want = wanted[border.name].astype(np.float64)
-        assert computed[border.name].shape == want.shape
-        distance = np.abs(computed[border.name].astype(np.float64) - want).max()
-        tensor = graph.tensors[border.tensor]
+    for io in graph.outputs:
+        want = wanted[io.name].astype(np.float64)
+        assert computed[io.name].shape == want.shape
+        distance = np.abs(computed[io.name].astype(np.float64) - want).max()
+        tensor = graph.tensors[io.tensor]
         if tensor.dtype is DType.FLOAT32 and steps == 1:
-            share = 1e-3 if border.dtype == "float16" else 1e-4
-            assert distance <= share * max(1e-6, np.abs(want).max()), border.name
+            share = 1e-3 if io.dtype == "float16" else 1e-4
+            assert distance <= share * max(1e-6, np.abs(want).max()), io.name
         else:
-            scale = tensor.quantization.scale if tensor.quantization and border.dtype == "float32" else 1
-            assert distance <= steps * scale * 1.001, border.name
+            scale = tensor.quantization.scale if tensor.quantization and io.dtype == "float32" else 1
+            assert distance <= steps * scale * 1.001, io.name
     return graph

@@ -45,7 +45,7 @@ def test_a_network_of_images(tmp_path: Path) -> None:
     assert kinds(graph)["Conv2d"] == 2 * len(X)
     kernels = [op.constants["weights"] for op in graph.operators if op.name.startswith("conv")]
     assert len({array.tobytes() for array in kernels}) == 2
-    parts = [border for border in graph.references.values() if border.name == "p" and -1 in border.order]
+    parts = [io for io in graph.references.values() if io.name == "p" and -1 in io.order]
     assert len(parts) == len(X)
 
 

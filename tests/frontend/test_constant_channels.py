@@ -37,7 +37,7 @@ def _outputs(graph: Graph, samples: list[dict[str, Array]]) -> list[bytes]:
 
 def _inputs(graph: Graph, count: int) -> list[dict[str, Array]]:
     rng = np.random.default_rng(1)
-    tensors = [graph.tensors[border.tensor] for border in graph.inputs]
+    tensors = [graph.tensors[io.tensor] for io in graph.inputs]
     return [{it.name: _drawn(it, rng) for it in tensors} for _ in range(count)]
 
 
@@ -104,12 +104,12 @@ class _Net:
         return self.add(name, op, source, weights=weights, bias=bias, weight_scale=scale)
 
     def graph(self, *outputs: str) -> Graph:
-        def border(name: str) -> GraphIO:
+        def io(name: str) -> GraphIO:
             tensor = self.tensors[name]
             order = np.arange(tensor.elements, dtype=np.int32)
             return GraphIO(name, name, (tensor.elements,), "int8", order)
 
-        return Graph("net", self.tensors, tuple(self.operators), (border("x"),), tuple(map(border, outputs)))
+        return Graph("net", self.tensors, tuple(self.operators), (io("x"),), tuple(map(io, outputs)))
 
 
 @pytest.fixture
@@ -284,11 +284,11 @@ def test_random_networks_keep_their_bits(seed: int) -> None:
 def test_reference_elements_follow_their_channels() -> None:
     whole, smaller = load(EXAMPLE, keep_constant=True), load(EXAMPLE)
     name = next(it for it in whole.tensors if whole.tensors[it].shape != smaller.tensors[it].shape)
-    border = next(b for b in smaller.references.values() if b.tensor == name)
+    io = next(b for b in smaller.references.values() if b.tensor == name)
     before = next(b for b in whole.references.values() if b.tensor == name)
     values = np.arange(before.order.size)
     channels = whole.tensors[name].shape[2]
     stored = before.stored(values).reshape(-1, channels)
-    elements = border.stored(values).reshape(-1, smaller.tensors[name].shape[2])
+    elements = io.stored(values).reshape(-1, smaller.tensors[name].shape[2])
     kept = [channel for channel in range(channels) if stored[0, channel] in elements[0]]
     assert np.array_equal(elements, stored[:, kept])

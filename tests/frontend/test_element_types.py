@@ -53,7 +53,7 @@ def test_other_floats_are_float32_inside(dtype: Any, tmp_path: Path) -> None:
     path = save(build(nodes, {"x": IMAGE.astype(dtype)}, ["y", "g"], constants), tmp_path)
     graph = assert_same(path, {"x": IMAGE.astype(dtype)})
     assert {tensor.dtype for tensor in graph.tensors.values()} == {DType.FLOAT32}
-    assert [border.dtype for border in (*graph.inputs, *graph.outputs)] == [
+    assert [io.dtype for io in (*graph.inputs, *graph.outputs)] == [
         np.dtype(dtype).name,
         "float32",
         np.dtype(dtype).name,
@@ -123,7 +123,7 @@ def test_int16_at_the_borders(tmp_path: Path) -> None:
     graph = assert_same(
         save(build(nodes, {"x": integers}, ["y"], constants, opset=21), tmp_path), {"x": integers}
     )
-    assert [border.dtype for border in (*graph.inputs, *graph.outputs)] == ["int16", "int16"]
+    assert [io.dtype for io in (*graph.inputs, *graph.outputs)] == ["int16", "int16"]
 
 
 def test_arithmetic_on_int16_itself_is_refused(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def _streaming(folder: Path, start: int = -4, opset: int = 17) -> Path:
 def test_a_cache_of_rows_is_a_queue(tmp_path: Path, start: int) -> None:
     path = _streaming(tmp_path, start)
     graph = load(path, choices=InputChoices(constants={"rate": 2}, states=_STATES))
-    assert [border.name for border in graph.own_inputs()] == ["x"]
-    assert [border.name for border in graph.own_outputs()] == ["y"]
+    assert [io.name for io in graph.own_inputs()] == ["x"]
+    assert [io.name for io in graph.own_outputs()] == ["y"]
     queues = {operator.inputs[1]: operator for operator in graph.operators if isinstance(operator.op, Queue)}
     cache = next(state for state in graph.states if state.before.name == "cache_before")
     assert queues[cache.tensor].output == cache.after.tensor and cache.initial.size == 4 * 7

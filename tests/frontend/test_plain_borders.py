@@ -36,10 +36,10 @@ ENDS: list[tuple[str, list[onnx.NodeProto], dict[str, Any], dict[str, int]]] = [
 
 
 def plain(graph: Graph) -> bool:
-    def one(border: GraphIO) -> bool:
-        return is_plain(border.order.reshape(border.shape))
+    def one(io: GraphIO) -> bool:
+        return is_plain(io.order.reshape(io.shape))
 
-    return all(one(border) for border in (*graph.inputs, *graph.outputs))
+    return all(one(io) for io in (*graph.inputs, *graph.outputs))
 
 
 @pytest.mark.parametrize("end", ENDS, ids=[end[0] for end in ENDS])

@@ -38,14 +38,14 @@ def int16_product() -> onnx.ModelProto:
 
 def described(graph: Graph) -> list[object]:
     """Operators, constants and borders, without names."""
-    numbers = {border.tensor: number for number, border in enumerate(graph.inputs)}
+    numbers = {io.tensor: number for number, io in enumerate(graph.inputs)}
     lines: list[object] = []
     for operator in graph.operators:
         read = [numbers[name] for name in operator.inputs]
         numbers[operator.output] = len(numbers)
         arrays = [(name, np.asarray(it).tobytes()) for name, it in operator.constants.items()]
         lines.append((repr(operator.op), read, arrays, graph.tensors[operator.output].shape))
-    return [*lines, [numbers[border.tensor] for border in graph.outputs]]
+    return [*lines, [numbers[io.tensor] for io in graph.outputs]]
 
 
 @pytest.mark.parametrize("form", FORMS)

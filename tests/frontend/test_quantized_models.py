@@ -335,10 +335,10 @@ def test_references_name_the_quantised_tensors(tmp_path: Path) -> None:
     c = m.add("Conv", f"{m.quantize('x', 0.05, 5)} {m.weights('w', (3, 4, 2, 2))}", "c")
     y = m.quantize(c, 0.04, 0)
     graph = load(finish(m, [y], tmp_path))
-    border = graph.references["conv_0"]
-    assert (border.dtype, border.shape) == ("int8", (1, 3, 5, 4))
-    assert border.name.endswith("_q")
-    assert sorted(border.order.tolist()) == list(range(60))
+    io = graph.references["conv_0"]
+    assert (io.dtype, io.shape) == ("int8", (1, 3, 5, 4))
+    assert io.name.endswith("_q")
+    assert sorted(io.order.tolist()) == list(range(60))
     assert outputs_of(graph, {"x": IMAGE})[y].dtype == np.float32
 
 

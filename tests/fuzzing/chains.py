@@ -57,7 +57,7 @@ def drawn_chains(graph: Graph, random: np.random.Generator) -> tuple[Chain, ...]
 
 def _runs(graph: Graph) -> Iterator[Chain]:
     """The longest stretches of stages, each the only reader of the one before."""
-    readers, outputs = graph.readers(), {border.tensor for border in graph.outputs}
+    readers, outputs = graph.readers(), {io.tensor for io in graph.outputs}
     stages = {operator.name: operator for operator in graph.operators if is_stage(graph, operator)}
     following = {}
     for name, operator in stages.items():

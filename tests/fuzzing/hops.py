@@ -184,5 +184,5 @@ def _run(
     for values in inputs:
         run_once(runner, storage, {**values, **states})
         states = {}
-        results.append([storage.get_tensor(runner, border.tensor) for border in graph.own_outputs()])
+        results.append([storage.get_tensor(runner, io.tensor) for io in graph.own_outputs()])
     return results

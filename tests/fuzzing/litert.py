@@ -49,13 +49,11 @@ def compared(
 ) -> list[str]:
     """Faults of the result; `makers`: the operators of the file, by the name of their result."""
     graph = storage.plan.graph
-    values = LiteRt(path).run(
-        {border.name: as_in_file(border, sample.inputs[border.name]) for border in graph.own_inputs()}
-    )
+    values = LiteRt(path).run({io.name: as_in_file(io, sample.inputs[io.name]) for io in graph.own_inputs()})
     references = {
-        name: to_device(border, graph.tensors[border.tensor], as_computed(border, values[border.name]))
-        for name, border in graph.references.items()
-        if border.name in values
+        name: to_device(io, graph.tensors[io.tensor], as_computed(io, values[io.name]))
+        for name, io in graph.references.items()
+        if io.name in values
     }
     reasons = []
     fed = {**sample.stored, **references}

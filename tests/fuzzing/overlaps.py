@@ -114,7 +114,7 @@ def _differences(mutants: Sequence[tuple[Subject, JudgedPlan]], folder: Path) ->
             with programs.Runner(executable) as runner:
                 runner.select(number, subject.seed + 1)
                 run_once(runner, storage, sample.stored)
-                names = [border.tensor for border in judged.plan.graph.outputs]
+                names = [io.tensor for io in judged.plan.graph.outputs]
                 outputs = [storage.get_tensor(runner, name).tobytes() for name in names]
         except programs.RunError as error:
             findings.append(f"{subject.name}: an accepted mutant: {error}")

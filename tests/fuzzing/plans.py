@@ -179,7 +179,7 @@ def _again(judged: JudgedPlan, random: np.random.Generator) -> JudgedPlan:
     """Blocks that are rematerialised, elsewhere and with moves if that saves RAM, else with random moves."""
     plan, graph = judged.plan, judged.model.graph
     tiled = TiledGraph.of(plan)
-    outputs = {tiled.flow.roots[border.tensor] for border in graph.outputs}
+    outputs = {tiled.flow.roots[io.tensor] for io in graph.outputs}
     blocks = [
         (step.operator, step.block)
         for step in plan.schedule.steps

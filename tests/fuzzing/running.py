@@ -212,16 +212,16 @@ def _rounds_nan(subject: Subject, samples: Sequence[Sample]) -> bool:
 
 def _outputs(runner: programs.Runner, storage: Storage, sample: Sample) -> Outputs:
     run_once(runner, storage, sample.stored)
-    return [storage.get_tensor(runner, border.tensor) for border in storage.plan.graph.outputs]
+    return [storage.get_tensor(runner, io.tensor) for io in storage.plan.graph.outputs]
 
 
 def _compare(subject: Subject, judged: JudgedPlan, expected: Outputs, computed: Outputs, again: str) -> None:
-    for border, want, got in zip(judged.plan.graph.outputs, expected, computed, strict=True):
+    for io, want, got in zip(judged.plan.graph.outputs, expected, computed, strict=True):
         if want.tobytes() != got.tobytes():
             count = int((want != got).sum())
             where = int(np.flatnonzero((want != got).reshape(-1))[0]) if count else 0
             text = (
-                f"{border.name}: {count} of {want.size} elements differ from the unsplit plan{again}, "
+                f"{io.name}: {count} of {want.size} elements differ from the unsplit plan{again}, "
                 f"the first at {where}"
             )
             subject.findings.append(Finding("wrong", judged.way, text))

@@ -270,12 +270,12 @@ def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
         firmware = build_firmware(board, files, program.kernels, emulate=True)
         with open_device(Target(board, emulate=True), firmware) as device:
             outputs = _run(judged, device)
-        for border, one, other in zip(judged.plan.graph.outputs, outputs, expected, strict=True):
-            tensor = judged.plan.graph.tensors[border.tensor]
+        for io, one, other in zip(judged.plan.graph.outputs, outputs, expected, strict=True):
+            tensor = judged.plan.graph.tensors[io.tensor]
             diff = difference(as_array(one, tensor), as_array(other, tensor))
             share = DEVICE_SHARE_OF_RANGE if tensor.dtype is DType.FLOAT32 else 0.0
             if diff.worst > share * diff.range:
-                yield f"{trip.name}, {board.name}: {border.name} differs by {diff.worst}"
+                yield f"{trip.name}, {board.name}: {io.name} differs by {diff.worst}"
 
 
 def difference_of(computed: Outputs, expected: Outputs) -> int:

@@ -241,15 +241,15 @@ def _born_elsewhere(draft: _Draft) -> Layout | None:
     own = [
         [at for at in range(len(block)) if (number, at) not in filled] for number, block in enumerate(blocks)
     ]
-    borders = {draft.tiled.flow.roots[it.tensor] for it in draft.plan.graph.outputs}
-    borders |= {it.tensor for it in draft.plan.graph.resident_inputs()}
+    ios = {draft.tiled.flow.roots[it.tensor] for it in draft.plan.graph.outputs}
+    ios |= {it.tensor for it in draft.plan.graph.resident_inputs()}
     hull = Interval(0, len(draft.plan.schedule.steps))
     at = draft.free(layout, hull, memory, draft.plan.graph.tensors[name].size_bytes)
     some = draft.random.randrange(len(blocks)) if draft.random.random() < 0.5 else None
     for number, block in enumerate(blocks):
         there, size = list(block), draft.tiled.block_bytes(name, number)
-        for place in own[number] if name in borders or some in (None, number) else ():
-            offset = at if name in borders else draft.free(layout, block[place].life, memory, size)
+        for place in own[number] if name in ios or some in (None, number) else ():
+            offset = at if name in ios else draft.free(layout, block[place].life, memory, size)
             there[place] = replace(block[place], memory=memory, offset=offset)
         layout = with_block(layout, (name, number), tuple(there))
         at += size

@@ -51,12 +51,12 @@ def test_another_reader_finds_the_program_and_the_boot_rom_would_start_it(firmwa
     require("adafruit-uf2")
     board, read = firmware.board, firmware.elf.with_suffix(".read")
     words = [PYTHON, "-c", READS, firmware.elf.with_suffix(".uf2"), read]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    families = re.findall(r"hex value is (0x[0-9a-f]+)\nTarget Address is (0x[0-9a-f]+)", said)
+    output = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    families = re.findall(r"hex value is (0x[0-9a-f]+)\nTarget Address is (0x[0-9a-f]+)", output)
     assert [(int(family, 16), int(start, 16)) for family, start in families] == [
         (FAMILIES[board.name], board.flash.origin)
     ]
-    assert "All block flag values consistent, 0x2000" in said
+    assert "All block flag values consistent, 0x2000" in output
     content = flash_content(firmware.elf, board.flash)
     assert read.read_bytes() == content.ljust(-(-len(content) // 256) * 256, b"\xff")
     chip = board.name.removesuffix("-usb")
@@ -69,8 +69,8 @@ def test_picotool_describes_the_program(firmware: Firmware) -> None:
     if picotool is None:
         pytest.skip("picotool is not installed (Debian 13 has it)")
     words = [picotool, "info", "-a", firmware.elf.with_suffix(".uf2")]
-    said = " ".join(subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
+    text = " ".join(subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
     rp2350 = load_board(firmware.board.name).core == "cortex-m33"
-    assert f"family ID '{'rp2350-arm-s' if rp2350 else 'rp2040'}'" in said
+    assert f"family ID '{'rp2350-arm-s' if rp2350 else 'rp2040'}'" in text
     definition = "block type: image def target chip: RP2350 image type: ARM Secure"
-    assert (definition in said) == rp2350
+    assert (definition in text) == rp2350

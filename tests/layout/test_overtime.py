@@ -11,7 +11,7 @@ import pytest
 from fuzzing.plans import HOST
 from fuzzing.trips import graph_model
 from fuzzing.wandering import BOARDS
-from graphs import border, conv, residual, tensor
+from graphs import conv, graph_io, residual, tensor
 
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import check
@@ -60,7 +60,7 @@ def taken_over() -> Graph:
 def given_back() -> Graph:
     """As `residual`; the image is an output as well."""
     graph = residual()
-    outputs = (border("image", SHAPE), *graph.outputs)
+    outputs = (graph_io("image", SHAPE), *graph.outputs)
     return Graph(graph.name, graph.tensors, graph.operators, graph.inputs, outputs)
 
 
@@ -75,8 +75,8 @@ def off_the_alignment() -> Graph:
             conv("conv_b", "a", "b", (3, 3)),
             Operator("add", Binary("add"), ("b", "image"), "sum"),
         ),
-        inputs=(border("image", shape),),
-        outputs=(border("sum", shape),),
+        inputs=(graph_io("image", shape),),
+        outputs=(graph_io("sum", shape),),
     )
 
 

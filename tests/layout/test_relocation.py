@@ -230,7 +230,7 @@ def test_a_tighter_arena_than_the_size_asked_for(
     assert arena.pack(tight, {}, arena.Budget(PRICE, Effort(20_000))).used_bytes == 4
 
 
-def test_what_is_made_again_may_be_made_elsewhere() -> None:
+def test_a_recomputed_block_may_have_another_offset() -> None:
     """A block of two bytes is rematerialised in the place of its neighbour, which still exists elsewhere."""
     lives = rectangle(2, (0, 2)), rectangle(2, (5, 6))
     problem = PlacementProblem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), again=((0, 1),))

@@ -127,9 +127,9 @@ def outcome(subject: Callable[[random.Random], object], source: random.Random) -
         subject(source)
     except DeployError as error:
         problems = getattr(error, "problems", ())
-        said = " ".join((str(error), *map(str, problems)))
-        if "Unable to allocate" in said or "bad_alloc" in said or isinstance(error.__cause__, MemoryError):
-            return f"found more than {BYTES >> 20} MiB: {said[:200]}"
+        text = " ".join((str(error), *map(str, problems)))
+        if "Unable to allocate" in text or "bad_alloc" in text or isinstance(error.__cause__, MemoryError):
+            return f"found more than {BYTES >> 20} MiB: {text[:200]}"
         return f"refused {type(error).__name__}"
     except BaseException as error:
         frames = [

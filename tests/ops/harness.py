@@ -306,12 +306,12 @@ def graph_of(op: OperatorDef, *tensors: Tensor, constants: Mapping[str, Array] |
 
 def linked(operators: Sequence[Operator], tensors: Sequence[Tensor], inputs: int = 1) -> Graph:
     """A graph of operators; the first `inputs` tensors are its inputs, and the last one is its output."""
-    borders = [
+    ios = [
         GraphIO(it.name, it.name, it.shape, it.dtype.value, np.arange(it.elements, dtype=np.int32))
         for it in tensors
     ]
     named = {it.name: it for it in tensors}
-    return Graph("g", named, tuple(operators), tuple(borders[:inputs]), (borders[-1],))
+    return Graph("g", named, tuple(operators), tuple(ios[:inputs]), (ios[-1],))
 
 
 def run_graph(
@@ -349,8 +349,7 @@ def outputs_of(graph: Graph, inputs: Mapping[str, Array], *, pieces: bool = True
     initial.
     """
     values = {
-        border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
-        for border in graph.own_inputs()
+        io.tensor: to_device(io, graph.tensors[io.tensor], inputs[io.name]) for io in graph.own_inputs()
     }
     computed = (check_graph if pieces else run_graph)(
         graph, values | {state.tensor: state.initial for state in graph.states}
@@ -471,11 +470,10 @@ def check_against_onnx(
         path = Path(folder) / "model.onnx"
         onnx.save(model, path)
         graph = load(path)
-        borders = {border.name: border for border in (*graph.references.values(), *graph.outputs)}
-        reference = Reference(path, list(borders)).run(inputs)
+        ios = {io.name: io for io in (*graph.references.values(), *graph.outputs)}
+        reference = Reference(path, list(ios)).run(inputs)
     known: dict[str, Array] = {
-        border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
-        for border in graph.inputs
+        io.tensor: to_device(io, graph.tensors[io.tensor], inputs[io.name]) for io in graph.inputs
     }
     for position, operator in enumerate(graph.operators):
         output = graph.tensors[operator.output]
@@ -486,11 +484,11 @@ def check_against_onnx(
         else:
             computed = run_operator(graph, operator, known, seed=seed + position)
         known[operator.output] = computed
-        border = graph.references.get(operator.output)
-        if border is None:
-            border = next((out for out in graph.outputs if out.tensor == operator.output), None)
-        if border is not None:
-            wanted = to_device(border, output, reference[border.name])
+        io = graph.references.get(operator.output)
+        if io is None:
+            io = next((out for out in graph.outputs if out.tensor == operator.output), None)
+        if io is not None:
+            wanted = to_device(io, output, reference[io.name])
             near = _Limits(float_tolerance, max_lsb, equal_share, few)
             _near(operator, computed, wanted, near)
             known[operator.output] = wanted

@@ -42,16 +42,13 @@ def check_by_definition(
     """Compare with ONNX's reference implementation, for types that ONNX Runtime has no kernel for."""
     proto, arrays = model(op, inputs, outputs, **attributes), _given(inputs)
     graph = loaded(proto)
-    values = {
-        border.tensor: to_device(border, graph.tensors[border.tensor], arrays[border.name])
-        for border in graph.inputs
-    }
+    values = {io.tensor: to_device(io, graph.tensors[io.tensor], arrays[io.name]) for io in graph.inputs}
     with np.errstate(all="ignore"):
         wanted = ReferenceEvaluator(proto).run(None, arrays)
     differences = check_graph(graph, values)
-    for border, expected in zip(graph.outputs, wanted, strict=True):
-        stored = to_device(border, graph.tensors[border.tensor], np.asarray(expected))
-        np.testing.assert_array_equal(differences[border.tensor], stored, border.name)
+    for io, expected in zip(graph.outputs, wanted, strict=True):
+        stored = to_device(io, graph.tensors[io.tensor], np.asarray(expected))
+        np.testing.assert_array_equal(differences[io.tensor], stored, io.name)
 
 
 def loaded(proto: ModelProto) -> Graph:

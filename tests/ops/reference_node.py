@@ -26,19 +26,16 @@ def check_reference(
 ) -> Graph:
     """Load the node as a model of float32 results, run it, compare all its outputs. Returns the graph."""
     names = [name for name in item.output if name]
-    given = {**inputs, **constants}
-    wanted = _results(item, given, names, opset)
+    values = {**inputs, **constants}
+    wanted = _results(item, values, names, opset)
     model = build([item], inputs, dict(zip(names, wanted, strict=True)), constants, opset)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         onnx.save(model, path)
         loaded = load(path, True)
-    known = {
-        border.tensor: to_device(border, loaded.tensors[border.tensor], inputs[border.name])
-        for border in loaded.inputs
-    }
+    known = {io.tensor: to_device(io, loaded.tensors[io.tensor], inputs[io.name]) for io in loaded.inputs}
     stored = run_graph(loaded, known)
-    computed = {border.name: stored[border.tensor].reshape(-1)[border.order] for border in loaded.outputs}
+    computed = {io.name: stored[io.tensor].reshape(-1)[io.order] for io in loaded.outputs}
     for name, want in zip(names, wanted, strict=True):
         np.testing.assert_allclose(
             computed[name].reshape(want.shape), want, rtol=1e-4, atol=1e-5, err_msg=name
@@ -47,7 +44,7 @@ def check_reference(
 
 
 def _results(
-    item: onnx.NodeProto, given: Mapping[str, Array], names: Sequence[str], opset: int
+    item: onnx.NodeProto, values: Mapping[str, Array], names: Sequence[str], opset: int
 ) -> list[Array]:
-    model = build([item], given, dict.fromkeys(names, (np.float32, None)), opset=opset)
-    return [np.asarray(result) for result in ReferenceEvaluator(model).run(None, dict(given))]
+    model = build([item], values, dict.fromkeys(names, (np.float32, None)), opset=opset)
+    return [np.asarray(result) for result in ReferenceEvaluator(model).run(None, dict(values))]

@@ -99,7 +99,7 @@ def test_a_cast_of_floats_beyond_int32_saturates() -> None:
 def _computed(op: str, a: Array, b: Array) -> Array:
     graph = loaded(model(op, {"a": a, "b": b}, {"y": (np.int32, a.shape)}))
     shape = graph.tensors[graph.inputs[0].tensor].shape
-    values = {border.tensor: it.reshape(shape) for border, it in zip(graph.inputs, (a, b), strict=True)}
+    values = {io.tensor: it.reshape(shape) for io, it in zip(graph.inputs, (a, b), strict=True)}
     return run_graph(graph, values)[graph.outputs[0].tensor].reshape(a.shape)
 
 

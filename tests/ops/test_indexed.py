@@ -80,10 +80,7 @@ def test_indices_that_are_outside_are_ignored() -> None:
     indices = np.array([[-4], [3], [2**31 - 1], [1]])
     graph = loaded(model("ScatterND", {"d": data, "i": indices, "u": updates}, {"y": (np.float32, (3, 2))}))
     arrays = {"d": data, "i": indices.astype(np.int32), "u": updates}
-    values = {
-        border.tensor: arrays[border.name].reshape(graph.tensors[border.tensor].shape)
-        for border in graph.inputs
-    }
+    values = {io.tensor: arrays[io.name].reshape(graph.tensors[io.tensor].shape) for io in graph.inputs}
     computed = run_graph(graph, values)[graph.outputs[0].tensor]
     assert computed.reshape(3, 2).tolist() == [[0, 0], [1, 1], [0, 0]]
 
@@ -204,8 +201,5 @@ def test_regions_of_any_bits_end() -> None:
     x = np.ones((1, 1, 2, 2), np.float32)
     operands = {"x": x, "r": regions, "cb": np.zeros(3, np.int64)}
     graph = loaded(model("RoiAlign", operands, {"y": (np.float32, (3, 1, 1, 1))}))
-    values = {
-        border.tensor: operands[border.name].reshape(graph.tensors[border.tensor].shape)
-        for border in graph.inputs
-    }
+    values = {io.tensor: operands[io.name].reshape(graph.tensors[io.tensor].shape) for io in graph.inputs}
     assert run_graph(graph, values)[graph.outputs[0].tensor].size == 3

@@ -260,9 +260,9 @@ def test_one_weighed_class(positive: bool, transform: str, labels: list[int]) ->
 @pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
 def test_norms(norm: str) -> None:
     model = model_of("Normalizer", [("y", TensorProto.FLOAT, (ROWS, WIDTH))], norm=norm)
-    given = values(model, 5)
-    given["x"][2] = 0
-    check_against_onnx(model, given)
+    inputs = values(model, 5)
+    inputs["x"][2] = 0
+    check_against_onnx(model, inputs)
 
 
 @pytest.mark.parametrize("missing", [np.nan, 2.0])
@@ -271,9 +271,9 @@ def test_missing_values_are_filled(missing: float, count: int) -> None:
     output = [("y", TensorProto.FLOAT, (ROWS, WIDTH))]
     filling = [float(at) / 4 for at in range(count)]
     model = model_of("Imputer", output, imputed_value_floats=filling, replaced_value_float=missing)
-    given = values(model, 5)
-    given["x"][1, 2] = given["x"][3] = missing
-    check_against_onnx(model, given)
+    inputs = values(model, 5)
+    inputs["x"][1, 2] = inputs["x"][3] = missing
+    check_against_onnx(model, inputs)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64])

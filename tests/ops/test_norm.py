@@ -81,8 +81,8 @@ def test_a_parameter_of_one_element_is_that_of_all() -> None:
 )
 def test_others_are_made_of_sums(op: str, constants: int, attributes: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
-    given = {name: normal(rng, (constants,)) for name in ("scale", "bias")} if constants else {}
-    what = node(op, "x", *given, constants=given, **attributes)
+    parameters = {name: normal(rng, (constants,)) for name in ("scale", "bias")} if constants else {}
+    what = node(op, "x", *parameters, constants=parameters, **attributes)
     check_float(what, {"x": normal(rng, (1, 4, 6, 5))}, float_tolerance=1e-4)
 
 
@@ -142,9 +142,9 @@ def test_a_constant_image_is_the_bias(
     """Without corrections, both the program and ONNX Runtime are off by 0.1 and more."""
     x = np.full((2, 4, 16, 16), 255.3, np.float32)
     x[1] = normal(np.random.default_rng(7), x[1].shape)
-    given = {"s": np.full(4, 1.5, np.float32), "b": np.full(4, 0.25, np.float32)}
+    parameters = {"s": np.full(4, 1.5, np.float32), "b": np.full(4, 0.25, np.float32)}
     item = helper.make_node(op, ["x", "s", "b"], ["y"], **attributes)
-    model = build([item], {"x": x}, ["y"], given, opset=opset)
+    model = build([item], {"x": x}, ["y"], parameters, opset=opset)
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, x.shape))
     check_against_onnx(model, {"x": x})
     expected = Reference(save(model, tmp_path), ["y"]).run({"x": x})["y"]

@@ -47,10 +47,10 @@ def test_many_constant_matrices_of_integers() -> None:
 @pytest.mark.parametrize("c", [(3, 4), (3, 1), (4,), (1, 4), ()])
 def test_gemm(constant: str, c: Shape) -> None:
     rng = np.random.default_rng(3)
-    given = {"a": normal(rng, (6, 3)), "b": normal(rng, (4, 6)), "c": normal(rng, c)}
-    constants = {name: given.pop(name) for name in constant}
+    inputs = {"a": normal(rng, (6, 3)), "b": normal(rng, (4, 6)), "c": normal(rng, c)}
+    constants = {name: inputs.pop(name) for name in constant}
     attributes = {"transA": 1, "transB": 1, "alpha": 0.5, "beta": 2.0}
-    check_float(node("Gemm", "a", "b", "c", constants=constants, **attributes), given)
+    check_float(node("Gemm", "a", "b", "c", constants=constants, **attributes), inputs)
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_only_the_last_state_is_made_where_nothing_else_is_read(direction: str, 
     is_last = (direction, at) != ("forward", 0)
     assert any(operator.op.kind == "Slice" for operator in graph.operators) != is_last
     assert (graph.tensors["recurrent_0"].shape == (1, 1, 3)) == is_last
-    assert any(border.name == "last" for border in graph.references.values())
+    assert any(io.name == "last" for io in graph.references.values())
 
 
 @pytest.mark.parametrize(("batch", "layout"), [(1, 1), (3, 0), (2, 1)])

@@ -35,8 +35,8 @@ def _cases() -> list[Graph]:
 def test_pieces_have_the_bits_of_the_whole(graph: Graph) -> None:
     random = np.random.default_rng(0)
     values = {}
-    for border in graph.inputs:
-        tensor = graph.tensors[border.tensor]
+    for io in graph.inputs:
+        tensor = graph.tensors[io.tensor]
         if tensor.dtype is DType.FLOAT32:
             values[tensor.name] = random.normal(0, 1, tensor.shape).astype(np.float32)
         else:

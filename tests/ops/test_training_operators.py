@@ -178,8 +178,8 @@ def expected(graph: Graph, values: dict[str, Array]) -> Array:
 def test_definition_and_pieces(number: int) -> None:
     graph, rng = CASES[number], np.random.default_rng(0)
     values = {}
-    for border in graph.inputs:
-        tensor = graph.tensors[border.tensor]
+    for io in graph.inputs:
+        tensor = graph.tensors[io.tensor]
         drawn = rng.normal(0, 1, tensor.shape) * (1 if tensor.dtype is DType.FLOAT32 else 40)
         values[tensor.name] = drawn.astype(tensor.dtype.value)
     if isinstance(graph.operators[0].op, UPDATES):

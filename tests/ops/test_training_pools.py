@@ -62,8 +62,8 @@ def drawn(graph: Graph) -> dict[str, Array]:
     """Values for the inputs: few values, so that there are ties, for maxima; any bytes for taps."""
     rng = np.random.default_rng(0)
     values = {}
-    for border in graph.inputs:
-        tensor = graph.tensors[border.tensor]
+    for io in graph.inputs:
+        tensor = graph.tensors[io.tensor]
         few = rng.integers(-3, 4, tensor.shape) / 4
         reals = few if isinstance(graph.operators[0].op, MaxPoolTaps) else rng.normal(0, 1, tensor.shape)
         taps = rng.integers(-128, 128, tensor.shape)

@@ -10,7 +10,7 @@ import pytest
 from fuzzing.plans import JudgedPlan
 from fuzzing.together import WAYS, Figures, awaits_of, shared_out, without
 from fuzzing.trips import graph_model, models
-from graphs import border
+from graphs import graph_io
 
 from mcudeploy.checker.owners import PlanFaultError, Shapes
 from mcudeploy.checker.races import require_no_races
@@ -139,8 +139,8 @@ def test_what_is_made_over_a_view_stays_on_a_core() -> None:
             Operator("reshape", Reshape(flat), ("a",), "view"),
             Operator("second", Unary("sigmoid"), ("view",), "made"),
         ),
-        inputs=(border("image", shape),),
-        outputs=(border("made", flat),),
+        inputs=(graph_io("image", shape),),
+        outputs=(graph_io("made", flat),),
     )
     judged = shared_out(graph_model("view", graph), "unsplit", 0, 4)
     parts = Counter(part.entry for lane in judged.plan.lanes for part in lane if isinstance(part, WorkSlice))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from graphs import Q, border, conv, pooled, residual
+from graphs import Q, conv, graph_io, pooled, residual
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,8 +35,8 @@ def convolution(rows: int, cols: int, channels: tuple[int, int], kernel: int) ->
         name="one",
         tensors={name: Tensor(name, shape, DType.INT8, Q) for name, shape in shapes.items()},
         operators=(conv("conv", "image", "made", channels, kernel),),
-        inputs=(border("image", shapes["image"]),),
-        outputs=(border("made", shapes["made"]),),
+        inputs=(graph_io("image", shapes["image"]),),
+        outputs=(graph_io("made", shapes["made"]),),
     )
 
 
@@ -49,8 +49,8 @@ def functions(shape: tuple[int, int, int]) -> Graph:
             Operator("first", Unary("sigmoid"), ("x",), "a"),
             Operator("second", Unary("sigmoid"), ("a",), "b"),
         ),
-        inputs=(border("x", shape),),
-        outputs=(border("b", shape),),
+        inputs=(graph_io("x", shape),),
+        outputs=(graph_io("b", shape),),
     )
 
 

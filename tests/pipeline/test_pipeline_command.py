@@ -29,14 +29,14 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
 def test_json_and_files(command: Invoke) -> None:
     result = command("--topology t.toml --json -o p.json --chart c.svg")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert [stage["units"] for stage in told["stages"]] == [1, 1]
-    assert all(stage["ticks"] > 0 for stage in told["stages"])
-    assert told["throughput_ratio"] >= 1.85 and told["latency_ratio"] < 1
-    assert [region["units"] for region in told["regions"]] == [[[0, 0]], [[1, 0]]]
-    assert told["modelled"] is True
+    report = json.loads(result.stdout)
+    assert [stage["units"] for stage in report["stages"]] == [1, 1]
+    assert all(stage["ticks"] > 0 for stage in report["stages"])
+    assert report["throughput_ratio"] >= 1.85 and report["latency_ratio"] < 1
+    assert [region["units"] for region in report["regions"]] == [[[0, 0]], [[1, 0]]]
+    assert report["modelled"] is True
     written = json.loads(Path("p.json").read_text())
-    assert {key: written[key] for key in told} == told
+    assert {key: written[key] for key in report} == report
     assert command("--topology t.toml --quiet -o p.json").exit_code == 0  # the file is from an earlier run
     titles = [it.text for it in ElementTree.parse("c.svg").iter("{http://www.w3.org/2000/svg}title")]
     assert titles[0] == "model: stages over time"
@@ -45,8 +45,8 @@ def test_json_and_files(command: Invoke) -> None:
 
 def test_the_cuts_of_first_are_told(command: Invoke) -> None:
     Path("t.toml").write_text(GOOD.replace("2", "16", 1))
-    told = json.loads(command("--topology t.toml --mode first --json").stdout)
-    (decision, *_) = told["decisions"]
+    report = json.loads(command("--topology t.toml --mode first --json").stdout)
+    (decision, *_) = report["decisions"]
     assert (decision["region"], decision["cut"]) == ({"first": 0, "end": 3, "units": 16}, 1)
     assert decision["taken"] is (
         decision["whole"] > max(decision[key] for key in ("left", "right", "transfer"))
@@ -62,7 +62,7 @@ def test_a_table_for_people(mode: str, command: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "code", "said"),
+    ("rest", "code", "message"),
     [
         ("", 2, "--topology"),
         ("--topology no.toml", 2, "no.toml"),
@@ -72,9 +72,9 @@ def test_a_table_for_people(mode: str, command: Invoke) -> None:
         ("--topology small.toml", 5, "too many"),
     ],
 )
-def test_failures(rest: str, code: int, said: str, command: Invoke) -> None:
+def test_failures(rest: str, code: int, message: str, command: Invoke) -> None:
     Path("bad.toml").write_text(GOOD.replace("width = 2\n", ""))
     Path("small.toml").write_text("ram_bytes = 1000\n" + GOOD)
     result = command(f"{rest} --json")
     assert (result.exit_code, json.loads(result.stdout)["error"]["exit_code"]) == (code, code), result.output
-    assert said in result.stderr.replace("\n", " ")
+    assert message in result.stderr.replace("\n", " ")

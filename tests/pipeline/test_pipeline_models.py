@@ -19,7 +19,7 @@ from mcudeploy.ops.move.view import Reshape
 from mcudeploy.planner.model.model import Model, load_model
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.tiling.dataflow import Dataflow
-from tests.plan.graphs import border, conv, tensor
+from tests.plan.graphs import conv, graph_io, tensor
 
 VWW = Path(__file__).parents[2] / "examples" / "vww" / "model.onnx"
 
@@ -45,7 +45,7 @@ def test_every_operator_makes_a_value(vww: Model) -> None:
 def test_views_are_no_operators() -> None:
     tensors = (tensor("x", (4, 1, 2)), tensor("y", (4, 1, 2)), tensor("z", (8, 1, 1)))
     operators = (conv("conv", "x", "y", (2, 2), 1), Operator("view", Reshape((8, 1, 1)), ("y",), "z"))
-    borders = (border("x", (4, 1, 2)),), (border("z", (8, 1, 1)),)
+    borders = (graph_io("x", (4, 1, 2)),), (graph_io("z", (8, 1, 1)),)
     flow = Dataflow.of(Graph("views", {it.name: it for it in tensors}, operators, *borders))
     graph, positions = work_graph(flow)
     assert (graph.names, positions) == (("conv",), (0,))
@@ -54,16 +54,18 @@ def test_views_are_no_operators() -> None:
 
 def test_four_boards_are_three_and_a_half_times_as_fast(vww: Model) -> None:
     division = divided(*task_of(vww, topology()), "best", "throughput")
-    told = report(division)
-    assert told["throughput_ratio"] >= 3.5
-    assert told["throughput_ratio"] <= told["bound_throughput_ratio"] + 1e-9
-    assert told["bottleneck"]["ticks"] == pytest.approx(told["period_ticks"])
-    assert sum(it["work_ticks"] for it in told["regions"]) == pytest.approx(told["single_unit_ticks"])
-    assert [name for it in told["regions"] for name in it["operators"]] == list(division.line.graph.names)
-    weights = sum(it["flash_bytes"] for it in told["regions"])
+    facts = report(division)
+    assert facts["throughput_ratio"] >= 3.5
+    assert facts["throughput_ratio"] <= facts["bound_throughput_ratio"] + 1e-9
+    assert facts["bottleneck"]["ticks"] == pytest.approx(facts["period_ticks"])
+    assert sum(it["work_ticks"] for it in facts["regions"]) == pytest.approx(facts["single_unit_ticks"])
+    assert [name for it in facts["regions"] for name in it["operators"]] == list(division.line.graph.names)
+    weights = sum(it["flash_bytes"] for it in facts["regions"])
     assert weights >= weights_bytes(division.model.calls)
     assert (
-        told["links"][0]["bytes"] == told["regions"][0]["sends_bytes"] == told["regions"][1]["receives_bytes"]
+        facts["links"][0]["bytes"]
+        == facts["regions"][0]["sends_bytes"]
+        == facts["regions"][1]["receives_bytes"]
     )
 
 

@@ -46,7 +46,7 @@ def test_the_examples_of_the_docs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (GOOD.replace("width = 2", "width = 0"), "width: Input should be greater than or equal to 1"),
         (GOOD.replace("width = 2\n", ""), "width: Field required"),
@@ -75,10 +75,10 @@ def test_the_examples_of_the_docs(tmp_path: Path) -> None:
         ("\udcff", "t.toml is not valid TOML"),
     ],
 )
-def test_mistakes_are_named(text: str, said: str, tmp_path: Path) -> None:
+def test_mistakes_are_named(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "t.toml"
     path.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(ConfigError, match=re.escape(said)) as caught:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         load_topology(path)
     fault, *way_out = str(caught.value).splitlines()
     assert "t.toml" in fault and len(way_out) <= 1

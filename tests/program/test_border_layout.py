@@ -18,9 +18,9 @@ SAME = np.arange(256, dtype=np.int32)
 LAST = np.ascontiguousarray(image_index((8, 8, 4), 4).reshape(-1))
 
 
-def header(border: GraphIO) -> str:
+def header(io: GraphIO) -> str:
     program, plan = planned(8)
-    graph = replace(plan.graph, outputs=(border,))
+    graph = replace(plan.graph, outputs=(io,))
     plan = replace(plan, graph=graph)
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     return render_model(make_program(plan, calls, program.prefix, load_board("mps2-an386")), plan, SOURCE)[

@@ -74,7 +74,7 @@ def test_steps_that_interleave_are_one_run() -> None:
     ]
 
 
-def test_a_block_made_again_later_does_not_join_what_lies_between() -> None:
+def test_a_block_recomputed_later_does_not_join_what_lies_between() -> None:
     program = program_of(plan_of(residual(), 8, BOARD, again=(("a", 0),)), BOARD)
     names = ["conv_a", "conv_b", "conv_c", "conv_a", "add"]
     assert comments_of(program) == [f"step {at}: {name}, rows 0..7" for at, name in enumerate(names)]

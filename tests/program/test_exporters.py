@@ -48,18 +48,15 @@ def members(tmp_path_factory: pytest.TempPathFactory) -> list[LibraryModel]:
     folder = tmp_path_factory.mktemp("models")
     int8 = quantised_convolutions(folder / "rows.onnx")
     floats = fully_connected(folder / "dense.onnx", SIZES, quantised=False)
-    names = []
+    models = []
     for path, streamed in ((int8, True), (floats, False)):
         options = Options(time_limit=0.5, stream_input=streamed)
         built = building.built_model(
             path, BuildRequest([path], BOARD, options, folder, library_only=True), SILENT
         )
-        names.append(
-            LibraryModel(
-                built.deployment.program, built.deployment.plan, built.deployment.source, built.selftest
-            )
-        )
-    return names
+        deployment = built.deployment
+        models.append(LibraryModel(deployment.program, deployment.plan, deployment.source, built.selftest))
+    return models
 
 
 def exported(kind: Kind, members: list[LibraryModel], folder: Path) -> Path:
@@ -124,18 +121,9 @@ def test_cmake_on_an_emulated_cortex_m4(members: list[LibraryModel], tmp_path: P
         f"-DCMAKE_EXE_LINKER_FLAGS=--specs=rdimon.specs {tmp_path}/vectors.o {linked}",
     )
     semihosting = ["-semihosting-config", "enable=on,target=native"]
-    machine = [
-        "qemu-system-arm",
-        "-M",
-        "mps2-an386",
-        "-display",
-        "none",
-        "-monitor",
-        "none",
-        "-serial",
-        "none",
-    ]
-    passed(run(*machine, *semihosting, "-kernel", build / "selftest", folder=tmp_path))
+    silent = ["-display", "none", "-monitor", "none", "-serial", "none"]
+    machine = ["qemu-system-arm", "-M", BOARD.name, *silent, *semihosting]
+    passed(run(*machine, "-kernel", build / "selftest", folder=tmp_path))
 
 
 def test_zephyr(members: list[LibraryModel], tmp_path: Path) -> None:
@@ -227,17 +215,8 @@ def test_rust(members: list[LibraryModel], tmp_path: Path) -> None:
         f'[source.crates-io]\nreplace-with = "here"\n[source.here]\ndirectory = "{tmp_path / "vendor"}"\n'
     )
     write_tree(library, {".cargo/config.toml": source})
-    text = run(
-        "cargo",
-        "run",
-        "--offline",
-        "--quiet",
-        "--example",
-        "selftest",
-        folder=library,
-        RUSTFLAGS="-Dwarnings",
-    )
-    passed(text)
+    words = ["cargo", "run", "--offline", "--quiet", "--example", "selftest"]
+    passed(run(*words, folder=library, RUSTFLAGS="-Dwarnings"))
 
 
 def test_every_kind_is_a_choice() -> None:

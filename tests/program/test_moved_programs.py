@@ -119,7 +119,7 @@ GRAPHS: dict[str, tuple[Any, ...]] = {
     "in blocks of a row": (residual(), 1),
     "in blocks of three rows": (residual(), 3),
     "whole": (residual(), 8),
-    "with blocks that are made again": (residual(), 2, ("a", 0), ("a", 1)),
+    "with recomputed blocks": (residual(), 2, ("a", 0), ("a", 1)),
     "fed": (stream_inputs(residual()), 2),
     "in place": (chained(), 2),
     "sums": (pooled(), {"conv_a": 2, "mean": 2}),
@@ -134,7 +134,7 @@ GRAPHS: dict[str, tuple[Any, ...]] = {
 def test_moved_plans_compute_the_same_bits(name: str) -> None:
     plan = planned(*GRAPHS[name])
     image = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8)
-    (output,) = (border.tensor for border in plan.graph.outputs)
+    (output,) = (io.tensor for io in plan.graph.outputs)
     outputs, differing = [], []
     plans = [plan, with_moves(plan, seed=0, alignment=HOST.offset_unit)]
     if name == "whole":  # then even what the application has filled may move
@@ -154,7 +154,7 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
     assert not any(differing)
 
 
-def test_what_is_made_again_elsewhere_has_the_same_bits() -> None:
+def test_a_block_recomputed_elsewhere_has_the_same_bits() -> None:
     """Its scratch lies elsewhere as well; another version of both tables serves the steps from there on."""
     plan = planned(residual(), 2, ("a", 0))
     size = plan.layout.arena_bytes
@@ -186,7 +186,7 @@ def _operator_by_operator(
 ) -> list[int]:
     """Mismatches where steps are run one by one, with the output and nothing else as a reference."""
     graph = storage.plan.graph
-    (output,) = (border.tensor for border in graph.outputs)
+    (output,) = (io.tensor for io in graph.outputs)
     ties = {output: np.ones(expected.shape, np.bool_)}
     given = run_with_ties_as_reference(device, storage, inputs, {output: expected}, ties)
     differences = check_operators(device, storage, {**inputs, output: expected}, {output: expected}, {})

@@ -97,8 +97,8 @@ def test_ranges_are_those_of_all_samples_however_they_come(tmp_path: Path) -> No
 def test_the_last_layer_is_as_far_off_as_the_output(tmp_path: Path) -> None:
     classifier(tmp_path / "m.onnx")
     np.save(tmp_path / "x.npy", images(20))
-    asked = QuantizeRequest(tmp_path / "x.npy", method="minmax")
-    report = quantized(quantize_model(tmp_path / "m.onnx", asked, tmp_path / "q.onnx"))
+    request = QuantizeRequest(tmp_path / "x.npy", method="minmax")
+    report = quantized(quantize_model(tmp_path / "m.onnx", request, tmp_path / "q.onnx"))
     layers = {it["node"]: it for it in report["layers"]}
     assert layers["last"]["sqnr_db"] == pytest.approx(report["outputs"][0]["sqnr_db"])
     assert layers["last"]["input_sqnr_db"] == pytest.approx(layers["dense"]["sqnr_db"])
@@ -109,8 +109,8 @@ def test_the_last_layer_is_as_far_off_as_the_output(tmp_path: Path) -> None:
 def test_a_model_that_stays_float_loses_nothing(tmp_path: Path) -> None:
     classifier(tmp_path / "m.onnx")
     np.save(tmp_path / "x.npy", images(20))
-    asked = QuantizeRequest(tmp_path / "x.npy", keep_float=("*",))
-    report = quantized(quantize_model(tmp_path / "m.onnx", asked, tmp_path / "q.onnx"))
+    request = QuantizeRequest(tmp_path / "x.npy", keep_float=("*",))
+    report = quantized(quantize_model(tmp_path / "m.onnx", request, tmp_path / "q.onnx"))
     assert report["outputs"][0]["sqnr_db"] == math.inf and report["top1_agreement"] == 1
     assert report["layers"] == [] and report["worst_step"] is None
     assert len(report["float_nodes"]) >= 4

@@ -66,8 +66,8 @@ def test_values_that_the_float_model_clips_are_clipped(
         tail = ("GlobalMaxPool", "GlobalAveragePool")
     model(source, op, limits, bias, *tail)
     np.save(tmp_path / "x.npy", X)
-    asked = QuantizeRequest(tmp_path / "x.npy", method="minmax", activations=activations)
-    quantize_model(source, asked, quantised)
+    request = QuantizeRequest(tmp_path / "x.npy", method="minmax", activations=activations)
+    quantize_model(source, request, quantised)
     wanted = np.concatenate([outputs(source, factor) for factor in (1, 12)])
     step = 0.05 * max(1.0, float(np.abs(outputs(source, 1)).max()))
     assert np.abs(outputs(quantised, 1) - outputs(source, 1)).mean() <= step / 2
@@ -80,11 +80,11 @@ def test_values_that_the_float_model_clips_are_clipped(
 def test_the_report_names_a_dead_node_and_its_range(tmp_path: Path) -> None:
     model(tmp_path / "f.onnx", "Relu", (), -9.0, "GlobalAveragePool")
     np.save(tmp_path / "x.npy", X)
-    asked = QuantizeRequest(tmp_path / "x.npy", method="minmax")
-    report = quantized(quantize_model(tmp_path / "f.onnx", asked, tmp_path / "q.onnx"))
+    request = QuantizeRequest(tmp_path / "x.npy", method="minmax")
+    report = quantized(quantize_model(tmp_path / "f.onnx", request, tmp_path / "q.onnx"))
     (dead,) = report["dead_nodes"]
     assert (dead["node"], dead["op"], dead["range"][0]) == ("clip", "Relu", 0) and dead["range"][1] > 9
     assert any("Relu clip is 0 for all samples, and its range [0, 0]" in note for note in report["notes"])
     model(tmp_path / "f.onnx", "Relu", (), 0.0, "GlobalAveragePool")
-    report = quantized(quantize_model(tmp_path / "f.onnx", asked, tmp_path / "q.onnx"))
+    report = quantized(quantize_model(tmp_path / "f.onnx", request, tmp_path / "q.onnx"))
     assert report["dead_nodes"] == []

@@ -200,12 +200,12 @@ def test_only_values_of_int16_may_be_a_step_off(tmp_path: Path) -> None:
     draft = QdqGraph()
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, in_float(draft))
     graph = load(path)
-    borders = (*graph.references.values(), *graph.outputs)
-    assert {it.near for it in borders} == {False, True}
-    for border in borders:
-        dtype = graph.tensors[border.tensor].dtype
-        assert border.near == (dtype is DType.INT16)
-        assert least_tolerance(border, dtype) == (1 if border.near else FLOAT_FLOOR)
+    ios = (*graph.references.values(), *graph.outputs)
+    assert {it.near for it in ios} == {False, True}
+    for io in ios:
+        dtype = graph.tensors[io.tensor].dtype
+        assert io.near == (dtype is DType.INT16)
+        assert least_tolerance(io, dtype) == (1 if io.near else FLOAT_FLOOR)
 
 
 @pytest.mark.parametrize("make", [conv, pools, sums], ids=lambda it: it.__name__)

@@ -55,9 +55,9 @@ def _counts(report: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in report["samples"].items() if not isinstance(value, list)}
 
 
-def refused(line: str, said: str, code: int = 2) -> None:
+def refused(line: str, message: str, code: int = 2) -> None:
     result = call(line)
-    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+    assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
     assert not Path("q.onnx").exists()
 
 

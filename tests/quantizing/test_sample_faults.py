@@ -17,8 +17,8 @@ from tests.networks.small import classifier, images
 
 def report_of(folder: Path, samples: np.ndarray) -> dict[str, Any]:
     np.save(folder / "x.npy", samples)
-    asked = QuantizeRequest(folder / "x.npy", method="minmax")
-    return quantized(quantize_model(classifier(folder / "m.onnx"), asked, folder / "q.onnx"))
+    request = QuantizeRequest(folder / "x.npy", method="minmax")
+    return quantized(quantize_model(classifier(folder / "m.onnx"), request, folder / "q.onnx"))
 
 
 def test_good_samples_give_no_note(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ TWO = (Info("a/left", (1, 6), "float32"), Info("b", (1, 6), "float32"))
 PAIR = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
-def refused(path: Path, said: str, inputs: tuple[Info, ...] = ONE) -> None:
+def refused(path: Path, message: str, inputs: tuple[Info, ...] = ONE) -> None:
     """The error is raised when the data are opened, or when all of them are read."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         samples = open_samples(path, inputs)
         for index in range(samples.count):
             samples.load(index)
@@ -70,7 +70,7 @@ def test_names_of_folders() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (np.zeros((4, 3, 8, 9), np.float32), r"\[4, 3, 8, 9\].*needs \[N, 3, 8, 8\] or \[N, 1, 3, 8, 8\]"),
         (np.zeros((0, 3, 8, 8), np.float32), "no samples"),
@@ -81,25 +81,25 @@ def test_names_of_folders() -> None:
         (np.array(["a"]), r"has the shape \[1\]"),
     ],
 )
-def test_arrays_that_do_not_fit(value: np.ndarray, said: str, tmp_path: Path) -> None:
+def test_arrays_that_do_not_fit(value: np.ndarray, message: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", value)
-    refused(tmp_path / "x.npy", rf"x\.npy.*{said}")
+    refused(tmp_path / "x.npy", rf"x\.npy.*{message}")
     np.savez(tmp_path / "x.npz", image=value)
-    refused(tmp_path / "x.npz", rf"x\.npz \(image\).*{said}")
+    refused(tmp_path / "x.npz", rf"x\.npz \(image\).*{message}")
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (np.zeros((3, 8), np.float32), r"\[3, 8\].*needs \[3, 8, 8\] or \[1, 3, 8, 8\]"),
         (np.zeros((3, 8, 8), np.int64), "holds int64"),
         (np.full((3, 8, 8), np.inf, np.float32), "not finite"),
     ],
 )
-def test_one_file_of_a_folder_is_named(value: np.ndarray, said: str, tmp_path: Path) -> None:
+def test_one_file_of_a_folder_is_named(value: np.ndarray, message: str, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "folder", images(3))
     np.save(folder / "001.npy", value)
-    refused(folder, rf"001\.npy.*{said}")
+    refused(folder, rf"001\.npy.*{message}")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89PNG", b"\x93NUMPY\x01\x00\x05", b"PK\x03\x04none"])
@@ -167,7 +167,7 @@ def test_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("1\n2\n", "has 2 labels for 3 samples"),
         ("1\n-2\n0\n", "has the label -2: classes are counted from 0"),
@@ -178,13 +178,13 @@ def test_labels(tmp_path: Path) -> None:
         (np.int64(3), r"of int64 \[\];"),
     ],
 )
-def test_wrong_labels(content: str | bytes | np.ndarray, said: str, tmp_path: Path) -> None:
+def test_wrong_labels(content: str | bytes | np.ndarray, message: str, tmp_path: Path) -> None:
     path = tmp_path / "labels.npy"
     if isinstance(content, np.ndarray | np.generic):
         np.save(path, content)
     else:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(UsageError, match=rf"labels\.npy.*{said}"):
+    with pytest.raises(UsageError, match=rf"labels\.npy.*{message}"):
         load_labels(path, 3)
 
 
@@ -234,13 +234,13 @@ def test_a_damaged_header_is_named(text: str, packed: bool, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("method", "changes", "said"),
+    ("method", "changes", "message"),
     [(zipfile.ZIP_STORED, {(0, 6): 1, (1, 8): 1}, "it is encrypted"),
      (zipfile.ZIP_STORED, {(0, 8): 99, (1, 10): 99}, "compression"),
      (zipfile.ZIP_LZMA, {(0, 43): 255}, "")],
 )  # fmt: skip
 def test_an_archive_that_cannot_be_unpacked_says_why(
-    method: int, changes: dict[tuple[int, int], int], said: str, tmp_path: Path
+    method: int, changes: dict[tuple[int, int], int], message: str, tmp_path: Path
 ) -> None:
     """Changes of bytes from the start of the local and of the central header."""
     stream, array = io.BytesIO(), io.BytesIO()
@@ -252,4 +252,4 @@ def test_an_archive_that_cannot_be_unpacked_says_why(
         content[content.index((b"PK\x03\x04", b"PK\x01\x02")[header]) + at] = value
     path = tmp_path / "x.npz"
     path.write_bytes(content)
-    refused(path, rf"is damaged, or holds no plain numbers \(.*{said}")
+    refused(path, rf"is damaged, or holds no plain numbers \(.*{message}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from graphs import border, conv, residual, tensor
+from graphs import conv, graph_io, residual, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import any_order
@@ -40,8 +40,8 @@ def branches() -> Graph:
         "branches",
         {name: tensor(name, shape) for name in names},
         tuple(operators),
-        (border("image", shape),),
-        (border("cd", shape), border("sum", shape)),
+        (graph_io("image", shape),),
+        (graph_io("cd", shape), graph_io("sum", shape)),
     )
 
 
@@ -54,12 +54,12 @@ def pooled() -> Graph:
         graph,
         tensors=tensors,
         operators=(*graph.operators, mean),
-        outputs=(border("mean", (1, 1, 4)),),
+        outputs=(graph_io("mean", (1, 1, 4)),),
     )
 
 
 GRAPHS = [residual(), branches()]
-GRAPHS += [replace(branches(), outputs=(border("sum", (8, 8, 4)), border("image", (8, 8, 4))))]
+GRAPHS += [replace(branches(), outputs=(graph_io("sum", (8, 8, 4)), graph_io("image", (8, 8, 4))))]
 GRAPHS += [stream_inputs(branches()), pooled()]
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from graphs import Q, border, tensor
+from graphs import Q, graph_io, tensor
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
@@ -59,7 +59,7 @@ def chain(*sizes: int) -> Graph:
 def _graph(tensors: list[Tensor], operators: list[Operator]) -> Graph:
     first, last = tensors[0], tensors[-1]
     by_name = {one.name: one for one in tensors}
-    inputs, outputs = border(first.name, first.shape), border(last.name, last.shape)
+    inputs, outputs = graph_io(first.name, first.shape), graph_io(last.name, last.shape)
     return Graph("dense", by_name, tuple(operators), (inputs,), (outputs,))
 
 
@@ -163,7 +163,7 @@ def test_what_else_reads_or_makes_it_keeps_it_whole() -> None:
     wide, image = vector("t0", 1024), tensor("image", (4, 4, 64))
     graph = chain(64, 1024, 64)
     kept = Graph(
-        "g", graph.tensors, graph.operators, graph.inputs, (*graph.outputs, border("t0", wide.shape))
+        "g", graph.tensors, graph.operators, graph.inputs, (*graph.outputs, graph_io("t0", wide.shape))
     )
     assert chosen(kept) == []
     pooled = _graph(

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from graphs import border, conv, recurrent, residual, tensor
+from graphs import conv, graph_io, recurrent, residual, tensor
 from test_search import calls_of
 
 from mcudeploy.boards.catalogue import load_board
@@ -40,8 +40,8 @@ def funnel() -> Graph:
         "funnel",
         {name: tensor(name, (8, 8, count)) for name, count in zip(names, channels, strict=True)},
         tuple(conv(f"conv_{i}", names[i], names[i + 1], channels[i : i + 2]) for i in range(3)),
-        (border("image", (8, 8, 4)),),
-        (border("out", (8, 8, 64)),),
+        (graph_io("image", (8, 8, 4)),),
+        (graph_io("out", (8, 8, 64)),),
     )
 
 

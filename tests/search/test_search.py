@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 
 import numpy as np
 import pytest
-from graphs import border, conv, residual, tensor
+from graphs import conv, graph_io, residual, tensor
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import check
@@ -44,8 +44,8 @@ def chain(length: int, image: int = 4) -> Graph:
         tuple(
             conv(f"conv_{i}", names[i], names[i + 1], (channels[i], channels[i + 1])) for i in range(length)
         ),
-        (border("image", (8, 8, image)),),
-        (border(names[-1], (8, 8, 4)),),
+        (graph_io("image", (8, 8, image)),),
+        (graph_io(names[-1], (8, 8, 4)),),
     )
 
 

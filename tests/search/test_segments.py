@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphs import border, conv, pooled, residual, tensor
+from graphs import conv, graph_io, pooled, residual, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,8 +91,8 @@ def graphs(draw: st.DrawFn) -> Graph:
         "random",
         {name: tensor(name, shape) for name, shape in shapes.items()},
         tuple(operators),
-        (border("image", shapes["image"]),),
-        tuple(border(name, shapes[name]) for name in dict.fromkeys(ends)),
+        (graph_io("image", shapes["image"]),),
+        tuple(graph_io(name, shapes[name]) for name in dict.fromkeys(ends)),
     )
 
 
@@ -116,8 +116,8 @@ def test_parts_of_a_staggered_cut_end_where_the_windows_of_their_first_reader_en
         "chain",
         {name: tensor(name, shape) for name in ("image", "a", "b")},
         (conv("conv_a", "image", "a", (4, 4)), conv("conv_b", "a", "b", (4, 4))),
-        (border("image", shape),),
-        (border("b", shape),),
+        (graph_io("image", shape),),
+        (graph_io("b", shape),),
     )
     cut = Cut(0, 1, 4, staggered=True)
     assert space_of(graph).step_rows((cut,)) == (BlockRows(4, 3), BlockRows(4))

@@ -149,8 +149,8 @@ def test_unwritable_cache_names_the_way_out(
 
 
 def test_a_full_disk_asks_for_space() -> None:
-    said = cache_fault(OSError(errno.ENOSPC, "No space left on device"), Path("/cache"))
-    assert said.startswith("cannot write /cache: No space left on device. Free some space, or set")
+    error = cache_fault(OSError(errno.ENOSPC, "No space left on device"), Path("/cache"))
+    assert error.startswith("cannot write /cache: No space left on device. Free some space, or set")
 
 
 def test_compiler_errors_are_shown_with_the_log(cache: Path) -> None:

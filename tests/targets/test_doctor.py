@@ -109,8 +109,8 @@ def test_what_makes_a_search_fast_is_not_required(monkeypatch: pytest.MonkeyPatc
 
 
 def test_links_of_a_board_are_told() -> None:
-    told = {it.name: it.found for it in checks(load_board("mps2-an505")) if it.name.startswith("transfers")}
-    assert told == {"transfers by dma0": "sram, psram (mps/pl081.c)"}
+    facts = {it.name: it.found for it in checks(load_board("mps2-an505")) if it.name.startswith("transfers")}
+    assert facts == {"transfers by dma0": "sram, psram (mps/pl081.c)"}
 
 
 def test_an_old_qemu_lacks_machines(monkeypatch: pytest.MonkeyPatch) -> None:

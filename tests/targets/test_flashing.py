@@ -205,11 +205,11 @@ def test_a_flasher_that_fails_is_one_error_with_its_last_lines(
     with pytest.raises(FlashError) as caught:
         flash(board, program(board), None, tool)
     assert len(calls()) == 1  # nothing after the one that failed
-    said = str(caught.value)
-    assert said.startswith(
+    message = str(caught.value)
+    assert message.startswith(
         f"{board.name} was not flashed, {tool} failed: last line 1; last line 2; last line 3."
     )
-    assert "\n" not in said and f"whole output: {tool} " in said and "first" not in said
+    assert "\n" not in message and f"whole output: {tool} " in message and "first" not in message
 
 
 @pytest.mark.parametrize(

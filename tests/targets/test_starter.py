@@ -99,9 +99,9 @@ def test_a_board_of_platformio_gets_a_sketch(tmp_path: Path) -> None:
     assert "pio run -t upload -t monitor" in str(files["README.md"])
 
 
-@pytest.mark.parametrize(("board", "said"), [("host", "--for cmake"), ("esp32s3", "--board pio:ID")])
-def test_boards_without_start_up_code_are_refused(board: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("board", "message"), [("host", "--for cmake"), ("esp32s3", "--board pio:ID")])
+def test_boards_without_start_up_code_are_refused(board: str, message: str, tmp_path: Path) -> None:
     fully_connected(tmp_path / "m.onnx", (8, 4), quantised=True)
     words = ["init", str(tmp_path / "p"), str(tmp_path / "m.onnx"), "--board", board]
     done = CliRunner().invoke(cli, words)
-    assert done.exit_code == 2 and said in done.stderr and not (tmp_path / "p").exists()
+    assert done.exit_code == 2 and message in done.stderr and not (tmp_path / "p").exists()

@@ -19,7 +19,7 @@ bounded = settings(deadline=None)  # other work on the machine is not a failure
 SHAPE, TURNED = (4, 2, 3), (4, 3, 2)
 
 
-def border(name: str, shape: tuple[int, int, int]) -> GraphIO:
+def graph_io(name: str, shape: tuple[int, int, int]) -> GraphIO:
     return GraphIO(name, name, shape, "float32", np.arange(np.prod(shape), dtype=np.int32))
 
 
@@ -59,8 +59,8 @@ def graphs(draw: st.DrawFn) -> Graph:
         "drawn",
         {name: Tensor(name, shape, DType.FLOAT32) for name, shape in shapes.items()},
         tuple(operators),
-        (border("x", SHAPE),),
-        tuple(border(name, shapes[name]) for name in outputs),
+        (graph_io("x", SHAPE),),
+        tuple(graph_io(name, shapes[name]) for name in outputs),
     )
 
 

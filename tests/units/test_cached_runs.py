@@ -121,9 +121,9 @@ def test_bytes(graph: Graph, through: bool, data: st.DataObject) -> None:
     rng = np.random.default_rng(1)
     caches = Caches(layout.arena_bytes, cached, through)
     true = {it.tensor: rng.integers(0, 256, (4, 24), np.uint8) for it in plain.inputs}
-    for was, border in zip(plain.inputs, graph.inputs, strict=True):
+    for was, io in zip(plain.inputs, graph.inputs, strict=True):
         for row in range(4):
-            at = place_of(tiled, layout, border.tensor, row)
+            at = place_of(tiled, layout, io.tensor, row)
             caches.write("u0", at, true[was.tensor][row])
     for step in schedule.steps:
         operator = graph.operators[step.operator]
@@ -138,7 +138,7 @@ def test_bytes(graph: Graph, through: bool, data: st.DataObject) -> None:
                 caches.clean(unit, output)
     for operator in plain.operators:
         true[operator.output] = computed(operator, [true[name] for name in operator.inputs])
-    for was, border in zip(plain.outputs, graph.outputs, strict=True):
+    for was, io in zip(plain.outputs, graph.outputs, strict=True):
         for row in range(4):
-            at = place_of(tiled, layout, border.tensor, row)
+            at = place_of(tiled, layout, io.tensor, row)
             assert np.array_equal(caches.read("u0", at), true[was.tensor][row])

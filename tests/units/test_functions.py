@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from drawn import SHAPE, assigned, board, border, bounded
+from drawn import SHAPE, assigned, board, bounded, graph_io
 from hypothesis import given
 
 from mcudeploy.boards.board import Board, Unit
@@ -34,8 +34,8 @@ def diamond() -> Graph:
             Operator("view", Reshape(SHAPE), ("right",), "viewed"),
             Operator("add", Binary("add"), ("left", "viewed"), "both"),
         ),
-        (border("x", SHAPE),),
-        (border("both", SHAPE),),
+        (graph_io("x", SHAPE),),
+        (graph_io("both", SHAPE),),
     )
 
 

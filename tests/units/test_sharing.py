@@ -48,7 +48,7 @@ def test_a_chain_by_tags() -> None:
     assert plan.layout.arena_bytes == 2 * 96
     offsets = {name: blocks[0][0].offset for name, blocks in plan.layout.blocks.items()}
     assert len(set(offsets.values())) == 2
-    (first,) = (border.tensor for border in model.graph.resident_inputs())
+    (first,) = (io.tensor for io in model.graph.resident_inputs())
     assert [name for name, offset in offsets.items() if offset == offsets[first]] == [first]
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import lcm
 
 import pytest
-from drawn import SHAPE, assigned, board, border
+from drawn import SHAPE, assigned, board, graph_io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,8 +94,8 @@ def test_alignment_reach_and_room_are_kept(
     fits = all(
         size <= drawn_board.room(drawn_board.memory(name)) for name, size in plan.layout.arenas.items()
     )
-    told = shortages(plan, no_work(plan), drawn_board)
-    assert fits == (not told)
+    missing = shortages(plan, no_work(plan), drawn_board)
+    assert fits == (not missing)
     if fits:
         check(plan, no_work(plan), drawn_board)
     else:
@@ -119,8 +119,8 @@ def line(length: int) -> Graph:
         "line",
         {name: Tensor(name, SHAPE, DType.FLOAT32) for name in names},
         tuple(Operator(f"make_{b}", Unary("tanh"), (a,), b) for a, b in pairwise(names)),
-        (border(names[0], SHAPE),),
-        (border(names[-1], SHAPE),),
+        (graph_io(names[0], SHAPE),),
+        (graph_io(names[-1], SHAPE),),
     )
 
 
@@ -172,10 +172,10 @@ def test_the_checker_finds_what_is_out_of_reach_or_off_a_units_alignment() -> No
 def test_a_shortage_names_memories_bytes_and_step() -> None:
     small = board(Unit(name="core"), memories=("fast", "slow")).limited({"fast": 100, "slow": 90})
     graph = line(3)
-    graph = replace(graph, outputs=(*graph.outputs, border("t1", SHAPE)))  # t1 stays beside t2
+    graph = replace(graph, outputs=(*graph.outputs, graph_io("t1", SHAPE)))  # t1 stays beside t2
     plan = planned(graph, small, (), 4)
-    told = " ".join(shortages(plan, no_work(plan), small))
-    assert told == (
+    text = " ".join(shortages(plan, no_work(plan), small))
+    assert text == (
         "arena needs 96 bytes, slow of host has room for 90: 6 too many; the peak is at step 0 (make_t1). "
         "Of the other memories fast has 96 of 100."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from drawn import SHAPE, assigned, board, border, bounded
+from drawn import SHAPE, assigned, board, bounded, graph_io
 from hypothesis import given
 
 from mcudeploy.boards.board import Board, Unit
@@ -25,8 +25,8 @@ def chain() -> Graph:
         "chain",
         {name: Tensor(name, SHAPE, DType.FLOAT32) for name in "xabc"},
         tuple(Operator(f"make_{t}", Unary("tanh"), (s,), t) for s, t in ("xa", "ab", "bc")),
-        (border("x", SHAPE),),
-        (border("c", SHAPE),),
+        (graph_io("x", SHAPE),),
+        (graph_io("c", SHAPE),),
     )
 
 

@@ -89,20 +89,18 @@ def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limi
     ours = dict(theirs)
     with open_device(target, deployment.build(target)) as machine:
         for number in range(len(given) or samples):
-            inputs = {
-                border.name: _drawn(border.shape, border.dtype, random) for border in graph.own_inputs()
-            }
+            inputs = {io.name: _drawn(io.shape, io.dtype, random) for io in graph.own_inputs()}
             if given:
                 inputs = {graph.inputs[0].name: given[number]}
             values = litert.run(inputs)
             stored = {
-                border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
-                for border in graph.own_inputs()
+                io.tensor: to_device(io, graph.tensors[io.tensor], inputs[io.name])
+                for io in graph.own_inputs()
             }
             references = {
-                name: to_device(border, graph.tensors[border.tensor], values[border.name])
-                for name, border in graph.references.items()
-                if border.name in values  # the others belong to an operator of the file
+                name: to_device(io, graph.tensors[io.tensor], values[io.name])
+                for name, io in graph.references.items()
+                if io.name in values  # the others belong to an operator of the file
             }
             tables.append(
                 check_operators(machine, storage, {**stored, **theirs, **references}, references, {})
@@ -111,9 +109,9 @@ def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limi
             for state in graph.states:
                 theirs[state.tensor] = litert.kept(state).reshape(state.initial.shape)
                 ours[state.tensor] = storage.get_tensor(machine, state.tensor)
-            for border in graph.own_outputs():
-                own = storage.get_tensor(machine, border.tensor)
-                wanted = to_device(border, graph.tensors[border.tensor], values[border.name])
+            for io in graph.own_outputs():
+                own = storage.get_tensor(machine, io.tensor)
+                wanted = to_device(io, graph.tensors[io.tensor], values[io.name])
                 outputs.append(difference(own, wanted))
                 tops += int(wanted.flat[own.argmax()] != wanted.max())
     total = outputs[0]

@@ -398,20 +398,22 @@ def test_the_yaml_and_the_readme_of_several_words(several: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "option", "said"),
+    ("name", "option", "message"),
     [
         ("esp32c3", {"variant": "esp32c3"}, "on esp32c3 with"),
         ("pio:esp32-s3-devkitc-1", {"board": "esp32-s3-devkitc-1"}, "on pio:esp32-s3-devkitc-1 with"),
         ("rp2040", {"variant": "esp32s3"}, "planned for rp2040, for which"),
     ],
 )
-def test_the_example_is_for_the_board(name: str, option: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_the_example_is_for_the_board(
+    name: str, option: dict[str, str], message: str, tmp_path: Path
+) -> None:
     manifest(tmp_path)
     fast = "--no-verify", "--time-limit", 0.2
     built = build(wake_word(tmp_path), "-o", tmp_path / "esphome", *fast, "--board", name)
     assert built.exit_code == 0, built.output
     text = (tmp_path / "esphome" / "example.yaml").read_text("utf-8")
-    assert yaml.safe_load(text)["esp32"] == {**option, "framework": {"type": "esp-idf"}} and said in text
+    assert yaml.safe_load(text)["esp32"] == {**option, "framework": {"type": "esp-idf"}} and message in text
 
 
 class InvalidError(Exception):

@@ -117,15 +117,15 @@ def test_floats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "kind", "said"),
+    ("shape", "kind", "message"),
     [
         ((1, ROWS, 8), "FLOAT32", "makes INT8, the model takes FLOAT32"),
         ((1, 8, ROWS), "INT8", "channels last"),
         ((1, 9), "INT8", "not a window of rows"),
     ],
 )
-def test_models_that_do_not_fit(shape: tuple[int, ...], kind: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_models_that_do_not_fit(shape: tuple[int, ...], kind: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
         joined_file(written(tmp_path), classifier(tmp_path, shape, kind))
 
 

@@ -37,13 +37,12 @@ def test_pieces_of_an_operator_have_the_bits_of_the_reference(name: str, tmp_pat
     graph = load(path)
     values = {file.tensors[number].name: drawn(file, number) for number in inputs}
     stored = {
-        border.tensor: to_device(border, graph.tensors[border.tensor], values[border.name])
-        for border in graph.own_inputs()
+        io.tensor: to_device(io, graph.tensors[io.tensor], values[io.name]) for io in graph.own_inputs()
     }
     computed = check_graph(graph, stored)
-    wanted = Reference(path, [border.name for border in graph.references.values()]).run(values)
-    for tensor, border in graph.references.items():
-        expected = to_device(border, graph.tensors[tensor], wanted[border.name])
+    wanted = Reference(path, [io.name for io in graph.references.values()]).run(values)
+    for tensor, io in graph.references.items():
+        expected = to_device(io, graph.tensors[tensor], wanted[io.name])
         np.testing.assert_array_equal(computed[tensor], expected)
 
 

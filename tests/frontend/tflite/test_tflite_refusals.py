@@ -120,8 +120,8 @@ def test_an_operator_that_does_not_fit_says_why(
     op: str, inputs: list[Of], output: Of, options: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
     file = FlatFile()
-    borders = add(file, op, inputs, output, **options)
-    (reason,) = refused(file, *borders, tmp_path).values()
+    ios = add(file, op, inputs, output, **options)
+    (reason,) = refused(file, *ios, tmp_path).values()
     assert words in reason
 
 
@@ -246,7 +246,7 @@ def test_tensors_of_one_name_are_told_apart(tmp_path: Path) -> None:
     f.operator("ADD", [x, x], a)
     f.operator("ADD", [a, x], y)
     graph = load(f.save(tmp_path, [x], [y]))
-    assert [border.name for border in (*graph.inputs, *graph.outputs)] == ["same", "same#2"]
+    assert [io.name for io in (*graph.inputs, *graph.outputs)] == ["same", "same#2"]
 
 
 # -- the package that reads them --------------------------------------------------------------------

@@ -130,8 +130,8 @@ def change_of_scale(f: FlatFile, *, scale: float) -> Any:
 def test_the_bits_of_tflite_micro(make: Any, options: dict[str, int], tmp_path: Path) -> None:
     file = FlatFile()
     path = file.save(tmp_path, *make(file, **options))
-    (border,) = load(path).own_inputs()
-    inputs = np.random.default_rng(0).integers(-128, 128, (40, *border.shape), np.int8)
+    (io,) = load(path).own_inputs()
+    inputs = np.random.default_rng(0).integers(-128, 128, (40, *io.shape), np.int8)
     wanted = run_micro(path, inputs)
     assert np.array_equal(results(path, inputs, Options(time_limit=0.5, rounding="tflite")), wanted)
     assert np.unique(wanted).size > 30

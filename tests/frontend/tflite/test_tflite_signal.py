@@ -83,7 +83,7 @@ def test_a_preprocessor_on_an_emulated_board(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"damaged": b"\xff\x00\x01"}, "options are missing, damaged"),
         ({"T": INT16}, "fft_length is needed"),
@@ -93,11 +93,11 @@ def test_a_preprocessor_on_an_emulated_board(tmp_path: Path) -> None:
         ({"T": INT16, "fft_length": 64}, "do not fit a transform of 64"),
     ],
 )
-def test_options_that_do_not_fit(change: dict[str, object], said: str, tmp_path: Path) -> None:
+def test_options_that_do_not_fit(change: dict[str, object], message: str, tmp_path: Path) -> None:
     file = SignalFile(20, 1)
     file.out(file.flat.operator("SignalRfft", [file.x], file.short(1, 34), **change))
     (problem,) = problems_of(saved(file, tmp_path))
-    assert problem.node.endswith("SignalRfft") and said in problem.reason
+    assert problem.node.endswith("SignalRfft") and message in problem.reason
 
 
 def test_sums_of_64_bits_stay_inside(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_wide_integers_at_the_borders_are_real_numbers(tmp_path: Path) -> None:
     f.operators.insert(0, ("QUANTIZE", [fed], [x], {}))
     path = f.save(tmp_path, [fed], [given])
     graph = load(path)
-    assert [border.dtype for border in (*graph.own_inputs(), *graph.own_outputs())] == ["float32"] * 2
+    assert [io.dtype for io in (*graph.own_inputs(), *graph.own_outputs())] == ["float32"] * 2
     assert any("INT16 in the file" in note for note in graph.notes)
     assert any("output" in note and "INT32" in note for note in graph.notes)
     assert reports.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]

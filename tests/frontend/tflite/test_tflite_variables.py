@@ -93,23 +93,23 @@ def test_variables_that_need_each_other(tmp_path: Path) -> None:
 
 def test_a_subgraph_that_computes_initial_values(tmp_path: Path) -> None:
     file = FlatFile()
-    borders = queue(file)
+    ios = queue(file)
     assert file.once is not None
     file.once.operator("NEG", [0], [1])
-    assert "does more than assign constants" in problems_of(file.save(tmp_path, *borders))[0].reason
+    assert "does more than assign constants" in problems_of(file.save(tmp_path, *ios))[0].reason
 
 
 def test_an_initial_value_of_another_size(tmp_path: Path) -> None:
     file = FlatFile()
-    borders = queue(file, filled=False)
+    ios = queue(file, filled=False)
     file.call_once(rows=file.constant(np.zeros((1, 3)), np.int8))
     with pytest.raises(ModelError, match="starts from INT8"):
-        load(file.save(tmp_path, *borders))
+        load(file.save(tmp_path, *ios))
 
 
 def _drawn(path: Path, count: int) -> NDArray[Any]:
-    (border,) = load(path).own_inputs()
+    (io,) = load(path).own_inputs()
     random = np.random.default_rng(0)
-    if border.dtype == "float32":
-        return random.normal(0, 2, (count, *border.shape)).astype(np.float32)
-    return random.integers(-128, 128, (count, *border.shape), np.int8)
+    if io.dtype == "float32":
+        return random.normal(0, 2, (count, *io.shape)).astype(np.float32)
+    return random.integers(-128, 128, (count, *io.shape), np.int8)

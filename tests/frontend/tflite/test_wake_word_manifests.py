@@ -19,15 +19,15 @@ def test_models_of_other_front_ends(tmp_path: Path) -> None:
         manifest(tmp_path, name, feature_step_size=step)
         wake_word(tmp_path, name=name)
     built = build(tmp_path / "hey.tflite", tmp_path / "ho.tflite", "-o", tmp_path / "words")
-    said = " ".join(built.output.split())
+    text = " ".join(built.output.split())
     assert (
-        built.exit_code == UsageError.exit_code and "hey.tflite takes a row of features every 10 ms" in said
+        built.exit_code == UsageError.exit_code and "hey.tflite takes a row of features every 10 ms" in text
     )
-    assert "ho.tflite every 20 ms" in said and not (tmp_path / "words").exists()
+    assert "ho.tflite every 20 ms" in text and not (tmp_path / "words").exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"type": "audio"}, '"type" is not "micro"'),
         ({"version": 3}, '"version" is 3'),
@@ -48,10 +48,10 @@ def test_models_of_other_front_ends(tmp_path: Path) -> None:
         ({"micro": 4}, "micro: Input should be a valid dictionary"),
     ],
 )
-def test_malformed_manifests(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_malformed_manifests(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         read_manifest(manifest(tmp_path, **changes))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b'"micro"', b"[" * 100_000])
@@ -140,15 +140,16 @@ def test_one_manifest_for_several_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("arena", "a source of the component has the name"), ("front_end", "two models would")]
+    ("name", "message"),
+    [("arena", "a source of the component has the name"), ("front_end", "two models would")],
 )
 def test_names_that_a_model_cannot_have(
-    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcudeploy.commands.build.plan_model", None)
     manifest(tmp_path, name)
     built = build(wake_word(tmp_path, name=name), "-o", tmp_path / "esphome", "--name", "hey")
-    assert built.exit_code == UsageError.exit_code and said in " ".join(built.output.split())
+    assert built.exit_code == UsageError.exit_code and message in " ".join(built.output.split())
 
 
 @pytest.mark.parametrize("name", ["class", "microphone", "mic", "wifi"])
