@@ -85,8 +85,8 @@ def devices_options(command: Command) -> Command:
             hardware_map = None
         if board.is_host or board.emulated_only or emulate:
             targets = (target_of(board, None, probe, flasher, emulate),) * (measurers or 1)
-        elif hardware_map is not None and not _ports_go_before(ports):
-            targets = _mapped(board, hardware_map, probe, flasher, measurers)
+        elif hardware_map is not None and not _ports_override_map(ports):
+            targets = _targets_of_map(board, hardware_map, probe, flasher, measurers)
         else:
             _require_boards(ports, measurers)
             if probe is not None and len(ports) > 1:
@@ -97,17 +97,16 @@ def devices_options(command: Command) -> Command:
     return packed
 
 
-def _ports_go_before(ports: tuple[str, ...]) -> bool:
-    """Whether --port is given, and --hardware-map comes from settings only.
-
-    Fails with a usage error for both on the command line.
+def _ports_override_map(ports: tuple[str, ...]) -> bool:
+    """Whether --port is given, and --hardware-map comes from settings only. Both on the command line are an
+    error.
     """
     if is_typed("ports") and is_typed("hardware_map"):
         raise UsageError("--port and --hardware-map exclude each other")
     return bool(ports) and not is_typed("hardware_map")
 
 
-def _mapped(
+def _targets_of_map(
     board: Board, hardware_map: Path, probe: str | None, flasher: str | None, measurers: int | None
 ) -> tuple[Target, ...]:
     """The first `measurers` boards of a map, or all of them."""
@@ -126,9 +125,9 @@ def _mapped(
 
 def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
     """Fail with a usage error for a repeated port, or if `measurers` is not the number of boards."""
-    twice = first_repeated(ports)
-    if twice is not None:
-        raise UsageError(f"--port {twice} is given twice: one board measures one tile at a time")
+    repeated = first_repeated(ports)
+    if repeated is not None:
+        raise UsageError(f"--port {repeated} is given twice: one board measures one tile at a time")
     boards = max(1, len(ports))
     if measurers not in (None, boards) and is_typed("measurers"):
         raise UsageError(

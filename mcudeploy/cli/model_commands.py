@@ -112,9 +112,9 @@ def plan(
             deployment = api.plan_model(model, boards[0], replace(options, resume=True), progress)
             interrupts.close()  # a late interrupt would lose a long search
     except FitError as error:
-        told = _with_commands(error)
-        pages.write_misfit(model, boards[0], told)
-        raise told from error
+        misfit = _with_commands(error)
+        pages.write_misfit(model, boards[0], misfit)
+        raise misfit from error
     if destination:
         api.save_plan(deployment, destination)
     if chart:

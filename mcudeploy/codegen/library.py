@@ -67,20 +67,19 @@ def c_files(members: Sequence[LibraryModel]) -> dict[str, Content]:
     texts: dict[str, Content] = {
         f"src/{it.name}": foreign_text(it.text) if it.is_foreign else it.text for it in kernel_files(kernels)
     }
+    rendered: list[tuple[str, str]] = []
     for member in members:
         program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
         own = [f"{program.prefix}{end}.h" for end in ("", "_selftest", "_head")]
         sources = render_model(program, member.plan, member.source) | render_selftest(member)
-        for file, text in sources.items():
-            path = f"include/{file}" if file in own else f"src/{file}"
-            if texts.setdefault(path, text) != text:
-                raise UsageError(f"two files of the library would be called {path}: rename a model")
+        rendered += [(f"include/{it}" if it in own else f"src/{it}", text) for it, text in sources.items()]
     for owner in owners:
-        for path, text in render_arena(owner, programs).items():
-            if texts.setdefault(path, text) != text:
-                raise UsageError(f"two files of the library would be called {path}: rename a model")
+        rendered += render_arena(owner, programs).items()
+    for path, text in rendered:
+        if texts.setdefault(path, text) != text:
+            raise UsageError(f"two files of the library would be called {path}: rename a model")
     interfaces = (file for kernel, files in _INTERFACES.items() if kernel in kernels for file in files)
     streams = ["mcud_npu.h"] if any(program.has_streams for program in programs) else []
-    shown = dict.fromkeys(("mcud_owner.h", *interfaces, *streams))
-    texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in shown}
+    public = dict.fromkeys(("mcud_owner.h", *interfaces, *streams))
+    texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in public}
     return texts

@@ -66,7 +66,7 @@ def known_latency(deployment: Deployment) -> JsonObject:
 
 
 def plan(deployment: Deployment, measured: Measurement | None = None) -> JsonObject:
-    """Return the object of `plan`: an unsplit plan is its own baseline. `measured`: of this very plan."""
+    """Return the object of `plan`. An unsplit plan is its own baseline; `measured` belongs to this plan."""
     chosen = deployment.plan
     return {
         "board": deployment.board.name,
@@ -151,8 +151,8 @@ def _elsewhere(deployment: Deployment) -> dict[str, list[str]]:
 def latency(deployment: Deployment, measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:
     """Report latency of a plan and of the unsplit plan, null if not measured, and the percent between them.
 
-    The percent includes stalls for slow memories. It is `estimated` if one of them was not measured:
-    `overhead_source` says so. Both plans keep `flash_limit`, if there is one.
+    The percent includes stalls for slow memories. `overhead_source` is `estimated` without measurements.
+    Both plans keep `flash_limit`, if there is one.
     """
     overhead, source = deployment.overhead(measured, unsplit), measured and manner_of(measured.unit)
     if overhead is None:
@@ -292,10 +292,8 @@ def _(result: Measured) -> JsonObject:
 @report_of.register
 def _(result: VerifiedRun) -> JsonObject:
     device_run = result.measured.device_run
-    judged = device_run.observed.outputs[
-        -len(result.verdict.host) :
-    ]  # without those before the window was full
-    listed = outputs(device_run.deployment.plan.graph, judged, result.classes)
+    judged = len(result.verdict.host)  # outputs before the window was full are not judged
+    listed = outputs(device_run.deployment.plan.graph, device_run.observed.outputs[-judged:], result.classes)
     judgement = verdict(device_run.deployment, result.verdict)
     data = {"inputs": inputs(result.inputs), "outputs": listed, "warnings": list(result.warnings)}
     return report_of(result.measured) | judgement | data | dict(result.facts)

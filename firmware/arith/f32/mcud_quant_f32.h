@@ -1,5 +1,5 @@
-/* Quantisation of float values, for the kernels that cannot do without: quantise, division, ties of a
- * linear resize. Only + - * / of IEEE single precision, so that all machines give the same bits.
+/* Quantisation of float values, for quantise, division and the ties of a linear resize. It uses only + - * / of IEEE
+ * single precision, so all machines give the same bits.
  */
 #ifndef MCUD_QUANT_F32_H
 #define MCUD_QUANT_F32_H

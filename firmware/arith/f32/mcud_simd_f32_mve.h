@@ -1,7 +1,7 @@
 /* mcud_simd_f32.h for Arm cores whose vectors hold floats: Cortex-M55. A vector is four channels, and a pixel's values
  * are scalars in general registers.
  *
- * Vectors flush subnormal numbers to zero, which no other core does: there is where their results may differ. */
+ * Vectors flush subnormal numbers to zero, which no other core does: their results may differ in these numbers. */
 #ifndef MCUD_SIMD_F32_MVE_H
 #define MCUD_SIMD_F32_MVE_H
 

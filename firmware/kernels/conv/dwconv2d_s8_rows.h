@@ -5,9 +5,9 @@
  * out      int8 [rows][output_cols][channels]
  * scratch  int32_t [(most_outputs - 1) * stride_cols + 3][MCUD_PAIR_COLUMN]: expanded columns, see mcud_row_pairs_s8.h
  *
- * Of four channels at a time two rows of the input are expanded as pairs, for up to `most_outputs` outputs in a row.
- * With a stride of 1 two rows of the output are computed together. Every pair of rows is expanded once in a call if
- * both strides are 1 or both are 2.
+ * Takes four channels at a time: expands two input rows as pairs, enough for `most_outputs` outputs of a row. With a
+ * stride of 1 along the rows it computes two output rows together. A call expands every pair of rows once if both
+ * strides are 1 or both are 2.
  */
 #ifndef MCUD_DWCONV2D_S8_ROWS_H
 #define MCUD_DWCONV2D_S8_ROWS_H

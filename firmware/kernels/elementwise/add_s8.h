@@ -6,8 +6,8 @@
  * Steps are in elements; 0 if the operand broadcasts.
  *
  *   sum = a * a_multiplier + b * b_multiplier + constant
- *   q = clamp(quant.zero_point + sum / 2^shift, act.min, act.max), half to even: if both scales are the
- *       output's times a power of two every other sum may be a tie, and the reference rounds it so
+ *   q = clamp(quant.zero_point + sum / 2^shift, act.min, act.max), rounded half to even as in the reference:
+ *       every other sum may be a tie if both scales are the output's times a power of two
  *
  * The multipliers are scale ratios times 2^shift, the operands' zero points are part of the constant;
  * |sum| + 2^shift < 2^31 for all int8 operands.

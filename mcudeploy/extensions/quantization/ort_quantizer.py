@@ -71,7 +71,7 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
     except Exception as error:  # onnxruntime has no common base of its errors
         raise ModelError(f"ONNX Runtime does not prepare the model: {first_line(error)}") from error
     model = onnx.load(prepared)
-    _set_biases_apart(model)
+    _separate_biases(model)
     used_names = {node.name for node in model.graph.node}
     for at, node in enumerate(model.graph.node):
         if not node.name:
@@ -85,7 +85,7 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
     return prepared
 
 
-def _set_biases_apart(model: ModelProto) -> None:
+def _separate_biases(model: ModelProto) -> None:
     """Add the biases of transposed convolutions of groups by a separate Add.
 
     ONNX Runtime's quantiser has a scale for each channel of a group, and fails at a bias for all channels.

@@ -170,7 +170,7 @@ def quantize_model(
     that do not fit it. Writes nothing before all results are known.
     """
     progress.stage(f"reading {path.name}")
-    _require_apart(path, destination)
+    _require_no_weights_in(path, destination)
     model = read_float(path, InputChoices(request.shapes))
     _require_known(model.proto)
     samples = open_samples(request.data, model.inputs)
@@ -235,7 +235,7 @@ def _require_known(proto: ModelProto) -> None:
         )
 
 
-def _require_apart(path: Path, destination: Path) -> None:
+def _require_no_weights_in(path: Path, destination: Path) -> None:
     """Raise UsageError for a destination that contains weights of the float model."""
     if any(same_file(destination, file) for file in external_files(parse(path).proto.graph, path)):
         raise UsageError(f"--output {destination} holds weights of {path.name}: choose another file")

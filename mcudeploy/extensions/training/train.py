@@ -99,7 +99,7 @@ def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
 
 
 def inference_steps(plan: Plan) -> int | None:
-    """Return the number of first steps of the C library that compute the output of the model and change no
+    """Return the number of leading steps of the C library that compute the output of the model and change no
     parameter.
 
     None if an update comes before the last block of the output, if the output is moved to another memory, or
@@ -122,9 +122,9 @@ def _parameters(step: TrainingStep) -> dict[str, int]:
 
 
 def with_initial_values(report: Mapping[str, Any], deployment: Deployment) -> dict[str, Any]:
-    """Return a report whose tables are without the parameters' initial values, `initial_parameters_bytes`.
+    """Return a report with the parameters' initial values under `initial_parameters_bytes`, not under tables.
 
-    These are null in firmware whose constants count as code.
+    `initial_parameters_bytes` is null for firmware whose constants count as code.
     """
     initial, tables = deployment.program.initial_bytes, report["tables_bytes"]
     if tables < initial:

@@ -186,7 +186,7 @@ def clip_gradient(builder: Builder, node: Node) -> None:
 
 
 def clip_mask(builder: Builder, node: Node) -> None:
-    """ClipMask of an image, as bits, which no reference stores."""
+    """ClipMask of an image, as bits. The reference has another form, so nothing compares them."""
     source = stored_image(builder, node.inputs[0])
     op = ClipMask(_bound(node, "low", -inf), _bound(node, "high", inf))
     shape = builder.shape_of(source)

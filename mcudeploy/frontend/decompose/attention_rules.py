@@ -44,7 +44,7 @@ class _Sizes:
         heads, key_heads = make.integer("q_num_heads"), make.integer("kv_num_heads")
         if len(q) == 3 and (heads < 1 or key_heads < 1):
             raise Unsupported("inputs of 3 dimensions need q_num_heads and kv_num_heads")
-        q, k, v = _apart(q, heads), _apart(k, key_heads), _apart(v, key_heads)
+        q, k, v = _shape_by_heads(q, heads), _shape_by_heads(k, key_heads), _shape_by_heads(v, key_heads)
         past = make.sizes(make.input(4))[2] if make.input(4) else 0
         if k[1] < 1 or q[1] % k[1] or k[1] != v[1]:
             raise Unsupported(f"{q[1]} heads of queries, {k[1]} of keys and {v[1]} of values do not fit")
@@ -98,7 +98,7 @@ def attention(make: Maker) -> None:
     make.reshaped(side, (sizes.batch, sizes.queries, width), out=make.outputs[0])
 
 
-def _apart(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:
+def _shape_by_heads(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:
     """Reshape to batch, heads, length, depth."""
     if len(shape) == 4:
         return shape

@@ -53,10 +53,10 @@ def _is_plain(make: Maker, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
         return True
     if any(constant):
         return prod((a, b)[constant.index(True)][:-2]) == 1
-    return _long(a[:-2]) == _long(b[:-2])
+    return _without_leading_ones(a[:-2]) == _without_leading_ones(b[:-2])
 
 
-def _long(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without leading dimensions of size 1."""
     while shape and shape[0] == 1:
         shape = shape[1:]
@@ -171,11 +171,11 @@ def product(make: Maker, a: Term, b: Term, result_letters: str) -> Term:
     if many and make.is_constant(b.name):
         image = _grouped(make, a, many + summed + rows, (1, count * depth, height))
         filters = _grouped(make, b, many + cols + summed, (count * width, depth, 1))
-        return _apart(make, make.add("Conv", image, filters, group=count), many + cols + rows, sizes)
+        return _ungrouped(make, make.add("Conv", image, filters, group=count), many + cols + rows, sizes)
     batch = (count,) if many else ()
     left = _grouped(make, a, many + rows + summed, (*batch, height, depth))
     right = _grouped(make, b, many + summed + cols, (*batch, depth, width))
-    return _apart(make, make.add("MatMul", left, right), many + rows + cols, sizes)
+    return _ungrouped(make, make.add("MatMul", left, right), many + rows + cols, sizes)
 
 
 def _of(letters: str, *others: str) -> str:
@@ -192,7 +192,7 @@ def _slim(make: Maker, term: Term) -> Term:
 
 
 def _summed(make: Maker, term: Term, result_letters: str) -> Term:
-    """Sum over the letters that are not kept."""
+    """Sum over the letters outside `result_letters`."""
     axes = [place for place, letter in enumerate(term.letters) if letter not in result_letters]
     if not axes:
         return term
@@ -219,7 +219,8 @@ def _grouped(make: Maker, term: Term, letters: str, shape: Iterable[int]) -> str
     return name if wanted == tuple(term.sizes[letter] for letter in letters) else make.reshaped(name, wanted)
 
 
-def _apart(make: Maker, name: str, letters: str, sizes: Mapping[str, int]) -> Term:
+def _ungrouped(make: Maker, name: str, letters: str, sizes: Mapping[str, int]) -> Term:
+    """Give every letter a dimension again."""
     shape = tuple(sizes[letter] for letter in letters)
     return Term(make.reshaped(name, shape), letters, shape)
 
