@@ -50,6 +50,7 @@ class Extension:
     `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
     `ways_out`: by domain, what to do about operators that are not supported.
     `unit`: the `UnitSupport` of a unit beside the core.
+    `factors`: a function from a board to its `KernelFactors`, or None.
     `proposals`: functions of a model, a board and options that return proposals to make the model fit.
     `parts`: by name, the `LibraryPart`s that need nothing else.
     `commands`: texts of click commands and groups, which the command line has by their names.
@@ -74,6 +75,7 @@ class Extension:
     integer_forms: str = ""
     ways_out: str = ""
     unit: str = ""
+    factors: str = ""
     proposals: str = ""
     parts: str = ""
     commands: tuple[str, ...] = ()

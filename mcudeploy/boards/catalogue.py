@@ -49,6 +49,11 @@ def board_file(name: str) -> Path:
     return resource_dir("boards") / f"{load_board(name).name}.toml"
 
 
+def measured_file(board: Board) -> Path:
+    """Return the file of factors that were measured on a shipped board; it need not exist."""
+    return resource_dir("boards") / "measured" / f"{board.name.replace(':', '_')}.json"
+
+
 def is_path(name: str) -> bool:
     """Whether the name of a board is the path of a file: it has a slash or ends in `.toml`."""
     if is_pio(name):

@@ -75,7 +75,7 @@ def _explained(name: str) -> dict[str, Any]:
 
 
 def _listed(emulated: bool) -> dict[str, Any]:
-    from mcudeploy.boards.catalogue import catalogue, every_board
+    from mcudeploy.boards.catalogue import catalogue, every_board, measured_file
 
     return {
         "boards": [
@@ -103,6 +103,7 @@ def _listed(emulated: bool) -> dict[str, Any]:
                 "flashers": [flasher.tool for flasher in board.flashers],
                 "emulator": board.emulator.machine if board.emulator else None,
                 "radio": board.radio,
+                "calibrated": measured_file(board).is_file(),
             }
             for board in (every_board() if emulated else catalogue())
         ]

@@ -18,9 +18,13 @@ def boards(console: Console, report: Values) -> None:
         flash = _binary(board["flash_bytes"])
         ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
         runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
+        runs += ", calibrated" * board["calibrated"]
         core = f"{board['cores']} x {board['core']}" if board["cores"] > 1 else board["core"]
         table.add_row(*map(cell, (board["name"], core, flash, memories, runs, ", ".join(board["radio"]))))
     console.print(table)
+    names = ", ".join(board["name"] for board in report["boards"] if board["calibrated"])
+    text = f"measured factors: {plain(names) or 'of no board yet'}; `mcudeploy calibrate` measures them"
+    console.print(cell(text), soft_wrap=True)
 
 
 def checks(console: Console, report: Values) -> None:

@@ -22,6 +22,7 @@ EXAMPLES = {
     "init": "mcudeploy init project model.onnx --board stm32f405",
     "flash": "mcudeploy flash --board stm32f405 model.onnx --dry-run",
     "measure": "mcudeploy measure model.onnx --board stm32f405 --emulate",
+    "calibrate": "mcudeploy calibrate --board stm32f405",
     "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --classes names.txt",
     "evaluate": "mcudeploy evaluate int8.onnx --board stm32f405 --emulate --data test/ --float float.onnx",
     "diff": "mcudeploy diff library-before library",
@@ -44,7 +45,7 @@ EXAMPLES = {
 _COMMANDS = {
     "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate", "diff"],
     "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters", "adapt", "train"],
-    "What is here": ["boards", "devices", "doctor"],
+    "What is here": ["boards", "devices", "doctor", "calibrate"],
     "Graphs of your own": ["graph"],
 }
 _OPTIONS = {

@@ -54,19 +54,23 @@ def _latency(report: Values) -> str:
     measured, latency = report.get("latency"), latency_of(report)
     if not latency:
         return ""
+    by = latency.get("milliseconds_by")
     if not measured:
-        how = "modelled" if latency.get("milliseconds_by") == "cycle model" else "estimated"
-        return f"{milliseconds_text(latency)}, {how}{_waits(latency)}"
+        return _estimate(latency)
     if latency is not measured:
         least = f"{measured['milliseconds']:,.2f} ms at {LEAST}, the least"
-        modelled = f"{milliseconds_text(latency)}, modelled{_waits(latency)}"
-        return f"{modelled} ({_ticks(measured)} counted: {least})"
-    by = latency.get("milliseconds_by")
+        return f"{_estimate(latency)} ({_ticks(measured)} counted: {least})"
     if by in (None, "timer"):
         return _ticks(latency)
     how = {"cycle model": ", modelled", "estimate": ", estimated in part"}.get(by, "")
     clock = f"{latency['clock_hz'] / 1e6:g} MHz{_HOW.get(by, '')}"
     return f"{milliseconds_text(latency)}{how} ({_ticks(latency)} at {clock})"
+
+
+def _estimate(latency: Values) -> str:
+    known = {"cycle model": "modelled", "calibration": "calibrated"}
+    how = known.get(latency["milliseconds_by"], "estimated")
+    return f"{milliseconds_text(latency)}, {how}{_waits(latency)}"
 
 
 def _waits(latency: Values) -> str:

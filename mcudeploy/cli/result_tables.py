@@ -377,15 +377,19 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         facts.append(("fused", "; ".join(chains)))
     facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report)]
     facts.append(("steps", steps_text(report)))
-    facts += [("left out", _left_out(report)), ("estimates", _stand_in(report.get("estimates")))]
+    facts += [("left out", _left_out(report)), ("estimates", _source(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
 
 
-def _stand_in(estimates: Values | None) -> str:
-    """Return a note if the kernel costs are those of another core."""
-    if estimates is None or estimates["core"] == estimates["costs_of"]:
+def _source(estimates: Values | None) -> str:
+    """Return a note if the kernel costs are those of another core, or calibrated."""
+    if estimates is None:
+        return ""
+    if estimates.get("calibrated"):
+        return "calibrated by times of kernels that `calibrate` measured on this board"
+    if estimates["core"] == estimates["costs_of"]:
         return ""
     core, other = plain(estimates["core"]), plain(estimates["costs_of"])
     return f"latencies by the costs of kernels on {other}, which stand in for those on {core}"

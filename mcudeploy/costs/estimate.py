@@ -20,8 +20,10 @@ from typing import Literal
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Flash
 from mcudeploy.common.errors import ConfigError
+from mcudeploy.costs.factors import KernelFactors, factors_of
 from mcudeploy.costs.tiles import CallTile, CallTime, TileSource
 from mcudeploy.extension import foreign_extensions, foreign_kernels
+from mcudeploy.ir.clock import CALIBRATED_UNIT, unit_of_cycles
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, StageCall
@@ -100,13 +102,14 @@ class FlashReads:
 class CoreCosts:
     """Times of every kernel variant on a core, in one unit: the ticks of one pass of each loop.
 
-    `flash`: what a board's flash adds to cycles.
+    `flash`: what a board's flash adds to cycles. `factors`: those of a board, which times contain.
     """
 
     core: str
     kernels: Mapping[str, Mapping[str, float]]
     unit: Unit = "instructions"
     flash: FlashReads | None = None
+    factors: KernelFactors | None = None
 
     def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
         """Return the ticks of a call of a variant. Raises ConfigError if the table lacks it, or
@@ -114,7 +117,7 @@ class CoreCosts:
         """
         cost = self.kernels.get(variant, {})
         try:
-            return sum(count * cost[name] for name, count in counts.items() if count)
+            ticks = sum(count * cost[name] for name, count in counts.items() if count)
         except KeyError as missing:
             missing_costs = f"{variant} ({missing.args[0]})" if cost else variant
             kernel = variant.partition(":")[0]
@@ -122,6 +125,10 @@ class CoreCosts:
             if not cost:
                 why += f", or its `kernels` have no file that defines mcud_{kernel}(const mcud_op *op, ...)"
             raise ConfigError(f"the costs of {self.core} lack {missing_costs}: {why}") from None
+        return ticks * self._factor(variant)
+
+    def _factor(self, variant: str) -> float:
+        return 1.0 if self.factors is None else self.factors.of(variant)
 
     def stage_ticks(self, stage: StageCall) -> float:
         """Return the ticks of one of the calls that a kernel makes. Raises ConfigError as `ticks` does."""
@@ -135,7 +142,7 @@ class CoreCosts:
             stage.times(rows) * self.flash.bytes_read(stage.call.cost_name, _stage_counts(stage))
             for stage in call.stages
         )
-        return self.flash.flash.stalls(read, call.constant_bytes)
+        return self.flash.flash.stalls(read, call.constant_bytes) * self._factor(call.cost_name)
 
 
 def _stage_counts(stage: StageCall) -> Counts:
@@ -241,13 +248,35 @@ def _columns(path: Path) -> list[str]:
 
 
 def board_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
-    """Load the costs of a board's core; without a unit in modelled cycles, if the core has a cycle model.
+    """Load the costs of a board's core: without a unit in modelled cycles, if the core has a cycle model.
 
-    Cycles include the waits for its flash, if the board's file states them. Raises ConfigError as
-    `load_costs` does.
+    If the board is calibrated, these times are cycles of the chip. Raises ConfigError as `load_costs` does,
+    and for a damaged file of factors.
     """
-    if unit is None:
-        unit = "cycles" if has_cycles(board.core) else "instructions"
+    costs = modelled_costs(board, unit)
+    factors = factors_of(board) if costs.unit == unit_of_model(board) else None
+    return costs if factors is None else replace(costs, unit="cycles", factors=factors)
+
+
+def unit_of_model(board: Board) -> Unit:
+    """Return modelled cycles, or instructions if a board's core has no cycle model."""
+    return "cycles" if has_cycles(board.core) else "instructions"
+
+
+def unit_of_estimates(board: Board, unit: Unit | None = None) -> str:
+    """Return the unit of times by `board_costs`, as reports show it."""
+    costs = board_costs(board, unit)
+    if costs.factors is not None:
+        return CALIBRATED_UNIT
+    return unit_of_cycles(board.npu is not None) if costs.unit == "cycles" else costs.unit
+
+
+def modelled_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
+    """Load the costs of a board's core as `board_costs`, but those of its model only.
+
+    Cycles include the waits for its flash, if the board's file states them.
+    """
+    unit = unit or unit_of_model(board)
     costs = load_costs(board.core, unit)
     if unit == "instructions" or not board.flash.read_cost:
         return costs

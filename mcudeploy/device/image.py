@@ -25,10 +25,10 @@ _LOOK_S = 0.2
 """Seconds between two checks whether other runs wait for a board."""
 
 
-def build_bench(target: Target) -> Firmware:
-    """Build the measurer with all kernels of the core and no model; half of the memory is arena."""
+def build_bench(target: Target, kernels: Sequence[str] = ()) -> Firmware:
+    """Build the measurer with some or all kernels of the core and no model; half of the memory is arena."""
     board = target.board
-    kernels = kernels_for(board.isa)
+    kernels = kernels or kernels_for(board.isa)
     sources = bench_sources(
         kernels, board.ram_bytes // 2, fuses_products=board.fuses_products, pairs_loads=board.pairs_loads
     )
@@ -41,8 +41,16 @@ def kernels_digest(target: Target) -> str:
     Raises BuildError without the compiler.
     """
     board = target.board
-    sources = (f"{it.name}\0{it.text}" for it in kernel_files(kernels_for(board.isa)))
-    parts = compiler_facts(board), board.model_dump_json(), str(target.emulated), *sources
+    return digest_of(board, kernels_for(board.isa), board.model_dump_json(), str(target.emulated))
+
+
+def digest_of(board: Board, kernels: Sequence[str], *facts: str) -> str:
+    """Return the digest of sources of kernels, a board's compiler, and other facts.
+
+    Raises BuildError without the compiler.
+    """
+    sources = (f"{it.name}\0{it.text}" for it in kernel_files(kernels))
+    parts = compiler_facts(board), *facts, *sources
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 

@@ -30,6 +30,11 @@ EXTENSIONS = (
         options="mcudeploy.extensions.bounds.bounds_options:OPTIONS",
         section="mcudeploy.extensions.bounds.bounds_table:SECTION",
     ),
+    Extension(
+        "calibration",
+        factors="mcudeploy.extensions.calibration.calibrating:factors",
+        commands=("mcudeploy.extensions.calibration.calibrate_command:calibrate",),
+    ),
     Extension("curve", options="mcudeploy.extensions.curve.curve_option:OPTIONS"),
     Extension(
         "dossier",

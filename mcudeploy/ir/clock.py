@@ -13,13 +13,22 @@ MODEL_UNIT = "cycles (model)"
 ESTIMATE_UNIT = "cycles (model and estimate)"
 """The unit of a latency whose parts on a unit beside the core are estimated, and the others modelled."""
 
+CALIBRATED_UNIT = "cycles (calibrated)"
+"""The unit of an estimate that factors measured on the board correct."""
+
 LEAST = "one clock an instruction"
 """The source of milliseconds if only instruction counts are known; they are a lower bound."""
 
 HARDWARE_UNITS = frozenset({"us", "cycles"})
 """The units of times that hardware measures: they contain the waits for slow memories."""
 
-_BY = {"us": "timer", "cycles": "cycles", MODEL_UNIT: "cycle model", ESTIMATE_UNIT: "estimate"}
+_BY = {
+    "us": "timer",
+    "cycles": "cycles",
+    MODEL_UNIT: "cycle model",
+    ESTIMATE_UNIT: "estimate",
+    CALIBRATED_UNIT: "calibration",
+}
 
 
 def milliseconds(value: float, unit: str, clock_hz: int) -> float:
@@ -28,7 +37,9 @@ def milliseconds(value: float, unit: str, clock_hz: int) -> float:
 
 
 def source_of(unit: str) -> str:
-    """Return the source of milliseconds: the `timer` or `cycles` of hardware, a `cycle model`, or LEAST."""
+    """Return the source of milliseconds: the `timer` or `cycles` of hardware, a `cycle model`, a model with
+    the factors of a `calibration`, or LEAST.
+    """
     return _BY.get(unit, LEAST)
 
 

@@ -12,9 +12,16 @@ from mcudeploy.boards.platformio import is_pio
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.costs.estimate import STAND_INS, CoreCosts, board_costs, estimated, load_costs
+from mcudeploy.costs.estimate import (
+    STAND_INS,
+    CoreCosts,
+    board_costs,
+    estimated,
+    load_costs,
+    unit_of_estimates,
+)
 from mcudeploy.costs.tiles import move_price
-from mcudeploy.ir.clock import milliseconds, unit_of_cycles
+from mcudeploy.ir.clock import milliseconds
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.plan import Layout, Plan, Residences
 from mcudeploy.planner.model.model import Model
@@ -353,8 +360,7 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
         of_flash = whole - ticks(replace(costs, flash=None)) if costs.flash else None
     if of_flash and model.cores > 1:  # that share one flash
         whole, of_flash = whole + of_flash * (model.cores - 1), of_flash * model.cores
-    unit = unit_of_cycles(board.npu is not None) if costs.unit == "cycles" else costs.unit
-    return Latency(whole, unit, costs.core, board.clock_hz, of_flash)
+    return Latency(whole, unit_of_estimates(board), costs.core, board.clock_hz, of_flash)
 
 
 def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] | None:
@@ -364,5 +370,4 @@ def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] 
     costs = board_costs(board)
     times = placing.step_times(plan, model, estimated(costs, model.in_ram))
     step = max(range(len(times)), key=times.__getitem__)
-    unit = unit_of_cycles(board.npu is not None) if costs.unit == "cycles" else costs.unit
-    return step, Latency(times[step], unit, costs.core, board.clock_hz)
+    return step, Latency(times[step], unit_of_estimates(board), costs.core, board.clock_hz)

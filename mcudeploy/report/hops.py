@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcudeploy.costs.estimate import unit_of_estimates
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.clock import latency_object, unit_of_cycles
+from mcudeploy.ir.clock import latency_object
 from mcudeploy.planner.hop_plans import hop_point
 from mcudeploy.planner.planner import HopPoint
 
@@ -48,8 +49,7 @@ def moving_window(deployment: Deployment) -> JsonObject | None:
 
 
 def _point(deployment: Deployment, point: HopPoint) -> JsonObject:
-    of_cycles = unit_of_cycles(deployment.board.npu is not None)
-    unit = of_cycles if deployment.planned.objective == "cycles" else "instructions"
+    unit = unit_of_estimates(deployment.board, deployment.planned.objective)
     return {
         "keeping": dict(point.keeping),
         "state_bytes": point.state_bytes,

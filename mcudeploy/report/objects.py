@@ -9,6 +9,7 @@ from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.kernelfiles import MOVE
+from mcudeploy.costs.estimate import board_costs
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.results import (
     Built,
@@ -117,7 +118,9 @@ def _estimates(deployment: Deployment) -> JsonObject | None:
     costs_of = deployment.planned.costs_of
     if costs_of is None:
         return None
-    return {"core": deployment.board.core, "costs_of": costs_of, "unit": deployment.planned.objective}
+    costs = board_costs(deployment.board, deployment.planned.objective)
+    calibrated = {"calibrated": costs.factors is not None}
+    return {"core": deployment.board.core, "costs_of": costs_of, "unit": costs.unit} | calibrated
 
 
 def _sharing(deployment: Deployment) -> JsonObject | None:

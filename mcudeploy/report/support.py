@@ -6,8 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mcudeploy.boards.board import Board
+from mcudeploy.costs.estimate import unit_of_estimates
 from mcudeploy.execution.results import Checked
-from mcudeploy.ir.clock import latency_object, unit_of_cycles
+from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model, on_core
@@ -89,7 +90,7 @@ def _latency(board: Board, checked: Checked, plan: Plan) -> JsonObject:
     """Return the estimated latency of a plan; nothing on a host."""
     if board.is_host:
         return {}
-    unit = unit_of_cycles(board.npu is not None) if checked.unit == "cycles" else checked.unit
+    unit = unit_of_estimates(board, checked.unit)
     return {"latency": latency_object(round(plan.estimate.latency_ticks), unit, board.clock_hz)}
 
 

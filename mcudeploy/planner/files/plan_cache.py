@@ -26,6 +26,7 @@ from mcudeploy.common.errors import ConfigError, ModelError
 from mcudeploy.common.fast import lacking
 from mcudeploy.common.files import read_regular, write_file
 from mcudeploy.common.resources import cache_dir
+from mcudeploy.costs.factors import factors_of
 from mcudeploy.extension import foreign_digest
 from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.planner.files import planfile
@@ -145,6 +146,7 @@ def search_key(model_sha256: str, board: Board, options: Options) -> str:
         model_sha256,
         repr([value for value in chosen if value[0] not in _ELSEWHERE]),
         board.model_dump_json(),
+        repr(factors_of(board)),
         str(os.cpu_count()),  # of a host all of whose cores run the plan
         repr(lacking()),
     )

@@ -11,7 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.codegen.html_template import as_data, trusted
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.ir.clock import manner_of, milliseconds
+from mcudeploy.ir.clock import CALIBRATED_UNIT, manner_of, milliseconds
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.tape.footprint import weights_bytes
@@ -80,7 +80,7 @@ def subject_view(subject: Subject) -> View:
         "latency": latency_text(spent, clocks.unit, board) or f"{ticks:,.0f} {times.unit}",
         "ticks": f"{ticks:,.0f} {times.unit}" + ("" if clocks is times else " counted"),
         "milliseconds": None if board.is_host else milliseconds(spent, clocks.unit, board.clock_hz),
-        "source": manner_of(clocks.unit) if clocks.measured else "modelled",
+        "source": manner_of(clocks.unit) if clocks.measured else _how(modelled),
         "counted": manner_of(times.unit) if times.measured else "estimated",
         "overhead": _overhead(report),
         "way": _way(deployment),
@@ -94,6 +94,11 @@ def subject_view(subject: Subject) -> View:
         "verdict": _verdict(report),
         "runs": not board.facts_only and "verified" not in report,
     }
+
+
+def _how(estimate: Report | None) -> str:
+    calibrated = estimate is not None and estimate["unit"] == CALIBRATED_UNIT
+    return "calibrated" if calibrated else "modelled"
 
 
 def _about(board: Board) -> View:

@@ -1,0 +1,1 @@
+"""Factors of a board: times of kernels on the chip, divided by the estimates."""
