@@ -66,7 +66,8 @@ def stream_of(
         Interval(at + row * y.row_bytes, at + (row + 1) * y.row_bytes) for row in range(y.shape[0])
     )
     columns = columns_read(operator.op.loops((x.shape,)), x.shape)
-    return words, Touched(reads, columns, writes, int(call.params["constant_bytes"])), x, y  # type: ignore[arg-type]
+    sizes = (int(call.params[name]) for name in ("constant_bytes", "block_rows"))  # type: ignore[arg-type]
+    return words, Touched(reads, columns, writes, *sizes), x, y
 
 
 HARMLESS = frozenset({
@@ -124,8 +125,14 @@ def test_a_stream_without_a_register_that_counts_is_refused(name: str) -> None:
             stream.operate(it.name, it.value)
         elif it.name != name:
             stream.set(**{it.name: it.value})
-    kept = name not in names or name in HARMLESS
+    kept = name not in names or name in HARMLESS - {"OFM_BLK_HEIGHT_M1"}
     assert (fault_of(stream.words, touched, x.shape, y.shape) is None) == kept
+
+
+def test_a_block_that_does_not_fit_the_unit_is_refused() -> None:
+    words, touched, x, y = stream_of(0)
+    lower = replace(touched, block_rows=1)
+    assert "fit the unit" in str(fault_of(words, lower, x.shape, y.shape))
 
 
 def test_plans_are_judged_and_settled(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from bench import machine
 from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.extensions.ethos_u import unit_offers as unit
 from mcudeploy.extensions.ethos_u.registers import decode
-from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow, find_block
+from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
+from mcudeploy.extensions.ethos_u.unit_time import find_block
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
@@ -232,9 +233,8 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
         operation.biases = [api.NpuAddressRange(0, 0, set_here["SCALE_LENGTH"])]
     twice = pooling or conv.rounding == "tflite"
     operation.rounding_mode = api.NpuRoundingMode.TFL if twice else api.NpuRoundingMode.NATURAL
-    operation.block_config = api.NpuShape3D(
-        *(set_here[f"OFM_BLK_{it}_M1"] + 1 for it in ("HEIGHT", "WIDTH", "DEPTH"))
-    )
+    block = call.params["block_rows"], *(set_here[f"OFM_BLK_{it}_M1"] + 1 for it in ("WIDTH", "DEPTH"))
+    operation.block_config = api.NpuShape3D(*block)
     if not (depthwise or pooling):
         parts = bool(set_here["KERNEL_STRIDE"] & 4)
         operation.block_traversal = (
@@ -245,7 +245,7 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
 
 
 OF_ROWS = frozenset({"IFM_BASE0", "IFM_BASE2", "IFM_HEIGHT0_M1", "IFM_PAD_TOP", "IFM_PAD_BOTTOM"}) | {
-    *("OFM_BASE0", "OFM_BASE2", "OFM_HEIGHT_M1", "OFM_HEIGHT0_M1"),
+    *("OFM_BASE0", "OFM_BASE2", "OFM_HEIGHT_M1", "OFM_HEIGHT0_M1", "OFM_BLK_HEIGHT_M1"),
     *("IFM_HEIGHT1_M1", "OFM_HEIGHT1_M1"),  # of columns beyond WIDTH0, which there are none of
     *("ACTIVATION_MIN", "ACTIVATION_MAX"),  # Vela's come from real values
     *("CONV", "DEPTHWISE", "POOL", "STOP"),

@@ -29,6 +29,14 @@ static int32_t find_runs(const mcud_tensor *tensor, input_rows *rows)
     return rows->middle < rows->end ? mcud_npu_run_end(tensor, rows->middle, rows->end) : rows->end;
 }
 
+/* Returns the rows of the blocks of `rows` rows of the output: as even as possible. */
+static int32_t even_rows(const mcud_conv2d_s8_npu_params *params, int32_t rows)
+{
+    const int32_t blocks = (rows + params->block_rows - 1) / params->block_rows;
+    const int32_t even = (rows + blocks - 1) / blocks + params->granule_rows - 1;
+    return even - even % params->granule_rows;
+}
+
 /* Runs the unit for output rows [first_row, end_row), which read `rows`. */
 static void run_unit(const mcud_op *op, int32_t first_row, int32_t end_row, const input_rows *rows)
 {
@@ -59,6 +67,7 @@ static void run_unit(const mcud_op *op, int32_t first_row, int32_t end_row, cons
     mcud_npu_set_address(&stream, MCUD_NPU_OFM_BASE0, out, regions.base[MCUD_NPU_OUTPUT]);
     mcud_npu_set(&stream, MCUD_NPU_OFM_HEIGHT_M1, end_row - first_row - 1);
     mcud_npu_set(&stream, MCUD_NPU_OFM_HEIGHT0_M1, end_row - first_row - 1);
+    mcud_npu_set(&stream, MCUD_NPU_OFM_BLK_HEIGHT_M1, even_rows(params, end_row - first_row) - 1);
     mcud_npu_finish(&stream, params->operation, &regions);
 }
 

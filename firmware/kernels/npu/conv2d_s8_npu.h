@@ -23,6 +23,8 @@ typedef struct {
     int32_t window_rows; /* that a window spans */
     int32_t stride_rows;
     int32_t pad_top;
+    int32_t block_rows;   /* the most that a block of the output has */
+    int32_t granule_rows; /* rows of a block are a multiple of it */
     int32_t output_row_bytes;
 } mcud_conv2d_s8_npu_params;
 

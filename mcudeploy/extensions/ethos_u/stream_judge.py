@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import RegisterCommand, decode
@@ -35,13 +36,14 @@ Rows = tuple[Interval, ...]
 @dataclass(frozen=True, slots=True)
 class Touched:
     """The bytes that a stream may touch: the rows that it reads, in sequence, with the first `columns` of
-    each, those that it writes, and the bytes of its constants.
+    each, those that it writes, and the bytes of its constants; `block_rows`: the most that a block has.
     """
 
     reads: Rows
     columns: int
     writes: Rows
     constant_bytes: int
+    block_rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,10 @@ def _fault_of_rows(plan: Plan, step: UnitStep, rows: Interval, words: Sequence[i
     writes = tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
     if step.call.kernel == ELEMENTWISE_KERNEL:
         return elementwise_fault(words, _touched_pair(plan, step, (rows, reads, writes)))
-    constant_bytes = int(step.call.params["constant_bytes"])  # type: ignore[arg-type]
+    params: dict[str, Any] = dict(step.call.params)
     columns = columns_read(loops, inputs[0].shape)
-    return fault_of(words, Touched(reads[0], columns, writes, constant_bytes), inputs[0].shape, output.shape)
+    touched = Touched(reads[0], columns, writes, params["constant_bytes"], params["block_rows"])
+    return fault_of(words, touched, inputs[0].shape, output.shape)
 
 
 def _touched_pair(plan: Plan, step: UnitStep, of: tuple[Interval, list[Rows], Rows]) -> TouchedPair:
@@ -224,6 +227,8 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
     scale = GLOBAL_SCALE if (maps.operation.name, maps.operation.value) == ("POOL", MEAN) else 0
     if maps["IFM_PRECISION"] != _INT8 or maps["OFM_PRECISION"] & ~_ROUNDING != _INT8 | scale:
         return "it reads or writes another type than int8, another layout, or has its scales elsewhere"
+    if maps["OFM_BLK_HEIGHT_M1"] >= touched.block_rows:
+        return f"its blocks have {maps['OFM_BLK_HEIGHT_M1'] + 1} rows, {touched.block_rows} fit the unit"
     if (maps.side(0), maps.side(1)) != (len(touched.reads), touched.columns):
         read = f"{maps.side(0)} rows of {maps.side(1)}"
         return f"it reads {read}, its step {len(touched.reads)} of {touched.columns}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from math import inf, prod
+from math import prod
 
 from mcudeploy.ir.graph import Shape
 
@@ -75,6 +75,10 @@ class UnitWindow:
         of_parts = depth * taps / (_up(depth, 8) * _up(taps, 4))
         return depth <= 8 or of_parts > depth / _up(depth, 32)
 
+    def channels_taken(self, depth: int) -> int:
+        """Return the channels of an input that are taken at a time, if not by channel."""
+        return min(depth, 16 if self.parts_first(depth) else 32)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -89,25 +93,12 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> Block:
-    """Return the block that fetches the fewest bytes of inputs and weights for each value of the output.
-
-    Equal ones: the one with more values. Raises ValueError if none fits.
-    """
-    best, least = None, (inf, 0)
-    for block in _blocks(unit, window, source[2], output):
-        cost = (
-            _fetched(window, source, output, block.shape),
-            -block.shape[0] * block.shape[1] * block.shape[2],
-        )
-        if cost < least:
-            best, least = block, cost
-    if best is None:
-        raise ValueError(f"no block of {output} fits the {unit.banks} KB of the unit")
-    return best
+def even_rows(granule: int, most: int, rows: int) -> int:
+    """Return the rows of the blocks of an output of `rows` rows: as even as `most` and the granule allow."""
+    return _up(-(-rows // -(-rows // most)), granule)
 
 
-def _blocks(unit: U55, window: UnitWindow, depth: int, output: Shape) -> Iterator[Block]:
+def blocks_of(unit: U55, window: UnitWindow, depth: int, output: Shape) -> Iterator[Block]:
     """Yield every block that fits."""
     return filter(None, (_block(unit, window, depth, shape) for shape in _shapes(unit, output)))
 
@@ -128,7 +119,7 @@ def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | N
         _up((size - 1) * stride + min(area, SUBKERNEL), step)
         for size, stride, area, step in zip(shape, window.stride, window.area, unit.granule, strict=False)
     )
-    taken = shape[2] if window.by_channel else min(depth, 16 if window.parts_first(depth) else 32)
+    taken = shape[2] if window.by_channel else window.channels_taken(depth)
     inputs = _up(2 * -(-high * wide * _up(taken, INPUT_DEPTH) // _BANK_BYTES), unit.input_banks)
     sums = _up(2 * -(-shape[0] * shape[1] * _up(shape[2], 8) * 4 // _BANK_BYTES), unit.sum_banks)
     end, begin = _OUTPUT_BANKS + inputs, unit.banks - unit.table_banks - sums
@@ -156,17 +147,3 @@ def find_pair_block(unit: U55, output: Shape) -> PairBlock:
     if best is None:
         raise ValueError(f"no block of {output} fits the {unit.banks} KB of the unit")
     return best
-
-
-def _fetched(window: UnitWindow, source: Shape, output: Shape, shape: Shape) -> float:
-    """Return the bytes of inputs and weights for each value of the output."""
-    across = -(-output[0] // shape[0]) * -(-output[1] // shape[1])
-    deep = 1 if window.by_channel else -(-output[2] // shape[2])
-    area = [
-        (min(size, most) - 1) * stride + span
-        for size, most, stride, span in zip(shape, output, window.stride, window.area, strict=False)
-    ]
-    inputs = across * deep * area[0] * area[1] * source[2]
-    depth = 1 if window.by_channel else source[2]
-    weights = across * window.kernel[0] * window.kernel[1] * depth * output[2]
-    return (inputs + weights) / (output[0] * output[1] * output[2])

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mcudeploy.extensions.ethos_u.encoded_weights import EncodedConstants, Scaling, encoded
 from mcudeploy.extensions.ethos_u.registers import OPERATIONS, Stream
-from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, Block, UnitWindow, find_block
-from mcudeploy.extensions.ethos_u.unit_time import UnitWork, operation_cycles
+from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, Block, UnitWindow
+from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
@@ -233,6 +233,8 @@ class _OfRows:
             "window_rows": window.area[0],
             "stride_rows": window.stride[0],
             "pad_top": self.pad_top,
+            "block_rows": self.work.block.shape[0],
+            "granule_rows": self.work.unit.granule[0],
             "output_row_bytes": output.row_bytes,
         }
 
@@ -310,9 +312,8 @@ def _set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
 
 
 def _set_block(stream: Stream, block: Block) -> None:
-    """Set the registers of a block and its place in the shared RAM."""
+    """Set the registers of a block, but its rows, and its place in the shared RAM."""
     stream.set(
-        OFM_BLK_HEIGHT_M1=block.shape[0] - 1,
         OFM_BLK_WIDTH_M1=block.shape[1] - 1,
         OFM_BLK_DEPTH_M1=block.shape[2] - 1,
         IFM_IB_END=block.input_end,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcudeploy.extensions.ethos_u.registers import Stream
+from mcudeploy.extensions.ethos_u.unit_blocks import even_rows
 from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.interval import Interval
@@ -143,6 +144,9 @@ def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], out
             IFM_PAD_BOTTOM=part.below,
         )
     stream.set(OFM_BASE0=output(rows.lo), OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
+    if call.kernel != ELEMENTWISE_KERNEL:
+        block_rows = even_rows(params["granule_rows"], params["block_rows"], len(rows))
+        stream.set(OFM_BLK_HEIGHT_M1=block_rows - 1)
     stream.words.append(params["operation"])
     stream.stop()
     return stream.words

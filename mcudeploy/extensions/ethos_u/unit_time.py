@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
-from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow
+from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow, blocks_of, even_rows
 from mcudeploy.ir.graph import Shape
 
 _SRAM_RATE = 8.0
-"""Bytes a cycle of feature maps: the width of the unit's port. Assumed."""
+"""Bytes a cycle of feature maps, read and written at a time: the width of the unit's port. Assumed."""
 _FLASH_RATE = 8.0
 """Bytes a cycle of weights, by its other port: waits of a slow flash are not in the estimate. Assumed."""
 _START_CYCLES = 400
 """From the start of a stream to its first block, and from its last one to the interrupt. Assumed."""
 _LEAST_CYCLES = 32
 """Cycles that the decoder of weights takes for the channels of a granule of 8."""
+_BURST, _WRITTEN_BURST = 32, 16
+"""Bytes of a burst, and those that a result fills."""
+_UNITS = 4
+"""Parts of the unit that work on a block at a time: none is shorter than their mean."""
+_PARTS = (1, 8)
+"""The numbers of parts of an output for which a block is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +36,64 @@ class UnitWork:
 
 
 def operation_cycles(work: UnitWork, output: Shape) -> float:
-    """Return the cycles of an operation: of its sums, its results, its weights or its feature maps,
-    whichever take longest.
+    """Return the cycles of an operation: of its sums and results, its weights or its feature maps, whichever
+    take longest.
 
-    Weights are fetched again for each block of rows and columns, unless channels are filtered one by one. A
-    pool has none.
+    The results of a block are made beside the sums of the next one. Weights are fetched again for each block
+    of rows and columns, unless channels are filtered one by one. A pool has none.
     """
     unit, window, block, source = work.unit, work.window, work.block, work.source
-    used = tuple(min(size, most) for size, most in zip(output, block.shape, strict=True))
+    most = even_rows(unit.granule[0], block.shape[0], output[0]), *block.shape[1:]
+    used = tuple(map(min, output, most))
     granules = [-(-size // step) for size, step in zip(used, unit.granule, strict=True)]
     blocks = [-(-size // most) for size, most in zip(output, used, strict=True)]
     at_once = max(_LEAST_CYCLES, 4 * granules[0] * granules[1])
     steps = sum(_steps(window, source[2], taps) for taps in _parts(window.kernel))
     if not work.weight_bytes:
         at_once, steps = granules[0] * granules[1], max(4, window.kernel[0] * window.kernel[1])
-    sums = at_once * steps * granules[2] * blocks[0] * blocks[1] * blocks[2]
-    values = output[0] * output[1] * output[2]
+    sums, results = at_once * steps * granules[2], prod(used) * unit.output_cycles
+    control = (sums + results + _moved(work, used) / _SRAM_RATE) / _UNITS
+    sums, results = max(sums, control), max(results, control)
+    computed = prod(blocks) * max(sums, results) + min(sums, results)
     fetched = work.weight_bytes * (1 if window.by_channel else blocks[0] * blocks[1])
     read = blocks[0] * blocks[1] * (1 if window.by_channel else blocks[2]) * source[2]
     for size, stride, area in zip(used, window.stride, window.area, strict=False):
         read *= (size - 1) * stride + area
-    return _START_CYCLES + max(
-        sums, values * unit.output_cycles, fetched / _FLASH_RATE, (read + values) / _SRAM_RATE
+    return _START_CYCLES + max(computed, fetched / _FLASH_RATE, max(read, prod(output)) / _SRAM_RATE)
+
+
+def _moved(work: UnitWork, used: Shape) -> float:
+    """Return the bytes of bursts of a block: of its output, and of the input channels taken at a time.
+
+    Values that are contiguous fill bursts: those of a pixel, or of a row if the block has all channels.
+    """
+    window, channels = work.window, work.source[2]
+    depth = used[2] if window.by_channel else window.channels_taken(channels)
+    rows, cols = (
+        (size - 1) * stride + min(span, SUBKERNEL)
+        for size, stride, span in zip(used, window.stride, window.area, strict=False)
     )
+    read = min(_BURST, depth * (cols if depth >= channels else 1))
+    return _BURST * (rows * cols * depth / read + prod(used) / min(used[2], _WRITTEN_BURST))
+
+
+def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> Block:
+    """Return the block with the least time for an output: whole, and in eighths of its rows.
+
+    Of equal ones, it has the most values. Raises ValueError if none fits.
+    """
+    depth = 1 if window.by_channel else source[2]
+    weight_bytes = window.kernel[0] * window.kernel[1] * depth * output[2]
+
+    def cost(block: Block) -> tuple[float, int]:
+        work = UnitWork(unit, window, block, source, weight_bytes)
+        parts = ((part, (-(-output[0] // part), *output[1:])) for part in _PARTS)
+        return sum(part * operation_cycles(work, shape) for part, shape in parts), -prod(block.shape)
+
+    best = min(blocks_of(unit, window, source[2], output), key=cost, default=None)
+    if best is None:
+        raise ValueError(f"no block of {output} fits the {unit.banks} KB of the unit")
+    return best
 
 
 def elementwise_cycles(unit: U55, values: int, share: float) -> float:
