@@ -3,10 +3,9 @@
     python benchmarks/npu_league.py MODELS... [--macs 128,256] [--overheads 5,25] [--time-limit 20] [--run]
 
 MODELS are .tflite or ONNX files. Cells are the arena and the estimated cycles: of plans with these overheads
-in percent; of the plan whose cycles are at most 1.15 times Vela's, or that of the fewest, with their parts of
-Vela's; of Vela with `--optimise Size`, whose memories have the rates that the estimate of mcudeploy assumes; of the
-core alone, by its cycle model, with the part of its cycles. Seconds are those of planning that plan, and that
-of the core.
+in percent; of the plan whose cycles are at most 1.15 times Vela's, or of the fastest, with their parts of
+Vela's; of Vela with `--optimise Size`, whose memories have the rates that mcudeploy assumes; of the core,
+by its cycle model, with the part of its cycles. Seconds are those of planning that plan, and the core's.
 With --run every plan runs in the emulator, and each operator is verified; exit 1 if one is wrong. Vela needs
 ethos-u-vela, and takes no ONNX.
 """

@@ -75,6 +75,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "loads": [["model.onnx"]],
     "moved_plans": [["--plans", "1", "--boards", "1", "--graphs", "1"]],
     "mutants": [["--mutants", "20"]],
+    "npu_league": [["model.tflite", "--macs", "64", "--overheads", "", *SHORT]],
     "npu_streams": [["model.tflite", "--samples", "1", "--accelerators", "ethos-u55-64"]],
     "onnx_score": [["--only", "Abs", "--jobs", "1"]],
     "operators": [["--check"]],

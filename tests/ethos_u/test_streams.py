@@ -26,6 +26,7 @@ from mcudeploy.planner.planner import find_plans
 
 pytest.importorskip("ethosu", reason="Vela is not installed: pip install mcudeploy[ethosu]")
 
+
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return recording(tmp_path_factory.mktemp("kernel"))
