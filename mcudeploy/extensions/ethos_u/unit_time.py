@@ -43,18 +43,17 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     of rows and columns, unless channels are filtered one by one. A pool has none.
     """
     unit, window, block, source = work.unit, work.window, work.block, work.source
-    most = even_rows(unit.granule[0], block.shape[0], output[0]), *block.shape[1:]
-    used = tuple(map(min, output, most))
+    rows = even_rows(unit.granule[0], block.shape[0], output[0])
+    used = min(rows, output[0]), min(block.shape[1], output[1]), min(block.shape[2], output[2])
     granules = [-(-size // step) for size, step in zip(used, unit.granule, strict=True)]
     blocks = [-(-size // most) for size, most in zip(output, used, strict=True)]
     at_once = max(_LEAST_CYCLES, 4 * granules[0] * granules[1])
     steps = sum(_steps(window, source[2], taps) for taps in _parts(window.kernel))
     if not work.weight_bytes:
         at_once, steps = granules[0] * granules[1], max(4, window.kernel[0] * window.kernel[1])
-    sums, results = at_once * steps * granules[2], prod(used) * unit.output_cycles
-    control = (sums + results + _moved(work, used) / _SRAM_RATE) / _UNITS
-    sums, results = max(sums, control), max(results, control)
-    computed = prod(blocks) * max(sums, results) + min(sums, results)
+    parts = at_once * steps * granules[2], prod(used) * unit.output_cycles
+    least = (sum(parts) + _moved(work, used) / _SRAM_RATE) / _UNITS
+    computed = prod(blocks) * max(*parts, least) + max(min(parts), least)
     fetched = work.weight_bytes * (1 if window.by_channel else blocks[0] * blocks[1])
     read = blocks[0] * blocks[1] * (1 if window.by_channel else blocks[2]) * source[2]
     for size, stride, area in zip(used, window.stride, window.area, strict=False):
