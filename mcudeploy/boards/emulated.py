@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import list_boards
 
@@ -20,29 +22,35 @@ def executing(board: Board) -> list[Board]:
     """Return the emulated boards whose core executes the instructions of a board's core, beside a model of
     its unit.
     """
-    core, unit = _RUNS_ON.get(board.core, board.core), board.isa.unit
+    core = _RUNS_ON.get(board.core, board.core)
     emulated = (it for it in list_boards() if it.emulator is not None)
-    return [it for it in emulated if it.core == core and it.isa.unit == unit]
+    return [it for it in emulated if it.core == core and (it.npu is None) == (board.npu is None)]
 
 
 def compiled_alike(emulated: Board, board: Board) -> Board:
-    """Return an emulated board for which code is compiled as for the core of another board."""
-    return emulated.model_copy(update={"core": board.core, "cpu_flags": board.cpu_flags})
+    """Return an emulated board for which code is compiled as for the core of another board; its model of a
+    unit has the multipliers of that board's.
+    """
+    facts: dict[str, Any] = {"core": board.core, "cpu_flags": board.cpu_flags}
+    if board.npu is not None:
+        facts["npu"] = board.npu.model_copy(update={"base": None, "irq": None})
+    return emulated.model_copy(update=facts)
 
 
 def emulated_twin(board: Board) -> Board | None:
     """Return the emulated board that runs the code of a board; None if it has an emulator, or no board can.
 
-    It is the one with the least RAM that is not less than the board's; of two that have as much, the one with
-    as many cores. Its flash waits as that of the board. A board of PlatformIO gets the code of a board with
-    the same core.
+    It is the one with the least RAM that is not less than the board's, or else the most; of two that have as
+    much, the one with as many cores. Its flash waits as that of the board. A board of PlatformIO gets the
+    code of a board with the same core.
     """
     if board.emulator is not None or board.is_host:
         return None
-    able = [it for it in executing(board) if it.ram_bytes >= board.ram_bytes]
+    able = executing(board)
     if not able:
         return None
-    emulated = min(able, key=lambda it: (it.ram_bytes, abs(it.cores - board.cores)))
+    missing = {it.name: max(0, board.ram_bytes - it.ram_bytes) for it in able}
+    emulated = min(able, key=lambda it: (missing[it.name], it.ram_bytes, abs(it.cores - board.cores)))
     native = (it for it in list_boards() if it.core == board.core and it.toolchain == emulated.toolchain)
     alike = next((it for it in (board, *native) if it.toolchain == emulated.toolchain), None)
     if alike is None:

@@ -301,12 +301,16 @@ class Unit(Facts):
 class Npu(Facts):
     """A unit beside the core that runs command streams, `macs` multiply-accumulates a cycle.
 
-    `base`: its registers; without them a functional model, in software, stands for the unit.
+    `base`: its registers; without them a functional model, in software, stands for the unit. `irq`: its
+    interrupt. `clock_hz`: its clock, if that is not the core's. `secure`: whether it has the secure state.
     """
 
     kind: Literal["ethos-u55"]
     macs: Literal[64, 128, 256]
     base: Annotated[Address, Field(gt=0, multiple_of=4096)] | None = None
+    irq: Annotated[int, Field(ge=0, lt=480)] | None = None
+    clock_hz: Annotated[int, Field(gt=0)] | None = None
+    secure: bool = True
 
 
 class SerialLine(Facts):

@@ -20,6 +20,7 @@ from mcudeploy.codegen.folder import (
     write_folder,
 )
 from mcudeploy.codegen.library import library_files, with_sbom
+from mcudeploy.codegen.licences import licensed
 from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.render import LibraryModel
 from mcudeploy.codegen.selftest import SelfTest
@@ -38,6 +39,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.images import flash_content, uf2
+from mcudeploy.toolchain.project import unit_files
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, drawn_samples
@@ -113,6 +115,8 @@ def _files(library: Library, request: BuildRequest) -> dict[str, Content]:
         exports = (part.exported(library, kind) for part in request.parts)
         export = next((it for it in exports if it is not None), None)
         files = dict(export or export_files(kind, members, library.name, request.board))
+    if any(member.program.has_streams for member in members):
+        files |= licensed(unit_files(request.board))
     files |= library.pages
     if not request.bare:
         files |= {

@@ -33,6 +33,7 @@ COSTS = Path(__file__).resolve().parent / "tables"
 STAND_INS = {
     "cortex-m0plus": "cortex-m0",
     "cortex-m23": "cortex-m0",
+    "cortex-m85": "cortex-m55",
     "native": "rv32imafc",
     "xtensa-lx6": "rv32imafc",
     "xtensa-lx7": "rv32imafc",
@@ -47,6 +48,8 @@ Column = Literal["instructions", "cycles", "flash_bytes"]
 """A column of a table: a time, or the bytes that a kernel reads from flash."""
 _NOTHING = dict.fromkeys(("calls", "rows", "pixels", "windows", "outputs", "iterations"), 0.0)
 """Costs of the loops of `counts_of`, where a table of an extension lacks them."""
+_UNIT_CYCLES = "unit_cycles"
+"""The loop of kernels that wait for the unit beside the core: one pass is one cycle of the unit."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
@@ -277,7 +280,7 @@ def modelled_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
     Cycles include the waits for its flash, if the board's file states them.
     """
     unit = unit or unit_of_model(board)
-    costs = load_costs(board.core, unit)
+    costs = _in_ticks_of_core(load_costs(board.core, unit), board)
     if unit == "instructions" or not board.flash.read_cost:
         return costs
     kernels = _flash_bytes(costs.core)
@@ -288,6 +291,18 @@ def modelled_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
     for kernel in sorted(set(foreign_kernels()) - {variant.partition(":")[0] for variant in kernels}):
         _warn_of_unknown_reads(kernel, costs.core)
     return replace(costs, flash=FlashReads(board.flash, kernels))
+
+
+def _in_ticks_of_core(costs: CoreCosts, board: Board) -> CoreCosts:
+    """Return the costs with a pass of the unit's cycles in ticks of the core, whose clock may be another."""
+    if board.npu is None or board.npu.clock_hz is None:
+        return costs
+    ratio = board.clock_hz / board.npu.clock_hz
+    kernels = {
+        variant: {loop: cost * ratio if loop == _UNIT_CYCLES else cost for loop, cost in loops.items()}
+        for variant, loops in costs.kernels.items()
+    }
+    return replace(costs, kernels=kernels)
 
 
 @cache

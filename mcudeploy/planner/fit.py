@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from mcudeploy.costs.estimate import (
     unit_of_estimates,
 )
 from mcudeploy.costs.tiles import move_price
+from mcudeploy.extension import added
 from mcudeploy.ir.clock import milliseconds
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.plan import Layout, Plan, Residences
@@ -34,6 +36,7 @@ from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
 from mcudeploy.tiling.blocks import TiledGraph
 
+_LOG = logging.getLogger(__name__)
 SEARCH_S, _PLACING_S = 1.0, 0.3
 """Effort of each search for the boards of a core, and of placing a plan in a board's memories.
 
@@ -168,12 +171,13 @@ def chosen(ways: Sequence[Way]) -> Way:
 def rank_boards(
     model: Model, boards: Sequence[Board], options: Options, progress: Progress = SILENT
 ) -> list[Fit]:
-    """Return the fit of a model on each board.
+    """Return the fit of a model on each board; without a unit beside the core, if what plans it is missing.
 
     Boards that fit come first, the smallest first: the least RAM, then flash, then clock. The others follow
     in the order of missing bytes. Raises ConfigError if kernels have no costs on any of the cores.
     """
     groups: dict[tuple[str, Isa], list[Board]] = {}
+    boards = _with_planned_units(boards)
     for board in boards if options.dma_io else [it.with_dma_everywhere() for it in boards]:
         groups.setdefault((STAND_INS.get(board.core, board.core), board.isa), []).append(board)
     fits: list[Fit] = []
@@ -184,6 +188,15 @@ def rank_boards(
             model = model.of_graph(model.graph, model.sha256, isa=isa)
         fits += _Searched(model, tuple(alike), options).fits()
     return sorted(fits, key=_rank)
+
+
+def _with_planned_units(boards: Sequence[Board]) -> list[Board]:
+    """Return boards without units beside the core if a package is missing that plans their steps."""
+    missing = [package for it in added("unit") if not it.installed() for package in it.packages]
+    if missing and any(it.npu is not None for it in boards):
+        _LOG.warning("note: boards with a unit are compared without it: pip install %s", " ".join(missing))
+        return [it.model_copy(update={"npu": None}) for it in boards]
+    return list(boards)
 
 
 def _rank(fit: Fit) -> tuple[bool, int, int, int, int, bool, str]:

@@ -6,7 +6,7 @@ import configparser
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -132,6 +132,8 @@ def assemble(
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
     defines |= {"MCUD_PARAMETERS": 1} if _PUSHED in files.get("deployed.c", "") else {}
+    if board.npu is not None and board.npu.base is None:
+        defines["MCUD_NPU_MACS"] = board.npu.macs
     if board.framework is not None:
         collected |= framework.project_files(board, int(digest[:8], 16), defines)
     elif not board.is_host:
@@ -266,16 +268,20 @@ def board_header(
             ("MCUD_DMA_BASES", ", ".join(f"{link.base:#010x}u" for link in board.links)),
             ("MCUD_DMA_IRQS", ", ".join(map(str, irqs))),
         ]
-    if board.npu is not None and board.npu.base is not None:
-        facts += [("MCUD_NPU_BASE", f"{board.npu.base:#010x}u"), ("MCUD_NPU_MACS", f"{board.npu.macs}")]
+    facts += _npu_facts(board)
     for number, unit in enumerate(board.units):
         if unit.stack is not None:
             facts += [
                 (f"MCUD_UNIT{number}_STACK_BYTES", f"{unit.stack.bytes}u"),
                 (f"MCUD_UNIT{number}_STACK_SECTION", f'".arena.{unit.name}_stack"'),
             ]
+    return _header(board, facts)
+
+
+def _header(board: Board, facts: Iterable[tuple[str, str]], note: str = "") -> str:
+    """Return macros as mcud_board.h, with a further comment."""
     lines = [
-        f"/* Made from the board file of {board.name}. */",
+        f"/* Made from the board file of {board.name}. {note}*/",
         "#ifndef MCUD_BOARD_H",
         "#define MCUD_BOARD_H",
         "",
@@ -284,6 +290,41 @@ def board_header(
         "#endif",
     ]
     return "\n".join(lines) + "\n"
+
+
+def unit_files(board: Board) -> dict[str, str]:
+    """Return the drivers of the chip's unit beside the core, for a library; nothing for other boards.
+
+    They read the unit's status: the interrupt needs functions of the application.
+    """
+    facts = dict(_npu_facts(board))
+    if not facts:
+        return {}
+    irq = facts.pop("MCUD_NPU_IRQ", None)
+    note = f"With MCUD_NPU_IRQ {irq} the core sleeps, by the core_...() of hal_parts.h. " if irq else ""
+    firmware = resource_dir("firmware")
+    paths = [
+        *(firmware / "hal" / "ethos_u" / f"ethos_u_driver{kind}.c" for kind in ("", "_core")),
+        *(firmware / "hal" / name for name in ("registers.h", "hal_parts.h", "cortexm/cache.c")),
+        firmware / "include" / "mcud_cache.h",
+    ]
+    files = {f"npu/{path.name}": read_source(path) for path in paths}
+    return files | {"npu/mcud_board.h": _header(board, facts.items(), note)}
+
+
+def _npu_facts(board: Board) -> list[tuple[str, str]]:
+    """Return the facts of the chip's unit beside the core, for its driver."""
+    npu = board.npu
+    if npu is None or npu.base is None:
+        return []
+    facts = [
+        ("MCUD_NPU_BASE", f"{npu.base:#010x}u"),
+        ("MCUD_NPU_MACS", str(npu.macs)),
+        ("MCUD_NPU_ACCESS", "1u" if npu.secure else "3u"),
+    ]
+    if npu.irq is not None:
+        facts.append(("MCUD_NPU_IRQ", f"{npu.irq}u"))
+    return facts + ([("MCUD_NPU_CACHED", "1")] if board.units[0].cached else [])
 
 
 def board_json(board: Board, emulated: bool, firmware_hash: int, defines: Mapping[str, int]) -> str:

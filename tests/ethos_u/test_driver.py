@@ -6,12 +6,12 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from vela_streams import SOURCES, Array, Regions
+from unit_registers import MEMORY, Unit
+from vela_streams import SOURCES
 
 pytest.importorskip("unicorn")
 
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"
 )
 
-CODE, MEMORY, UNIT, NVIC = 0x10000, 0x2000_0000, 0x4810_2000, 0xE000_E000
+CODE, UNIT, NVIC = 0x10000, 0x4810_2000, 0xE000_E000
 SIZE = 0x10000
 WORDS, REGIONS, FROM, TO, END = (MEMORY + 0x1000 * it for it in (1, 2, 3, 4, 5))
 BYTES = 200
 DONE, FAULT, TIMEOUT, NO_UNIT, UNALIGNED = 0, 7, 6, 8, 9
-RUNNING, INTERRUPT, BUS_ERROR, RESETTING, BAD_COMMAND, END_REACHED = 1, 2, 4, 8, 16, 32
+BUS_ERROR, BAD_COMMAND = 4, 16
 COPY = [
     *(0x0000_0130, 0x4030, 0, 0x0001_0131, 0x4031, 0),  # from the start of region 0 to that of region 1
     *(0x4032, BYTES, 0x10, 0xFFFF_0000),
@@ -51,57 +51,6 @@ void mcud_cache_invalidate(const void *at, uint32_t bytes)
     *(volatile uint32_t *)0x48102F04u = bytes == 0u ? 0u : (uintptr_t)at;
 }
 """
-
-
-@dataclass
-class Unit:
-    """Registers of a unit; it finishes after `patience` reads of its status."""
-
-    model: ctypes.CDLL
-    memory: Array
-    config: int = 7
-    patience: int = 3
-    faults: int = 0
-    resets: bool = True
-    registers: dict[int, int] = field(default_factory=dict)
-    writes: list[tuple[int, int]] = field(default_factory=list)
-    left: int | None = None
-
-    def read(self, _uc: Any, offset: int, _size: int, _data: Any) -> int:
-        if offset == 0x28:
-            return self.config
-        if offset == 0x24:
-            return self.registers.get(0xC, 0)
-        if offset != 0x04:
-            return self.registers.get(offset, 0)
-        if not self.resets:
-            return RESETTING
-        if self.left is None:
-            return self.registers.get(0x04, 0)
-        self.left -= 1
-        if self.left >= 0:
-            return RUNNING
-        self.left = None
-        self.registers[0x04] = INTERRUPT | self.faults | self._run()
-        return self.registers[0x04]
-
-    def write(self, _uc: Any, offset: int, _size: int, value: int, _data: Any) -> None:
-        self.writes.append((offset, value))
-        self.registers[offset] = value
-        if offset == 0x08 and value & 1:
-            self.left = self.patience
-        if (offset == 0x08 and value & 2) or offset == 0x0C:
-            self.registers[0x04], self.left = 0, None
-
-    def _run(self) -> int:
-        regions, at = Regions(), self.memory.ctypes.data - MEMORY
-        for number in range(8):
-            if base := self.registers[0x80 + 8 * number]:
-                by_writing_port = self.registers[0x3C] >> 2 * number & 3 < 2
-                regions.give(number, self.memory[base - MEMORY :], writable=by_writing_port)
-        words, size = at + self.registers[0x10], self.registers[0x20]
-        code = self.model.mcud_npu_run(ctypes.c_void_p(words), size // 4, ctypes.byref(regions))
-        return BAD_COMMAND if code else END_REACHED
 
 
 @dataclass

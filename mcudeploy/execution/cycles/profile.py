@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcudeploy.common.errors import BuildError, ConfigError
+from mcudeploy.costs.estimate import STAND_INS
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.classes import Kind, classify
 from mcudeploy.execution.cycles.core import Core, Cycles, Executed
@@ -67,7 +68,7 @@ class Profile:
 def core_of(target: Target) -> Core:
     """Return the core model of a target. ConfigError if there is none, or time can be measured instead."""
     board = target.board
-    core = CORES.get(board.core)
+    core = CORES.get(STAND_INS.get(board.core, board.core))
     if not target.emulated:
         reason = "is this computer" if board.is_host else "is to run on hardware, which counts its own cycles"
         way_out = "Leave --timing out" + (", or add --emulate." if core and board.emulator else ".")

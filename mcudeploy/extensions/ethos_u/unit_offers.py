@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from mcudeploy.boards.board import Board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.ethos_u.stream_judge import check_streams
@@ -73,6 +75,17 @@ def hal_sources(board: Board) -> list[str]:
     return [f"ethos_u/{path.name}" for path in sorted(folder.glob("*.c")) if "driver" not in path.stem]
 
 
+def has_encoder() -> bool:
+    """Return whether Vela is installed, whose encoder compresses the weights."""
+    return find_spec("ethosu") is not None
+
+
 UNIT = UnitSupport(
-    unit_calls, reason_against, settled, check_streams, hal_sources, {"ethos-u-vela": "ethos-u-vela>=5.2,<6"}
+    unit_calls,
+    reason_against,
+    settled,
+    check_streams,
+    hal_sources,
+    {"ethos-u-vela": "ethos-u-vela>=5.2,<6"},
+    has_encoder,
 )

@@ -21,7 +21,8 @@ class UnitSupport:
     unit, with the same bits. `reason_against`: why an operator has none, None if it has some. `settled`: the
     variants of a plan's operators, without more scratch, once all places are known. `check` raises
     PlanFaultError for a plan whose streams touch other bytes than its steps. `hal_sources`: the sources that
-    run the streams on a board. `packages`: requirements beyond those of mcudeploy, by package.
+    run the streams on a board. `packages`: requirements beyond those of mcudeploy, by package; `installed`:
+    whether they are there.
     """
 
     calls: Callable[
@@ -32,3 +33,4 @@ class UnitSupport:
     check: Callable[[Plan, Model], None]
     hal_sources: Callable[[Board], list[str]]
     packages: Mapping[str, str]
+    installed: Callable[[], bool]
