@@ -1,4 +1,4 @@
-"""The registers of an Ethos-U in Unicorn, behind which the functional model runs the streams."""
+"""The registers of an Ethos-U in Unicorn; the functional model runs its streams."""
 
 from __future__ import annotations
 
