@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,6 @@ import pytest
 from models import quantised_convolutions
 from unit_registers import MEMORY, Unit
 
-from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.costs.estimate import board_costs
@@ -34,8 +35,24 @@ MAIN = """#include "net_selftest.h"
 int main(void) { return (int)net_selftest(); }
 void _exit(int code) { (void)code; for (;;) { } }
 """
-SIZE = 0x80000
-CONFIGS = {64: 6, 128: 7, 256: 8}
+CORE_MAIN = """#include "ethosu_driver.h"
+#include "net_selftest.h"
+static struct ethosu_driver unit;
+int ethosu_semaphore_take(void *semaphore, uint64_t patience)
+{
+    (void)semaphore, (void)patience;
+    if (unit.job.state == ETHOSU_JOB_RUNNING) { /* no interrupt comes */
+        while ((*(volatile uint32_t *)(UNIT_BASE + 4u) & 2u) == 0u) { }
+        ethosu_irq_handler(&unit);
+    }
+    return 0;
+}
+int main(void) { return ethosu_init(&unit, (void *)UNIT_BASE, 0, 0, 0, 1) != 0 ? 99 : (int)net_selftest(); }
+void _exit(int code) { (void)code; for (;;) { } }
+"""
+CORE_DRIVER, CMSIS = (os.environ.get(name, "") for name in ("ETHOSU_CORE_DRIVER", "CMSIS_CORE"))
+SIZE, END = 0x80000, MEMORY + 0x80000 - 16
+M33 = ("-mcpu=cortex-m33", "-mthumb", "-mfloat-abi=soft", f"-Wl,-Ttext={MEMORY:#x}")
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +60,41 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quantised_convolutions(tmp_path_factory.mktemp("model") / "small.onnx")
 
 
-def linked(board: Board, library: Path, flags: tuple[str, ...], *options: str) -> Path:
-    """The program of a library, its driver of the unit, and a small main()."""
-    (library / "main.c").write_text(MAIN)
-    sources = [*library.glob("src/*.c"), library / "npu" / "ethos_u_driver.c", library / "npu" / "cache.c"]
+def linked(library: Path, flags: Sequence[str], main: str = MAIN, others: Sequence[Path | str] = ()) -> Path:
+    """The program of a library, a small main(), and a driver of its unit, by default the bare-metal one."""
+    (library / "main.c").write_text(main)
+    drivers = others or [library / "npu" / "ethos_u_driver.c", library / "npu" / "cache.c"]
     include = [f"-I{library / folder}" for folder in ("include", "src", "npu")]
     strict = ["-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]
-    target = ["-nostartfiles", "-Wl,-e,main", "-Wl,--gc-sections", "-ffunction-sections", *options]
-    elf = library / f"{board.name}.elf"
-    gcc = ["arm-none-eabi-gcc", *flags, *strict, *include, *target, *sources, library / "main.c", "-lm"]
-    subprocess.run([*gcc, "-o", elf], check=True)
+    target = ["-nostartfiles", "-Wl,-e,main", "-Wl,--gc-sections", "-ffunction-sections"]
+    gcc = ["arm-none-eabi-gcc", *flags, *strict, *include, *target, *library.glob("src/*.c"), *drivers]
+    elf = library / "program.elf"
+    subprocess.run([*gcc, library / "main.c", "-lm", "-o", elf], check=True)
     return elf
+
+
+def result_in_unicorn(elf: Path, base: int, model: ctypes.CDLL) -> tuple[int, list[tuple[int, int]]]:
+    """What main() returns, and the writes to the unit's registers, which lead to the model of 128 MACs."""
+    unicorn = pytest.importorskip("unicorn")
+    arm = pytest.importorskip("unicorn.arm_const")
+    image = elf.with_suffix(".bin")
+    subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", elf, image], check=True)
+    header = subprocess.run(["arm-none-eabi-readelf", "-h", elf], check=True, capture_output=True, text=True)
+    (entry,) = (line.split()[-1] for line in header.stdout.splitlines() if "Entry point" in line)
+    memory = np.zeros(2 * SIZE, np.uint8)
+    memory = memory[-memory.ctypes.data % 4096 :][:SIZE]
+    data = np.frombuffer(image.read_bytes(), np.uint8)
+    memory[: data.size] = data
+    unit = Unit(model, memory)
+    core = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+    core.mem_map_ptr(MEMORY, SIZE, unicorn.UC_PROT_ALL, memory.ctypes.data)
+    core.mmio_map(base, 0x1000, unit.read, None, unit.write, None)
+    core.mem_map(0xE000_E000, 0x1000)
+    core.reg_write(arm.UC_ARM_REG_SP, END)
+    core.reg_write(arm.UC_ARM_REG_LR, END | 1)
+    core.emu_start(int(entry, 16) | 1, END, timeout=60_000_000)
+    assert core.reg_read(arm.UC_ARM_REG_PC) == END
+    return core.reg_read(arm.UC_ARM_REG_R0), unit.writes
 
 
 def test_check_plans_for_a_chip(network: Path) -> None:
@@ -72,40 +113,42 @@ def test_a_library_for_a_chip_links_with_its_driver(name: str, network: Path, tm
     assert f"#define MCUD_NPU_BASE {board.npu.base:#010x}u" in text and "MCUD_NPU_CACHED 1" in text
     assert f"#define MCUD_NPU_ACCESS {1 if board.npu.secure else 3}u" in text
     assert f"MCUD_NPU_IRQ {board.npu.irq}u" in text or board.npu.irq is None
-    assert linked(board, tmp_path, board.cpu_flags).is_file()
+    assert linked(tmp_path, board.cpu_flags).is_file()
 
 
 @needs_compiler
 def test_the_selftest_of_a_library_passes_on_a_chip_of_unicorn(
     network: Path, tmp_path: Path, model: ctypes.CDLL
 ) -> None:
-    """As code of a Cortex-M33, since Unicorn has no vectors; the unit's registers lead to the model."""
-    unicorn = pytest.importorskip("unicorn")
-    arm = pytest.importorskip("unicorn.arm_const")
+    """As code of a Cortex-M33, since Unicorn has no vectors."""
     board = load_board("psoc-e84")
     assert board.npu is not None and board.npu.base is not None
     reports.build_models([network], board, OPTIONS, tmp_path)
-    flags = ("-mcpu=cortex-m33", "-mthumb", "-mfloat-abi=soft")
-    elf, image = linked(board, tmp_path, flags, f"-Wl,-Ttext={MEMORY:#x}"), tmp_path / "image.bin"
-    subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", elf, image], check=True)
-    header = subprocess.run(["arm-none-eabi-readelf", "-h", elf], check=True, capture_output=True, text=True)
-    (entry,) = (line.split()[-1] for line in header.stdout.splitlines() if "Entry point" in line)
-    memory = np.zeros(2 * SIZE, np.uint8)
-    memory = memory[-memory.ctypes.data % 4096 :][:SIZE]
-    data = np.frombuffer(image.read_bytes(), np.uint8)
-    memory[: data.size] = data
-    unit = Unit(model, memory, config=CONFIGS[board.npu.macs])
-    core = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
-    core.mem_map_ptr(MEMORY, SIZE, unicorn.UC_PROT_ALL, memory.ctypes.data)
-    core.mmio_map(board.npu.base, 0x1000, unit.read, None, unit.write, None)
-    core.mem_map(0xE000_E000, 0x1000)
-    core.reg_write(arm.UC_ARM_REG_SP, MEMORY + SIZE - 16)
-    core.reg_write(arm.UC_ARM_REG_LR, MEMORY + SIZE - 15)
-    core.emu_start(int(entry, 16) | 1, MEMORY + SIZE - 16, timeout=60_000_000)
-    assert core.reg_read(arm.UC_ARM_REG_PC) == MEMORY + SIZE - 16
-    assert core.reg_read(arm.UC_ARM_REG_R0) == 0
-    assert [value for offset, value in unit.writes if offset == 0x0C] == [3]
-    assert [value for offset, value in unit.writes if offset == 0x08].count(1) >= 2
+    code, writes = result_in_unicorn(linked(tmp_path, M33), board.npu.base, model)
+    assert code == 0
+    assert [value for offset, value in writes if offset == 0x0C] == [3]
+    assert [value for offset, value in writes if offset == 0x08].count(1) >= 2
+
+
+@needs_compiler
+@pytest.mark.skipif(not (CORE_DRIVER and CMSIS), reason="ETHOSU_CORE_DRIVER and CMSIS_CORE name no folders")
+def test_the_selftest_passes_by_arms_core_driver(network: Path, tmp_path: Path, model: ctypes.CDLL) -> None:
+    """The folders of ethos-u-core-driver, and of the headers of CMSIS's core."""
+    board = load_board("psoc-e84")
+    assert board.npu is not None and board.npu.base is not None
+    reports.build_models([network], board, OPTIONS, tmp_path)
+    driver = Path(CORE_DRIVER)
+    headers = [f"-I{folder}" for folder in (driver / "include", driver / "src", CMSIS)]
+    macros = ["-DETHOSU_ARCH=u55", "-DETHOSU55", "-DETHOSU_LOG_ENABLE=0"]
+    objects = []
+    for name in ("ethosu_driver", "ethosu_device_u55_u65", "ethosu_pmu"):
+        objects.append(tmp_path / f"{name}.o")
+        gcc = ["arm-none-eabi-gcc", *M33[:-1], "-std=gnu11", "-O2", *macros, *headers, "-c"]
+        subprocess.run([*gcc, driver / "src" / f"{name}.c", "-o", objects[-1]], check=True)
+    main = CORE_MAIN.replace("UNIT_BASE", f"{board.npu.base:#x}u")
+    own = [*headers[:1], tmp_path / "npu" / "ethos_u_driver_core.c", "--specs=nosys.specs", *objects]
+    code, writes = result_in_unicorn(linked(tmp_path, M33, main, own), board.npu.base, model)
+    assert code == 0 and [value for offset, value in writes if offset == 0x08].count(1) >= 2
 
 
 def test_a_board_with_a_model_of_the_unit_has_no_driver_in_its_libraries() -> None:

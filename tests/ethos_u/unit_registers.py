@@ -50,7 +50,9 @@ class Unit:
         self.registers[offset] = value
         if offset == 0x08 and value & 1:
             self.left = self.patience
-        if (offset == 0x08 and value & 2) or offset == 0x0C:
+        if offset == 0x08 and value & 2:
+            self.registers[0x04] = self.registers.get(0x04, 0) & ~INTERRUPT
+        if offset == 0x0C:
             self.registers[0x04], self.left = 0, None
 
     def _run(self) -> int:
