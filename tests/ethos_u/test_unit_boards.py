@@ -74,7 +74,7 @@ def linked(library: Path, flags: Sequence[str], main: str = MAIN, others: Sequen
 
 
 def result_in_unicorn(elf: Path, base: int, model: ctypes.CDLL) -> tuple[int, list[tuple[int, int]]]:
-    """What main() returns, and the writes to the unit's registers, which lead to the model of 128 MACs."""
+    """The result of main(), and the writes to the unit's registers, which lead to the model of 128 MACs."""
     unicorn = pytest.importorskip("unicorn")
     arm = pytest.importorskip("unicorn.arm_const")
     image = elf.with_suffix(".bin")
