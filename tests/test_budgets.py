@@ -25,7 +25,7 @@ BUDGETS = {
     "codegen": 1764,  # states in shared arenas, instances, arrays aligned for a unit, calls of a kernel
     "commands": 1_068,  # counts with a model of a unit, drivers in libraries, results name their deployment
     "common": 1282,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain
-    "costs": 710,  # factors of boards, the clock of a unit, bytes that kernels read from flash, and their waits
+    "costs": 710,  # factors of boards, the clock of a unit, reads of flash, and their waits
     "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late
     "execution": 1345,  # cycles of a unit beside the core, waits for flash, pairs of the Cortex-M7
     "extensions": 107,
