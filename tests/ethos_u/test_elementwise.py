@@ -11,8 +11,9 @@ from bench import machine
 from recorder import Rows, made, recording
 
 from mcudeploy.device.tile import Tile, TileTensor, pack
+from mcudeploy.extensions.ethos_u import unit_affine
 from mcudeploy.extensions.ethos_u.registers import Stream, decode
-from mcudeploy.extensions.ethos_u.stream_judge import TouchedPair, elementwise_fault
+from mcudeploy.extensions.ethos_u.stream_judge import Touched, TouchedPair, elementwise_fault, fault_of
 from mcudeploy.extensions.ethos_u.unit_offers import reason_against, unit_calls
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, elementwise_parts, words_of
 from mcudeploy.ir.block_rows import BlockRows
@@ -20,6 +21,7 @@ from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.scalar.elementwise import Binary
 
 IMAGE_AT = 1 << 20
@@ -64,6 +66,24 @@ def binary(seed: int, other: str = "whole", *, constant: bool = False, function:
     )
     values = rng.integers(-128, 128, second.shape).astype(np.int8)
     return Operator("op", op, ("x",), "y", {"constant": values}), (x,), y
+
+
+def affine(seed: int) -> Case:
+    """Random factors and offsets by channel, some of which saturate."""
+    pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
+    rng = np.random.default_rng(seed)
+    low, high = (-1.0, 2.0) if seed % 2 else (-np.inf, np.inf)
+    x, y = (
+        Tensor(
+            name, SHAPE, DType.INT8, Quantization(float(rng.uniform(0.02, 0.1)), int(rng.integers(-128, 128)))
+        )
+        for name in "xy"
+    )
+    constants = {
+        "factor": (rng.normal(0, 1.0, SHAPE[2]) * (rng.random(SHAPE[2]) < 0.9)).astype(np.float32),
+        "offset": rng.normal(0, 2.0, SHAPE[2]).astype(np.float32),
+    }
+    return Operator("op", Affine(low, high), ("x",), "y", constants), (x,), y
 
 
 def both(case: Case, isa: Isa = Isa.U55_128) -> tuple[KernelCall, KernelCall]:
@@ -120,6 +140,18 @@ def test_operands_that_are_repeated_or_constant_have_the_bits_of_the_core(
 ) -> None:
     for number, function in enumerate(("add", "sub", "mul")):
         check(binary(seed + number, other, constant=constant, function=function), seed, Isa.U55_128)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_scaled_channels_have_the_bits_of_the_core(seed: int) -> None:
+    check(affine(seed), seed, (Isa.U55_128, Isa.U55_256)[seed % 2])
+
+
+def test_channels_that_no_weights_reach_stay_on_the_core() -> None:
+    """The result of a value is halfway within 2^-22, and the offset is no multiple of any scale."""
+    records = np.array([8903774, -102660500, 23], np.int32)
+    call = KernelCall("affine_s8", {"records": records, "act.min": -128, "act.max": 127})
+    assert unit_affine._channels(call) is None
 
 
 def test_others_stay_on_the_core() -> None:
@@ -185,6 +217,7 @@ CASES = {
     "constant": lambda: binary(0, "column", constant=True),
     "constant channels": lambda: binary(2, "channels", constant=True),
     "value": lambda: binary(0, "value", constant=True),
+    "affine": lambda: affine(0),
 }
 STARTS = (512, 4096)
 
@@ -241,7 +274,7 @@ def touched_by(case: Case, call: KernelCall) -> tuple[list[int], TouchedPair]:
     return words, TouchedPair(writes, reads, others, SHAPE, second, constant is not None)
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", [name for name in CASES if name != "affine"])
 def test_the_judge_refuses_other_rows(name: str) -> None:
     case = CASES[name]()
     words, touched = touched_by(case, both(case)[1])
@@ -260,6 +293,16 @@ def test_the_judge_refuses_other_rows(name: str) -> None:
                 else:
                     stream.set(**{it.name: it.value ^ (1 << bit) if at == number else it.value})
             assert elementwise_fault(stream.words, touched) is not None, (changed, bit)
+
+
+def test_the_judge_knows_the_bytes_of_scaled_channels() -> None:
+    case = affine(0)
+    call = both(case)[1]
+    words, rows = touched_by(case, call)
+    size = int(call.params["constant_bytes"])  # type: ignore[arg-type]
+    assert fault_of(words, Touched(rows.reads, SHAPE[1], rows.writes, size, 32), SHAPE, SHAPE) is None
+    shorter = Touched(rows.reads, SHAPE[1], rows.writes, size - 16, 32)
+    assert "are not its constants" in str(fault_of(words, shorter, SHAPE, SHAPE))
 
 
 def test_rows_whose_result_crosses_an_operand_are_the_cores() -> None:

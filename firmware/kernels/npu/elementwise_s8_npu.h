@@ -1,4 +1,4 @@
-/* Sums, differences and products by an Ethos-U beside the core, int8, with the bits of the core's call.
+/* Sums, differences, products and scaled channels by an Ethos-U beside the core, int8, with the bits of the core.
  *
  * in[first]      int8 [rows][cols][channels]
  * in[1 - first]  a second operand, whose sizes are those or 1; or `constants` contain it, or `commands`
@@ -14,15 +14,15 @@
 
 typedef struct {
     const uint32_t *commands;    /* [command_words]: the registers that are the same for all rows */
-    const int8_t *constants;     /* region 0, aligned to 16 bytes: the second operand; NULL where that is not in flash */
+    const int8_t *constants;     /* region 0, aligned to 16 bytes: the second operand, records and weights, or NULL */
     const mcud_stage_call *core; /* [1] */
     int32_t command_words;       /* up to MCUD_NPU_MOST_COMMANDS of mcud_npu_stream.h */
     int32_t constant_bytes;
-    int32_t operation; /* NPU_ELEMENTWISE with its mode */
+    int32_t operation; /* NPU_ELEMENTWISE with its mode, or NPU_DEPTHWISE */
     int32_t row_bytes;
     int32_t first;            /* the input that is the first operand */
     int32_t second_row_bytes; /* from a row of the second operand to the next; 0: it has one row for all */
-    int32_t second_bytes;     /* of a row of the second operand; 0: the commands contain its value */
+    int32_t second_bytes;     /* of a row of the second operand; 0: the commands contain its value, if any */
 } mcud_elementwise_s8_npu_params;
 
 mcud_kernel mcud_elementwise_s8_npu;

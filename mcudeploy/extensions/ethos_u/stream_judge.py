@@ -8,10 +8,10 @@ from typing import Any
 
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import RegisterCommand, decode
+from mcudeploy.extensions.ethos_u.unit_blocks import MOST_BLOCK
 from mcudeploy.extensions.ethos_u.unit_calls import FLASH, GLOBAL_SCALE, MEAN, OUTPUT, SECOND, SOURCE
 from mcudeploy.extensions.ethos_u.unit_elementwise import (
     BROADCAST,
-    ELEMENTWISE_KERNEL,
     SCALAR,
 )
 from mcudeploy.extensions.ethos_u.unit_steps import UnitStep, unit_steps, words_of
@@ -97,11 +97,12 @@ def _fault_of_rows(plan: Plan, step: UnitStep, rows: Interval, words: Sequence[i
         )
     ]
     writes = tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
-    if step.call.kernel == ELEMENTWISE_KERNEL:
+    if isinstance(step.operator.op, Binary):
         return elementwise_fault(words, _touched_pair(plan, step, (rows, reads, writes)))
     params: dict[str, Any] = dict(step.call.params)
     columns = columns_read(loops, inputs[0].shape)
-    touched = Touched(reads[0], columns, writes, params["constant_bytes"], params["block_rows"])
+    block_rows = params.get("block_rows", MOST_BLOCK[0])
+    touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows)
     return fault_of(words, touched, inputs[0].shape, output.shape)
 
 

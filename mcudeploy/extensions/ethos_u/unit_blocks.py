@@ -15,7 +15,7 @@ from mcudeploy.ir.graph import Shape
 _BANK_BYTES = 1024
 _OUTPUT_BANKS = 2
 """Banks of the shared RAM that the output has for itself."""
-_MOST = (32, 64, 128)
+MOST_BLOCK = (32, 64, 128)
 """Rows, columns and channels of the largest block."""
 _DEPTH_STEP = 16
 """Channels that a block which does not hold all channels is a multiple of."""
@@ -107,7 +107,7 @@ def _shapes(unit: U55, output: Shape) -> Iterator[Shape]:
     """Yield the rows, columns and channels that a block may have."""
     rows, cols, channels = (
         range(step, min(_up(size, step), most) + 1, step)
-        for size, step, most in zip(output, unit.granule, _MOST, strict=True)
+        for size, step, most in zip(output, unit.granule, MOST_BLOCK, strict=True)
     )
     deep = [it for it in channels if it >= output[2] or it % _DEPTH_STEP == 0]
     return ((high, wide, depth) for depth, high, wide in product(deep, rows, cols))

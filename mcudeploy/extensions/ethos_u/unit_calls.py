@@ -190,7 +190,7 @@ def pool_calls(
     stream, numbers = Stream(), dict[str, Any](calls[0].params)
     pads = pool.pads[1], _pad_right(pool.pads, window, source, output)
     zero_point = requantize.quantization_of(source).zero_point
-    _set_maps(stream, source.shape, output, pads, numbers.get("input_zero_point", zero_point))
+    set_maps(stream, source.shape, output, pads, numbers.get("input_zero_point", zero_point))
     if isinstance(pool, AveragePool):
         stream.set(
             OFM_ZERO_POINT=numbers["output_zero_point"],
@@ -199,9 +199,9 @@ def pool_calls(
         )
     else:
         stream.set(OFM_ZERO_POINT=zero_point, OFM_PRECISION=1)
-    _set_window(stream, window, parts=False)
+    set_window(stream, window, parts=False)
     stream.set(ACTIVATION=0, ACTIVATION_MIN=-128, ACTIVATION_MAX=127)
-    _set_block(stream, block)
+    set_block(stream, block)
     work = UnitWork(unit, window, block, source.shape, 0)
     mode = MEAN if isinstance(pool, AveragePool) else 0
     operation = OPERATION_CODES["POOL"] | mode << 16
@@ -266,10 +266,18 @@ def _commands(
     conv, stream = layer.conv, Stream()
     right = _pad_right(conv.pads, layer.window, layer.source, layer.output)
     zero_point = requantize.quantization_of(layer.source).zero_point
-    _set_maps(stream, layer.source.shape, layer.output, (conv.pads[1], right), zero_point)
+    set_maps(stream, layer.source.shape, layer.output, (conv.pads[1], right), zero_point)
     rounding = TWICE if conv.rounding == "tflite" else ONCE
     stream.set(OFM_ZERO_POINT=numbers["quant.zero_point"], OFM_PRECISION=1 | rounding << 14)
-    _set_window(stream, layer.window, parts=layer.window.parts_first(layer.source.shape[2]))
+    set_window(stream, layer.window, parts=layer.window.parts_first(layer.source.shape[2]))
+    set_constants(stream, constants)
+    stream.set(ACTIVATION=0, ACTIVATION_MIN=numbers["act.min"], ACTIVATION_MAX=numbers["act.max"])
+    set_block(stream, block)
+    return stream.array
+
+
+def set_constants(stream: Stream, constants: EncodedConstants) -> None:
+    """Set the registers of records and weights in flash."""
     stream.set(
         WEIGHT_REGION=FLASH,
         WEIGHT_BASE=constants.record_bytes,
@@ -277,15 +285,10 @@ def _commands(
         SCALE_REGION=FLASH,
         SCALE_BASE=0,
         SCALE_LENGTH=constants.record_bytes,
-        ACTIVATION=0,
-        ACTIVATION_MIN=numbers["act.min"],
-        ACTIVATION_MAX=numbers["act.max"],
     )
-    _set_block(stream, block)
-    return stream.array
 
 
-def _set_maps(stream: Stream, source: Shape, output: Tensor, pads: tuple[int, int], zero_point: int) -> None:
+def set_maps(stream: Stream, source: Shape, output: Tensor, pads: tuple[int, int], zero_point: int) -> None:
     """Set the registers of an input with these pads, left and right, and of an output."""
     set_map(stream, "IFM", SOURCE, source)
     stream.set(
@@ -300,7 +303,7 @@ def _set_maps(stream: Stream, source: Shape, output: Tensor, pads: tuple[int, in
     stream.set(OFM_WIDTH_M1=output.shape[1] - 1, OFM_DEPTH_M1=output.shape[2] - 1)
 
 
-def _set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
+def set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
     """Set the registers of a window. `parts`: its taps are taken first."""
     (sy, sx), (dy, dx), area = window.stride, window.dilation, window.area
     low = (sx - 1 & 1) | (sy - 1 & 1) << 1 | parts << 2 | (dx - 1) << 3 | (dy - 1) << 4
@@ -311,7 +314,7 @@ def _set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
     )
 
 
-def _set_block(stream: Stream, block: Block) -> None:
+def set_block(stream: Stream, block: Block) -> None:
     """Set the registers of a block, but its rows, and its place in the shared RAM."""
     stream.set(
         OFM_BLK_WIDTH_M1=block.shape[1] - 1,

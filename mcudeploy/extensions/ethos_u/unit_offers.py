@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from mcudeploy.boards.board import Board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.ethos_u.stream_judge import check_streams
+from mcudeploy.extensions.ethos_u.unit_affine import affine_calls, affine_reason
 from mcudeploy.extensions.ethos_u.unit_calls import (
     KERNEL,
     WITH_CORE,
@@ -21,6 +22,7 @@ from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
+from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
@@ -36,6 +38,8 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
         return pool_reason(operator, inputs[0], output)
     if isinstance(operator.op, Binary):
         return binary_reason(operator, inputs, output)
+    if isinstance(operator.op, Affine):
+        return affine_reason(operator, inputs[0], output)
     if isinstance(operator.op, Lut):
         return "the unit looks up a table in more time than the core"
     return f"the unit does not compute {operator.op.kind} yet"
@@ -54,6 +58,8 @@ def unit_calls(
         return conv_calls(operator, inputs[0], output, calls, isa)
     if isinstance(operator.op, MaxPool | AveragePool):
         return pool_calls(operator, inputs[0], output, calls, isa)
+    if isinstance(operator.op, Affine):
+        return affine_calls(operator, inputs[0], output, calls[0], isa)
     return binary_calls(operator, inputs, output, calls[0], isa)
 
 

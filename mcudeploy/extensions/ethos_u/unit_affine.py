@@ -1,0 +1,143 @@
+"""Values scaled and shifted by channel, by the unit: depthwise convolutions of one tap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import frexp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.extensions.ethos_u.encoded_weights import Scaling, encoded
+from mcudeploy.extensions.ethos_u.registers import Stream
+from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
+from mcudeploy.extensions.ethos_u.unit_calls import (
+    MOST_SIZE,
+    ONCE,
+    OPERATION_CODES,
+    set_block,
+    set_constants,
+    set_maps,
+    set_window,
+)
+from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
+from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
+from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.isa import Isa
+from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, ParamValue
+from mcudeploy.ops.requantize import STORED
+
+_WINDOW = UnitWindow((1, 1), (1, 1), (1, 1), True)
+_MOST_WEIGHT = 255
+_MOST_BIAS = 1 << 31
+_SCALE_BITS = 31
+_MOST_SHIFT = 63
+_TINY = 1e-30
+_X = STORED.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Channels:
+    """For each channel, y = ((weight * x + bias) * scale) / 2^shift, rounded once."""
+
+    weight: NDArray[np.int64]
+    scaling: Scaling
+
+
+def affine_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
+    """Return why the unit does not scale and shift channels, None if it does."""
+    if max(output.shape) > MOST_SIZE:
+        return "a side is longer than 65,536"
+    found = _channels(operator.op.kernel(operator, (source,), output))
+    return None if found else "no weights of 9 bits and scales of 31 give the bits of the core"
+
+
+def affine_calls(
+    operator: Operator, source: Tensor, output: Tensor, core: KernelCall, isa: Isa
+) -> tuple[KernelCall, ...]:
+    """Return the call of a scaling by channel by the unit, or nothing; `core`: its other call.
+
+    Raises ConfigError without Vela.
+    """
+    channels, unit = _channels(core), UNITS[isa.unit]
+    if channels is None:
+        return ()
+    numbers: dict[str, Any] = dict(core.params)
+    block, stream = find_block(unit, _WINDOW, source.shape, output.shape), Stream()
+    weights = channels.weight.reshape(-1, 1, 1, 1).astype(np.int16)
+    constants = encoded(unit, _WINDOW, block, weights, channels.scaling)
+    set_maps(stream, source.shape, output, (0, 0), 0)
+    stream.set(IFM_PAD_TOP=0, IFM_PAD_BOTTOM=0, OFM_ZERO_POINT=0, OFM_PRECISION=1 | ONCE << 14)
+    set_window(stream, _WINDOW, parts=False)
+    set_constants(stream, constants)
+    stream.set(ACTIVATION=0, ACTIVATION_MIN=numbers["act.min"], ACTIVATION_MAX=numbers["act.max"])
+    set_block(stream, block)
+    stream.set(OFM_BLK_HEIGHT_M1=block.shape[0] - 1)
+    commands = stream.array
+    params: dict[str, ParamValue] = {
+        "commands": commands,
+        "constants": constants.words.view(np.int8),
+        "core": CallTable((replace(core, others=()),)),
+        "command_words": len(commands),
+        "constant_bytes": constants.words.nbytes,
+        "operation": OPERATION_CODES["DEPTHWISE"],
+        "row_bytes": output.row_bytes,
+        "first": 0,
+        "second_row_bytes": 0,
+        "second_bytes": 0,
+    }
+    work = UnitWork(unit, _WINDOW, block, source.shape, constants.weight_bytes)
+
+    def counts(rows: Interval) -> Counts:
+        cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
+        return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
+
+    return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
+
+
+def _channels(core: KernelCall) -> _Channels | None:
+    """Return weights, biases, scales and shifts with the results of the core's records; None without."""
+    numbers: dict[str, Any] = dict(core.params)
+    records, clip = (
+        numbers["records"].reshape(-1, 3).astype(np.int64),
+        (numbers["act.min"], numbers["act.max"]),
+    )
+    found = [_channel(record, clip) for record in records]
+    if None in found:
+        return None
+    weight, bias, scale, shift = np.array(found, np.int64).T
+    return _Channels(weight, Scaling(bias, scale, shift))
+
+
+def _channel(record: NDArray[np.int64], clip: tuple[int, int]) -> tuple[int, int, int, int] | None:
+    """Return the weight, bias, scale and shift of a channel; None if none has the results of its record.
+
+    The slope is a weight of 9 bits times a scale of 31, the offset a multiple of the scale. Each weight has
+    an interval of scales with the same results: the widest one decides.
+    """
+    factor, offset, right = record.tolist()
+    wanted = np.clip((factor * _X + offset) >> right, *clip)
+    if (wanted == wanted[0]).all():
+        return 0, int(wanted[0]), 1, 0
+    weights = np.copysign(np.arange(1, _MOST_WEIGHT + 1), factor)
+    biases = np.rint((offset - 2.0 ** (right - 1)) / factor * weights)
+    sums = weights[:, None] * _X + biases[:, None]
+    below = np.where(wanted == clip[0], -np.inf, wanted - 0.5)
+    above = np.where(wanted == clip[1], np.inf, wanted + 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = below / sums, above / sums
+    inside = (below <= 0) & (above > 0)
+    least = np.where(sums > 0, ends[0], np.where(sums < 0, ends[1], np.where(inside, 0.0, np.inf))).max(
+        axis=1
+    )
+    most = np.where(sums > 0, ends[1], np.where(sums < 0, ends[0], np.inf)).min(axis=1)
+    best = int(np.argmax(most / np.maximum(least, _TINY)))
+    mantissa, exponent = frexp((least[best] + most[best]) / 2)
+    scale, shift = round(mantissa * 2**_SCALE_BITS), _SCALE_BITS - exponent
+    weight, bias = int(weights[best]), int(biases[best])
+    if abs(bias) >= _MOST_BIAS or scale >= 1 << _SCALE_BITS or not 0 < shift <= _MOST_SHIFT:
+        return None
+    results = ((weight * _X + bias) * scale + (1 << shift - 1)) >> shift
+    return (weight, bias, scale, shift) if (np.clip(results, *clip) == wanted).all() else None
