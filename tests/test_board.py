@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import Board, Link, parse_board, read_board
+from mcudeploy.boards.board import Board, Link, board_at, read_board
 from mcudeploy.boards.catalogue import family, list_boards, load_board
 from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.boards.facts import pin_number
@@ -197,10 +198,10 @@ def test_vectors_of_risc_v_are_among_the_flags(march: str, allowed: bool) -> Non
     path = resource_dir("boards") / "riscv32-virt-v.toml"
     text = path.read_text("utf-8").replace("rv32imafc_zve32x", march)
     if allowed:
-        assert parse_board(text, path).isa is Isa.RVV
+        assert board_at(tomllib.loads(text), path).isa is Isa.RVV
     else:
         with pytest.raises(ConfigError, match="-march=rv32imc has neither v nor zve32x"):
-            parse_board(text, path)
+            board_at(tomllib.loads(text), path)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,7 @@ def test_pins_are_those_that_the_hal_takes(
     text = (resource_dir("boards") / f"{name}.toml").read_text(encoding="utf-8")
     assert text.count(old) == 1
     with pytest.raises(ConfigError) as caught:
-        assemble(parse_board(text.replace(old, new), tmp_path / "x.toml"), {}, [], emulate=False)
+        assemble(board_at(tomllib.loads(text.replace(old, new)), tmp_path / "x.toml"), {}, [], emulate=False)
     assert message in str(caught.value)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from itertools import pairwise
 from math import lcm
@@ -48,7 +47,7 @@ from mcudeploy.boards.flashers import Flasher
 from mcudeploy.boards.pioshipped import Radio
 from mcudeploy.boards.platformio import is_pio
 from mcudeploy.common.errors import ConfigError, UsageError
-from mcudeploy.common.files import read_regular
+from mcudeploy.common.files import read_toml
 from mcudeploy.ir.isa import Isa
 
 __all__ = [
@@ -57,7 +56,7 @@ __all__ = [
     "Memory",
     "Timer",
     "Unit",
-    "parse_board",
+    "board_at",
     "read_board",
 ]
 
@@ -399,21 +398,11 @@ class Board(Facts):
 
 def read_board(path: Path) -> Board:
     """Return the board of one TOML file. ConfigError names every wrong key."""
-    try:
-        text = read_regular(path, _MOST_FILE_BYTES).decode()
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    return parse_board(text, path)
+    return board_at(read_toml(path, _MOST_FILE_BYTES), path)
 
 
-def parse_board(text: str, path: Path) -> Board:
-    """Return the board of a TOML file's text; its own sources are looked for beside `path`."""
-    try:
-        facts = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+def board_at(facts: dict[str, object], path: Path) -> Board:
+    """Return the board of a TOML file's table; its own sources are looked for beside `path`."""
     board = board_of(facts, f"{path} is not a board file", {"folder": path.parent})
     if is_pio(board.name):
         raise ConfigError(f"{path}: {board.name} is the name of a board of PlatformIO: choose another one")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from mcudeploy.boards.board import Board, parse_board, read_board
+from mcudeploy.boards.board import Board, board_at, read_board
 from mcudeploy.boards.catalogue import board_file
 from mcudeploy.boards.facts import BoardName
 from mcudeploy.common.errors import ConfigError, UsageError
@@ -77,7 +77,7 @@ def copied(name: str, like: str, destination: Path) -> str:
     text = _NAME.sub(lambda _: f'name = "{name}"', text, count=1)
     like = read_board(source).name
     text = f"# Copied from {like}: correct every fact that differs, and state its source.\n\n{text}"
-    if parse_board(text, destination).name != name:
+    if board_at(tomllib.loads(text), destination).name != name:
         raise ConfigError(f"{source}: its name is not on a separate line")
     return text
 
@@ -93,7 +93,7 @@ def explain(name: str) -> Explained:
 
 def _text(path: Path) -> str:
     read_board(path)  # raises if the file is not a board file
-    return path.read_text("utf-8")
+    return path.read_text("utf-8-sig")
 
 
 def _facts(lines: list[str]) -> Iterator[Fact]:

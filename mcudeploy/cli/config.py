@@ -72,20 +72,11 @@ def load_settings(
 
 
 def _from_file(path: Path, commands: _Commands) -> dict[str, object]:
-    from mcudeploy.common.files import read_regular
+    from mcudeploy.common.files import read_toml
 
-    try:
-        content = read_regular(path, _MOST_BYTES)
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except OSError as error:
-        raise ConfigError(f"{path.name} cannot be read: {error.strerror}") from None
-    import tomllib
-
-    try:
-        table = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
+    table = read_toml(path, _MOST_BYTES)
     return _validated(table, commands, lambda key: f"{path.name}: key {key!r}")
 
 

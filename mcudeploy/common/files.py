@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+from mcudeploy.common.errors import ConfigError
 
 _HEAD_BYTES = 4096
 _OURS = (
@@ -45,6 +48,21 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a file", str(path))
     return read_limited(path, most_bytes)
+
+
+def read_toml(path: Path, most_bytes: int) -> dict[str, Any]:
+    """Return the table of a TOML file of the user, in UTF-8 with or without a mark.
+
+    Raises ConfigError for a file that cannot be read or is not valid TOML.
+    """
+    import tomllib  # noqa: PLC0415 - most commands read no TOML
+
+    try:
+        return tomllib.loads(read_regular(path, most_bytes).decode("utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
 
 def is_ours(path: Path) -> bool:

@@ -109,6 +109,11 @@ def test_lists_and_flags(
     assert deploy.calls["build_models"][0][0].directory == Path("out")
 
 
+def test_a_file_may_begin_with_a_mark(folder: Path, mcudeploy_command: Invoke) -> None:
+    (folder / "mcudeploy.toml").write_bytes(b"\xef\xbb\xbfjson = true\n")
+    assert mcudeploy_command("nope").stdout.startswith("{")
+
+
 def test_one_string_stands_for_a_list_of_files(
     folder: Path, mcudeploy_command: Invoke, deploy: Deploy
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from mcudeploy.boards.catalogue import is_path, load_board
 from mcudeploy.commands.commands import plan_model, run_model
 from mcudeploy.commands.keywords import options_of
 from mcudeploy.common.errors import ConfigError, DeployError, FitError, Proposal
-from mcudeploy.common.files import read_regular
+from mcudeploy.common.files import read_toml
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.sizes import parse_size
 from mcudeploy.common.text import plain
@@ -106,13 +105,7 @@ class GateResult:
 
 def read_budgets(path: Path) -> list[ModelBudget]:
     """Return the `[[gate]]` tables of a file. Raises ConfigError that names the table and the key."""
-    try:
-        content = tomllib.loads(read_regular(path, _MOST_BYTES).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    tables = content.get(KEY)
+    tables = read_toml(path, _MOST_BYTES).get(KEY)
     if not isinstance(tables, list) or not tables:
         raise ConfigError(
             f"{path} has no [[{KEY}]] table: write one for each model and board, with its budgets"

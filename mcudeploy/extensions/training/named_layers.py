@@ -41,7 +41,7 @@ class SparseLayers:
     def read(cls, origin: str) -> SparseLayers:
         """Read a TOML file, or JSON if its name ends so. Raises UsageError that names file and key."""
         try:
-            text = read_regular(Path(origin), _MOST_BYTES).decode()
+            text = read_regular(Path(origin), _MOST_BYTES).decode("utf-8-sig")
             table = json.loads(text) if origin.lower().endswith(".json") else tomllib.loads(text)
         except OSError as error:
             raise UsageError(f"{plain(origin)} cannot be read: {error.strerror or plain(error)}") from None

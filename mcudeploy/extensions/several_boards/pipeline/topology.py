@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from math import inf
 from pathlib import Path
 from typing import Annotated, Self
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError
-from mcudeploy.common.files import read_limited
+from mcudeploy.common.files import read_toml
 from mcudeploy.costs.estimate import load_costs
 from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink
 from mcudeploy.extensions.several_boards.pipeline.group_line import Units
@@ -104,11 +103,7 @@ class Topology(_TopologyFacts):
 def load_topology(path: Path) -> Topology:
     """Return the topology of a TOML file. ConfigError names every wrong key with its reason."""
     try:
-        topology = Topology.model_validate(tomllib.loads(read_limited(path, _MOST_BYTES).decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
-    except OSError as error:
-        raise ConfigError(f"{path.name} cannot be read: {error.strerror}") from None
+        topology = Topology.model_validate(read_toml(path, _MOST_BYTES))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, it['loc'])) or 'topology'}: {it['msg'].removeprefix('Value error, ')}"
