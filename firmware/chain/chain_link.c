@@ -44,6 +44,7 @@ static struct {
     receiver in;
     sender out;
     chain_counts counts;
+    volatile uint32_t ticks;   /* of port_work() */
     volatile uint32_t session; /* 0 before the first one, and while one is prepared */
     uint32_t resend_ticks;
 } links;
@@ -68,11 +69,10 @@ static uint8_t *packet_bytes(uint32_t port)
 static void encode(uint8_t *bytes, uint32_t count)
 {
     uint8_t *code = bytes;
-    for (uint8_t *at = bytes + 1; at <= bytes + count; at++) {
-        if (*at == 0) {
-            *code = (uint8_t)(at - code);
-            code = at;
-        }
+    const uint8_t *const end = bytes + 1 + count;
+    for (uint8_t *at = memchr(code + 1, 0, count); at != NULL; at = memchr(code + 1, 0, (size_t)(end - code - 1))) {
+        *code = (uint8_t)(at - code);
+        code = at;
     }
     *code = (uint8_t)(bytes + count + 1 - code);
     bytes[count + 1] = 0;
@@ -161,11 +161,16 @@ static void take_acknowledgement(uint8_t sequence, uint8_t credit)
     }
 }
 
+static bool is_due(const sender *out)
+{
+    const bool waits = out->next > out->confirmed || out->credit == 0;
+    return waits && hal_ticks() - out->since >= out->delay;
+}
+
 /* Nothing was confirmed for long: sends again what was not, and at least one packet where there was no room. */
 static void resend(sender *out)
 {
-    const bool waits = out->next > out->confirmed || out->credit == 0;
-    if (!waits || hal_ticks() - out->since < out->delay) {
+    if (!is_due(out)) {
         return;
     }
     go_back(out);
@@ -198,10 +203,16 @@ static void send_payload(void)
 static void receive(uint32_t port)
 {
     mcud_frame *const frame = &links.received[port];
-    for (int32_t byte = hal_port_read(port); byte >= 0; byte = hal_port_read(port)) {
+    const uint8_t *bytes;
+    for (uint32_t count = hal_port_waiting(port, &bytes); count > 0; count = hal_port_waiting(port, &bytes)) {
+        const uint32_t taken = frame_append(frame, bytes, count);
+        hal_port_take(port, taken < count ? taken + 1 : taken);
+        if (taken == count) {
+            continue; /* the frame has not ended */
+        }
         const bool any = frame->count > 0;
-        if (!frame_receive(frame, (uint8_t)byte)) {
-            links.counts.damaged += byte == 0 && any;
+        if (!frame_receive(frame, 0)) {
+            links.counts.damaged += any;
             continue;
         }
         const uint8_t *const data = frame_data(frame);
@@ -221,6 +232,8 @@ void port_work(void)
     if (links.session == 0) {
         return;
     }
+    const uint32_t first = hal_ticks();
+    const uint32_t interrupts = hal_port_ticks();
     if (links.in.buffer != NULL) {
         receive(PORT_BEFORE);
         acknowledge();
@@ -229,6 +242,21 @@ void port_work(void)
         receive(PORT_BEHIND);
         send_payload();
     }
+    links.ticks += hal_ticks() - first - (hal_port_ticks() - interrupts);
+}
+
+void chain_links_poll(void)
+{
+    if (chain_links_wait() && is_due(&links.out)) {
+        hal_port_wake();
+    } else {
+        hal_port_poll();
+    }
+}
+
+uint32_t chain_links_ticks(void)
+{
+    return links.ticks + hal_port_ticks();
 }
 
 void chain_links_start(const chain_ends *ends, uint32_t session, uint32_t resend_ticks)

@@ -38,6 +38,12 @@ void chain_links_start(const chain_ends *ends, uint32_t session, uint32_t resend
 /* Whether something was sent that has not been confirmed: it may have to be sent again, so the core does not sleep. */
 bool chain_links_wait(void);
 
+/* Has the links looked after, where no interrupt does: lines that have none, and delays. */
+void chain_links_poll(void);
+
+/* Ticks that the links have taken from the program: work and interrupts. The number wraps around. */
+uint32_t chain_links_ticks(void);
+
 chain_counts chain_links_counts(void);
 
 #endif

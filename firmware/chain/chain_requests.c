@@ -55,10 +55,12 @@ static uint32_t report(uint8_t *data)
     put_u32(data + 4, now->taken);
     put_u32(data + 8, now->done);
     put_u64(data + 12, now->ticks);
-    put_u32(data + 20, counts.resends);
-    put_u32(data + 24, counts.damaged);
-    data[28] = (uint8_t)((mcud_chain.in->full ? 1 : 0) | (mcud_chain.out->full ? 2 : 0) | (now->running ? 4 : 0));
-    return 29;
+    put_u64(data + 20, now->links);
+    put_u32(data + 28, now->last);
+    put_u32(data + 32, counts.resends);
+    put_u32(data + 36, counts.damaged);
+    data[40] = (uint8_t)((mcud_chain.in->full ? 1 : 0) | (mcud_chain.out->full ? 2 : 0) | (now->running ? 4 : 0));
+    return 41;
 }
 
 uint8_t chain_request(mcud_frame *frame, uint32_t *length, bool *keep)

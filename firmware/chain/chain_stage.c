@@ -9,6 +9,8 @@
 
 static chain_state state;
 static uint32_t starts; /* of sessions */
+static uint32_t linked;  /* ticks of the links that `state` has */
+static uint64_t running; /* ticks of this run so far */
 
 const chain_state *chain_now(void)
 {
@@ -21,6 +23,29 @@ static void hand_over(chain_buffer *buffer, bool full)
     __asm__ volatile("" ::: "memory");
     buffer->full = full;
     hal_port_wake();
+}
+
+/* Adds what the links have taken since the last call. */
+static uint32_t count_links(void)
+{
+    const uint32_t ticks = chain_links_ticks() - linked;
+    linked += ticks;
+    state.links += ticks;
+    return ticks;
+}
+
+static uint32_t begin_count(void)
+{
+    const uint32_t first = hal_ticks();
+    (void)count_links(); /* after the counter is read, and before it at the end: all of it is part of the difference */
+    return first;
+}
+
+/* Adds what the program has taken since `first`, without the links. */
+static void end_count(uint32_t first)
+{
+    const uint32_t links = count_links();
+    running += hal_ticks() - first - links;
 }
 
 static uint8_t *in_arena(const chain_piece *piece)
@@ -61,19 +86,21 @@ static void give_outputs(void)
 void chain_start(uint32_t session, uint32_t resend_ticks)
 {
     const chain_ends ends = {mcud_chain.in, mcud_chain.out, !mcud_chain.first, !mcud_chain.last};
-    state = (chain_state){session, 0, 0, 0, false};
+    state = (chain_state){session, 0, 0, 0, 0, 0, false};
     starts++;
     chain_links_start(&ends, session, resend_ticks);
+    linked = chain_links_ticks();
+    hal_port_wake();
 }
 
 /* False if a new session has begun meanwhile. */
 static bool run_steps(void (*between)(void), uint32_t start)
 {
     for (uint32_t step = 0; step < mcud_deployed->steps; step++) {
-        const uint32_t first = hal_ticks();
+        const uint32_t first = begin_count();
         mcud_step(mcud_deployed, step);
-        state.ticks += hal_ticks() - first;
-        hal_port_wake();
+        end_count(first);
+        chain_links_poll();
         between();
         if (starts != start) {
             return false;
@@ -87,7 +114,8 @@ void chain_turn(void (*between)(void))
     if (state.session == 0) {
         return;
     }
-    hal_port_wake();
+    chain_links_poll();
+    (void)count_links();
     if (!mcud_chain.in->full) {
         return;
     }
@@ -95,17 +123,24 @@ void chain_turn(void (*between)(void))
     __asm__ volatile("" ::: "memory"); /* the buffer is read after its flag */
     state.running = true;
     state.taken++;
+    running = 0;
+    uint32_t first = begin_count();
     take_inputs();
+    end_count(first);
     hand_over(mcud_chain.in, false);
     bool same = run_steps(between, start);
     while (same && mcud_chain.out->full) {
-        hal_port_wake();
+        chain_links_poll();
         between();
         same = starts == start;
     }
     if (same) {
+        first = begin_count();
         give_outputs();
+        end_count(first);
         state.done++;
+        state.ticks += running;
+        state.last = hal_ticks();
         state.running = false;
         hand_over(mcud_chain.out, true);
     }

@@ -41,7 +41,9 @@ typedef struct {
     uint32_t session; /* 0 before the first one */
     uint32_t taken;   /* payloads whose run has begun */
     uint32_t done;    /* payloads that are computed */
-    uint64_t ticks;   /* of all runs, with what interrupted them */
+    uint64_t ticks;   /* of all runs that are done, with the copies of their payloads, without the links */
+    uint64_t links;   /* ticks of the links */
+    uint32_t last;    /* when the last payload was done */
     bool running;
 } chain_state;
 

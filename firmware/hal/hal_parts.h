@@ -67,14 +67,18 @@ uint8_t uart_receive(uintptr_t base);
 /* Waits for the transmitter to take one byte. */
 void uart_send(uintptr_t base, uint8_t byte);
 
-/* Where a chip has ports: 1 when the transmitter takes a byte at once; an interrupt as soon as it does, or none. */
+/* Where a chip has ports: 1 when the transmitter takes a byte at once; gives it as many as it takes at once, and returns
+ * their number; an interrupt as soon as it takes one, or none. */
 int32_t uart_send_ready(uintptr_t base);
+uint32_t uart_send_some(uintptr_t base, const uint8_t *bytes, uint32_t count);
 void uart_send_interrupt(uintptr_t base, int32_t on);
 
 /* --- receive rings: uart_ring.c --------------------------------------------------------------- */
 
-/* The handler of all UARTs' interrupts. */
+/* The handlers of the interrupts of the host's UART and of ports. */
 void uart_interrupt(void);
+void port_before_interrupt(void);
+void port_behind_interrupt(void);
 
 /* Where a chip has ports: starts their clocks and pins. The clock that feeds their UARTs, in Hz. */
 uint32_t port_init(void);

@@ -24,25 +24,34 @@ static const uintptr_t bases[MCUD_UARTS] = {MCUD_UART_BASES};
 static const uint8_t irqs[MCUD_UARTS] = {MCUD_UART_IRQS};
 static receive_ring rings[MCUD_UARTS];
 
-/* Moves what a UART holds into its ring; 1 if its reader should look at once: a frame has ended, or the ring is
- * half full. Interrupts are off, or this is the interrupt. */
-static int32_t drain(uint32_t uart)
+enum { NONE = -1, CALM, URGENT };
+
+/* Moves a byte that a UART holds into its ring. URGENT if its reader should look at once: a frame has ended, or the ring
+ * is half full; NONE if there is no byte, or no room. Interrupts are off, or this is the interrupt. */
+static inline int32_t move_byte(uint32_t uart)
 {
     receive_ring *const ring = &rings[uart];
-    int32_t urgent = 0;
-    while (uart_receive_ready(bases[uart])) {
-        const uint8_t next = (uint8_t)(ring->head + 1u);
-        if (next == ring->tail) {
-            ring->stalled = 1;
-            core_irq(irqs[uart], 0);
-            return urgent;
-        }
-        const uint8_t byte = uart_receive(bases[uart]);
-        ring->bytes[ring->head] = byte;
-        ring->head = next;
-        urgent |= byte == 0u || (uint8_t)(next - ring->tail) >= 128u;
+    if (!uart_receive_ready(bases[uart])) {
+        return NONE;
     }
-    return urgent;
+    const uint8_t head = ring->head;
+    const uint8_t next = (uint8_t)(head + 1u);
+    const uint8_t tail = ring->tail;
+    if (next == tail) {
+        ring->stalled = 1;
+        core_irq(irqs[uart], 0);
+        return NONE;
+    }
+    const uint8_t byte = uart_receive(bases[uart]);
+    ring->bytes[head] = byte;
+    ring->head = next;
+    return byte == 0u || (uint8_t)(next - tail) >= 128u ? URGENT : CALM;
+}
+
+static void drain(uint32_t uart)
+{
+    while (move_byte(uart) != NONE) {
+    }
 }
 
 #if MCUD_UARTS > 1
@@ -52,6 +61,7 @@ typedef struct {
 } send_queue;
 
 static send_queue queues[MCUD_UARTS];
+static volatile uint32_t port_ticks;
 
 /* Gives the transmitter what it takes, and asks for an interrupt where something is left. Interrupts are off, or this
  * is the interrupt. */
@@ -60,55 +70,64 @@ static void feed_transmitter(uint32_t uart)
     send_queue *const queue = &queues[uart];
     const uintptr_t base = bases[uart];
     do {
-        while (queue->left > 0u && uart_send_ready(base)) {
-            uart_send(base, *queue->next);
-            queue->next++;
-            queue->left--;
-        }
+        const uint32_t sent = uart_send_some(base, queue->next, queue->left);
+        queue->next += sent;
+        queue->left -= sent;
         uart_send_interrupt(base, queue->left > 0u);
     } while (queue->left > 0u && uart_send_ready(base)); /* it became ready before it was asked */
 }
 
-static int32_t serve_ports(void)
+/* A byte each way, or more to the transmitter: the UART raises its interrupt again for the next one. A function for each
+ * port, whose addresses are constants: every byte of a payload comes here. */
+static inline void serve_port(uint32_t uart)
 {
-    int32_t urgent = 0;
-    for (uint32_t uart = 1; uart < MCUD_UARTS; uart++) {
-        const uint32_t left = queues[uart].left;
-        urgent |= drain(uart);
-        if (left > 0u) {
-            feed_transmitter(uart);
-            urgent |= queues[uart].left == 0u;
-        }
+    const uint32_t first = hal_ticks();
+    int32_t urgent = move_byte(uart);
+    if (queues[uart].left > 0u) {
+        feed_transmitter(uart);
+        urgent = queues[uart].left == 0u ? URGENT : urgent;
     }
-    return urgent;
+    if (urgent == URGENT) {
+        core_defer();
+    }
+    port_ticks += hal_ticks() - first;
+}
+
+void port_before_interrupt(void)
+{
+    serve_port(PORT_BEFORE + 1u);
+}
+
+void port_behind_interrupt(void)
+{
+    serve_port(PORT_BEHIND + 1u);
 }
 #endif
 
 void uart_interrupt(void)
 {
-    (void)drain(0);
-#if MCUD_UARTS > 1
-    if (serve_ports()) {
-        core_defer();
+    drain(0);
+}
+
+/* Lets a UART go on whose ring was full, and is empty now. 1 if that brought bytes. */
+static int32_t refill(uint32_t uart)
+{
+    receive_ring *const ring = &rings[uart];
+    if (ring->stalled) {
+        core_interrupts_off();
+        ring->stalled = 0;
+        core_irq(irqs[uart], 1);
+        drain(uart); /* a byte that already waits need not raise the interrupt again */
+        core_interrupts_on();
     }
-#endif
+    return ring->tail != ring->head;
 }
 
 static int32_t ring_read(uint32_t uart)
 {
     receive_ring *const ring = &rings[uart];
-    if (ring->tail == ring->head) {
-        if (!ring->stalled) {
-            return -1;
-        }
-        core_interrupts_off();
-        ring->stalled = 0;
-        core_irq(irqs[uart], 1);
-        (void)drain(uart); /* a byte that already waits need not raise the interrupt again */
-        core_interrupts_on();
-        if (ring->tail == ring->head) {
-            return -1;
-        }
+    if (ring->tail == ring->head && !refill(uart)) {
+        return -1;
     }
     const uint8_t byte = ring->bytes[ring->tail];
     ring->tail = (uint8_t)(ring->tail + 1u);
@@ -139,7 +158,7 @@ static bool busy(void)
 void hal_wait(void)
 {
     core_interrupts_off(); /* between the check and the sleep no byte may slip in unseen */
-    (void)drain(0);
+    drain(0);
     if (rings[0].tail == rings[0].head && !rings[0].stalled && !busy()) {
         core_sleep();
     }
@@ -158,9 +177,23 @@ void hal_port_init(void)
     }
 }
 
-int32_t hal_port_read(uint32_t port)
+uint32_t hal_port_waiting(uint32_t port, const uint8_t **bytes)
 {
-    return ring_read(port + 1u);
+    receive_ring *const ring = &rings[port + 1u];
+    if (ring->tail == ring->head) {
+        (void)refill(port + 1u);
+    }
+    const uint32_t tail = ring->tail;
+    const uint32_t head = ring->head;
+    *bytes = (const uint8_t *)ring->bytes + tail; /* the interrupt writes elsewhere until they are taken */
+    return head >= tail ? head - tail : sizeof ring->bytes - tail;
+}
+
+void hal_port_take(uint32_t port, uint32_t count)
+{
+    receive_ring *const ring = &rings[port + 1u];
+    __asm__ volatile("" ::: "memory"); /* what was read is read */
+    ring->tail = (uint8_t)(ring->tail + count);
 }
 
 void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count)
@@ -181,5 +214,14 @@ bool hal_port_sending(uint32_t port)
 void hal_port_wake(void)
 {
     core_defer();
+}
+
+void hal_port_poll(void)
+{
+}
+
+uint32_t hal_port_ticks(void)
+{
+    return port_ticks;
 }
 #endif

@@ -11,8 +11,10 @@ enum { PORT_BEFORE, PORT_BEHIND, PORTS };
 /* Once, after hal_init(). */
 void hal_port_init(void);
 
-/* The next received byte, or -1 when none waits. */
-int32_t hal_port_read(uint32_t port);
+/* The received bytes that wait, in turn and in place; how many, perhaps less than all. They stay until they are taken:
+ * those that have been used, from the first on. */
+uint32_t hal_port_waiting(uint32_t port, const uint8_t **bytes);
+void hal_port_take(uint32_t port, uint32_t count);
 
 /* Begins to send bytes and returns. The caller keeps them unchanged until port_work() runs, after the last one. */
 void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count);
@@ -22,6 +24,12 @@ bool hal_port_sending(uint32_t port);
 
 /* Has port_work() run soon. */
 void hal_port_wake(void);
+
+/* The same where no interrupt tells of bytes; elsewhere nothing. To be called again and again. */
+void hal_port_poll(void);
+
+/* Ticks of the ports' interrupts so far, without port_work(); the number wraps around. */
+uint32_t hal_port_ticks(void);
 
 /* Provided by the user of the ports: called after a frame was received or sent, never nested. It runs at a lower
  * interrupt priority than devices, and interrupts the program. */

@@ -31,6 +31,9 @@ static inline uint8_t *frame_data(mcud_frame *frame)
  * place; a damaged one is dropped. */
 bool frame_receive(mcud_frame *frame, uint8_t byte);
 
+/* Takes bytes up to the first zero, which frame_receive() takes; returns their number. */
+uint32_t frame_append(mcud_frame *frame, const uint8_t *bytes, uint32_t count);
+
 /* Completes what is sent, whose sequence number and `length` bytes of data are in place: type, length, CRC. Returns
  * the bytes in all, not encoded yet. */
 uint32_t frame_complete(uint8_t *bytes, uint8_t type, uint32_t length);

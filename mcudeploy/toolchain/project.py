@@ -239,7 +239,9 @@ def board_header(
         ports = board.ports if port_baud else ()
         uarts: list[SerialLine] = [board.uart, *ports]
         send_irqs = [it.irq if it.send_irq is None else it.send_irq for it in ports]
-        all_irqs = sorted({*(it.irq for it in uarts), *send_irqs})
+        handlers = {board.uart.irq: "uart_interrupt"}
+        for port, send_irq, name in zip(ports, send_irqs, ("before", "behind"), strict=False):
+            handlers |= dict.fromkeys((port.irq, send_irq), f"port_{name}_interrupt")
         facts += [
             ("MCUD_UART_BASE", f"{board.uart.base:#010x}u"),
             ("MCUD_UART_IRQ", str(board.uart.irq)),
@@ -250,9 +252,9 @@ def board_header(
             ("MCUD_UART_BASES", ", ".join(f"{it.base:#010x}u" for it in uarts)),
             ("MCUD_UART_IRQS", ", ".join(str(it.irq) for it in uarts)),
             ("MCUD_UART_SEND_IRQS", ", ".join(map(str, [board.uart.irq, *send_irqs]))),
-            ("MCUD_UART_VECTORS", " ".join(f"[{irq}] = uart_interrupt," for irq in all_irqs)),
+            ("MCUD_UART_VECTORS", " ".join(f"[{irq}] = {it}," for irq, it in sorted(handlers.items()))),
             *([("MCUD_PORT_BAUD", f"{port_baud}u")] if port_baud else ()),
-            ("MCUD_LAST_IRQ", str(max([*all_irqs, *irqs]))),
+            ("MCUD_LAST_IRQ", str(max([*handlers, *irqs]))),
             ("MCUD_DMA_VECTORS", " ".join(f"[{irq}] = dma_interrupt," for irq in irqs)),
         ]
     if timer is not None:

@@ -17,7 +17,8 @@ from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
 from mcudeploy.extensions.several_boards import frames
-from mcudeploy.extensions.several_boards.frames import Chain, RunningBoard
+from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, ChainRecord, RunningBoard
+from mcudeploy.extensions.several_boards.measured import replayed, timed
 from mcudeploy.toolchain.firmware import Firmware, Sizes
 
 HELLO = struct.pack("<BBBBIIIIIHBBQI", 1, 4, 2, 4, 7, 1, 1, 9, 0, 246, 15, 1, 2**29, 64) + b"\4host"
@@ -46,7 +47,7 @@ class _Board:
                 (self._session,) = struct.unpack_from("<I", request.data)
             case Request.STATE:
                 begun, done, ticks, flags = self._state()
-                return struct.pack("<IIIQIIB", self._session, begun, done, ticks, 0, 0, flags)
+                return struct.pack("<IIIQQIIIB", self._session, begun, done, ticks, 0, 0, 0, 0, flags)
         return b""
 
     def read(self, timeout_s: float) -> bytes:
@@ -90,3 +91,33 @@ def test_a_state_that_changes_for_ever_is_no_progress(monkeypatch: pytest.Monkey
     with pytest.raises(ProtocolError, match="no frame came out of the chain"):
         _run(lambda: cast("Counts", (1, 0, next(ticks), 1)))
     assert time.monotonic() - start < 10
+
+
+def _status(done: int, ticks: int, link_ticks: int, last: int) -> BoardStatus:
+    return BoardStatus(1, done, done, ticks, link_ticks, last, 0, 0, 0)
+
+
+def test_a_replay_gives_frames_the_ticks_that_boards_counted() -> None:
+    """The second board works 20, 20, 40 and 40 ticks on frames; two frames of the first share theirs."""
+    first = [_status(done, 8 * done, 10 * done, 0) for done in (2, 3, 4, 4)]
+    second = [_status(*counts, 0) for counts in ((1, 20, 15), (2, 40, 30), (3, 80, 35), (4, 120, 40))]
+    record = ChainRecord([0.0] * 4, [0.0] * 4, list(zip(first, second, strict=True)))
+    times = replayed(record, [1.0, 1.0], [5.0])
+    assert times.method == "replay"
+    assert times.latency_seconds == (8 + 10) + 5 + (20 + 10)
+    assert times.frame_seconds == 40 + 10  # of the last two
+
+
+def test_clocks_time_frames_though_the_counter_wraps_around() -> None:
+    board = load_board("host")
+    firmware = Firmware(Path("x"), board, 7, emulated=False, sizes=Sizes(0, 0, 0, 0, 0, 0))
+    node = RunningBoard("board 1", Device(Session(_Board(lambda: (0, 0, 0, 0))), "line", firmware), 1000)
+    node.session.hello()
+    rate = node.session.info.ticks_hz
+    frames = [_status(done, 0, 0, done * 3 * 2**31 % 2**32) for done in (1, 2, 3, 4, 5)]
+    seconds = 3 * 2**31 / rate
+    taken = [seconds * done + 0.01 * (done % 2) for done in (1, 2, 3, 4, 5)]
+    times = timed(ChainRecord([0.0] * 5, taken, [(each,) for each in frames]), node)
+    assert times.method == "clock"
+    assert times.frame_seconds == pytest.approx(seconds)
+    assert times.latency_seconds == taken[0]

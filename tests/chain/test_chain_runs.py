@@ -67,7 +67,7 @@ def test_faults_on_lines_change_no_frame() -> None:
 
 def test_emulated_boards_of_two_kinds_are_verified(tmp_path: Path) -> None:
     targets = tuple(Target(load_board(name), emulate=True) for name in ("stm32f405", "mps2-an505"))
-    ran = run_chain(EXAMPLE, ChainRequest(targets, LINE, 2), QUICK, inputs=[], expected=[], progress=SILENT)
+    ran = run_chain(EXAMPLE, ChainRequest(targets, LINE, 6), QUICK, inputs=[], expected=[], progress=SILENT)
     summary = report(ran)
     assert summary["verified"], summary["reasons"]
     for board in summary["boards"]:
@@ -76,6 +76,10 @@ def test_emulated_boards_of_two_kinds_are_verified(tmp_path: Path) -> None:
         assert board["stack_bytes"] > 0 and board["latency"] > 10_000
     assert json.loads(json.dumps(summary)) == summary
     assert summary["frame_seconds"] <= summary["latency_seconds"]
+    measured = summary["measured"]
+    assert measured["method"] == "replay"
+    assert measured["frame_seconds"] == pytest.approx(summary["frame_seconds"], rel=0.05)
+    assert measured["latency_seconds"] == pytest.approx(summary["latency_seconds"], rel=0.05)
 
 
 def test_a_run_can_begin_anew_in_the_middle_of_a_frame() -> None:

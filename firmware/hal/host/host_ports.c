@@ -33,20 +33,20 @@ void hal_port_init(void)
     }
 }
 
-int32_t hal_port_read(uint32_t port)
+uint32_t hal_port_waiting(uint32_t port, const uint8_t **bytes)
 {
-    if (ports[port].taken == ports[port].received) {
-        if (ports[port].descriptor < 0) {
-            return -1;
-        }
+    if (ports[port].taken == ports[port].received && ports[port].descriptor >= 0) {
         const ssize_t count = read(ports[port].descriptor, ports[port].bytes, RING_BYTES);
-        if (count <= 0) {
-            return -1;
-        }
-        ports[port].received = (uint32_t)count;
+        ports[port].received = count > 0 ? (uint32_t)count : 0;
         ports[port].taken = 0;
     }
-    return ports[port].bytes[ports[port].taken++];
+    *bytes = ports[port].bytes + ports[port].taken;
+    return ports[port].received - ports[port].taken;
+}
+
+void hal_port_take(uint32_t port, uint32_t count)
+{
+    ports[port].taken += count;
 }
 
 void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count)
@@ -77,4 +77,14 @@ bool hal_port_sending(uint32_t port)
 void hal_port_wake(void)
 {
     port_work();
+}
+
+void hal_port_poll(void)
+{
+    port_work();
+}
+
+uint32_t hal_port_ticks(void)
+{
+    return 0; /* there are no interrupts */
 }

@@ -58,3 +58,13 @@ void uart_send(uintptr_t base, uint8_t byte)
     }
     reg_write(base + USART_TDR, byte);
 }
+
+uint32_t uart_send_some(uintptr_t base, const uint8_t *bytes, uint32_t count)
+{
+    uint32_t sent = 0;
+    while (sent < count && uart_send_ready(base)) {
+        reg_write(base + USART_TDR, bytes[sent]);
+        sent++;
+    }
+    return sent;
+}

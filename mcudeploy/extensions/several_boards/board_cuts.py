@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
+
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
 from mcudeploy.extensions.several_boards.link import LINK_RAM_BYTES, UartLink
@@ -59,6 +61,8 @@ def row_of(model: Model, boards: Sequence[Board], line: UartLink, flash_percent:
                 line_of(graph, groups, unit, (_seconds(it, board), link), it.needs)
                 for unit, it, board in zip(units, costs, boards, strict=True)
             ]
+            for one, board in zip(lines, boards, strict=True):
+                _add_line_work(one, board, line)
             regions = best_row(lines)
             if regions is not None:
                 found.append(_row(lines, regions))
@@ -78,6 +82,14 @@ def row_costs(model: Model, board: Board, flash_percent: float) -> UnitCosts:
 
 def _seconds(costs: UnitCosts, board: Board) -> OperatorTicks:
     return lambda operator, units: costs.ticks(operator, units) / board.clock_hz
+
+
+def _add_line_work(groups: GroupLine, board: Board, line: UartLink) -> None:
+    """Add the seconds that the lines take from a board's core to every stretch."""
+    crossing = (0, *groups.crossing[1:-1], 0)
+    received = np.array([line.core_seconds(board, size, 0) for size in crossing])
+    sent = np.array([line.core_seconds(board, 0, size) for size in crossing])
+    groups.stages[:] += (received[:, None] + sent[None, :])[:, :, None]
 
 
 def _row(lines: Sequence[GroupLine], regions: Sequence[Region]) -> BoardRow:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from mcudeploy.extensions.several_boards.run import BoardRun, ChainRun
 
 
 def report(chain_run: ChainRun) -> dict[str, Any]:
-    """Return the JSON object of `run --chain`. Seconds are modelled: latencies, and payloads over rates."""
-    boards = [_board(each) for each in chain_run.boards]
-    stages = [float(board["seconds"]) for board in boards]
+    """Return the JSON object of `run --chain`.
+
+    Seconds beside `measured` are modelled: latencies alone, work of the lines, and payloads over rates.
+    """
+    boards = [_board(each, chain_run) for each in chain_run.boards]
+    alone = sum(float(board["seconds"]) for board in boards)
+    stages = [board["seconds"] + board["link_seconds"] for board in boards]
     transfers = [board["sent_bytes"] / chain_run.request.line.bytes_per_second for board in boards[:-1]]
     longest = max([*stages, *transfers])
     kind, among = ("board", stages) if longest in stages else ("link", transfers)
@@ -21,15 +26,20 @@ def report(chain_run: ChainRun) -> dict[str, Any]:
         "transfer_seconds": transfers,
         "frame_seconds": longest,
         "latency_seconds": sum(stages) + sum(transfers),
-        "throughput_ratio": sum(stages) / longest,
+        "throughput_ratio": alone / longest,
         "bottleneck": f"{kind} {among.index(longest) + 1}",
+        "measured": asdict(chain_run.times) | {"throughput_ratio": alone / chain_run.times.frame_seconds},
         "frames": chain_run.request.frames,
         "verified": not chain_run.verdict.reasons,
         "reasons": list(chain_run.verdict.reasons),
     }
 
 
-def _board(board_run: BoardRun) -> dict[str, Any]:
+def _board(board_run: BoardRun, chain_run: ChainRun) -> dict[str, Any]:
+    ends = chain_run.boards[0], chain_run.boards[-1]
+    stage, state = board_run.member.stage, board_run.state
+    received = 0 if board_run is ends[0] else stage.received.size_bytes
+    sent = 0 if board_run is ends[1] else stage.sent.size_bytes
     board, plan = board_run.member.target.board, board_run.member.deployment.plan
     operators = [operator.name for operator in plan.graph.operators]
     return {
@@ -46,10 +56,12 @@ def _board(board_run: BoardRun) -> dict[str, Any]:
         "latency": board_run.alone.latency,
         "unit": board_run.alone.unit,
         "seconds": _seconds(board_run),
-        "received_bytes": board_run.member.stage.received.size_bytes,
-        "sent_bytes": board_run.member.stage.sent.size_bytes,
-        "resends": board_run.state.resends,
-        "damaged": board_run.state.damaged,
+        "link_seconds": chain_run.request.line.core_seconds(board, received, sent),
+        "link_share": state.link_ticks / max(state.ticks + state.link_ticks, 1),
+        "received_bytes": stage.received.size_bytes,
+        "sent_bytes": stage.sent.size_bytes,
+        "resends": state.resends,
+        "damaged": state.damaged,
     }
 
 

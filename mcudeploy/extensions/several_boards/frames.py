@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.replies import within
@@ -15,7 +15,7 @@ from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
 
-_STATE = struct.Struct("<IIIQIIB")
+_STATE = struct.Struct("<IIIQQIIIB")
 _POLL_S = 0.002
 _CHANGES = 4
 """State changes of a board for a payload: received, started, done, and sent."""
@@ -25,12 +25,18 @@ _LOOK_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class BoardStatus:
-    """Status report of a board of a chain. `ticks`: of all its runs, including interrupts."""
+    """Status report of a board of a chain.
+
+    `ticks`: of all its runs with the copies of payloads, without its links; `link_ticks`: of the links, work
+    and interrupts; `last`: the counter when the last payload was done, which wraps around.
+    """
 
     session: int
     taken: int
     done: int
     ticks: int
+    link_ticks: int
+    last: int
     resends: int
     damaged: int
     flags: int
@@ -108,6 +114,18 @@ class RunningBoard:
         return bytes(payload)
 
 
+@dataclass(slots=True)
+class ChainRecord:
+    """What was seen of frames: the host's seconds when each was put and taken.
+
+    `states`: of all boards when it was taken.
+    """
+
+    put: list[float] = field(default_factory=list)
+    taken: list[float] = field(default_factory=list)
+    states: list[tuple[BoardStatus, ...]] = field(default_factory=list)
+
+
 class Chain:
     """Boards in a row that have started.
 
@@ -117,6 +135,7 @@ class Chain:
 
     def __init__(self, nodes: Sequence[RunningBoard], patience_s: float) -> None:
         self.nodes = tuple(nodes)
+        self.record = ChainRecord()
         self._patience_s = patience_s
 
     def run(
@@ -130,6 +149,7 @@ class Chain:
         for node in reversed(self.nodes):
             node.start(number)
         results: list[bytes] = []
+        self.record = ChainRecord()
         sent = 0
         moved = looked = time.monotonic()
         seen: list[BoardStatus] = []
@@ -138,9 +158,14 @@ class Chain:
             progress = False
             if sent < len(payloads) and not self._known(self.nodes[0], number, len(payloads)).received:
                 self.nodes[0].put(payloads[sent])
+                self.record.put.append(time.monotonic())
                 sent, progress = sent + 1, True
             if self._known(self.nodes[-1], number, len(payloads)).ready:
                 results.append(self.nodes[-1].take(result_bytes))
+                self.record.taken.append(time.monotonic())
+                self.record.states.append(
+                    tuple(self._known(node, number, len(payloads)) for node in self.nodes)
+                )
                 report(len(results))
                 progress = True
             now = time.monotonic()
@@ -182,6 +207,9 @@ class Chain:
 
 
 def _alike(before: Sequence[BoardStatus], now: Sequence[BoardStatus]) -> bool:
-    """Whether the only changes are resent packets."""
-    still = [replace(state, resends=0, damaged=0) for state in now]
-    return still == [replace(state, resends=0, damaged=0) for state in before]
+    """Whether the only changes are resent packets, and the time that links take."""
+    return _without_links(before) == _without_links(now)
+
+
+def _without_links(states: Sequence[BoardStatus]) -> list[BoardStatus]:
+    return [replace(state, link_ticks=0, resends=0, damaged=0) for state in states]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import UsageError
 
 PACKET_BYTES = 236
@@ -15,6 +16,8 @@ LINK_RAM_BYTES = 2048
 """RAM of the links' firmware beside payloads: two more receive rings, and a frame each way for both."""
 WINDOW_BYTES = 4 * _LINE_BYTES
 """Maximum of unconfirmed packets on the line."""
+_RECEIVED_INSTRUCTIONS, _SENT_INSTRUCTIONS = 63, 30
+"""Of the core for a payload byte: interrupts, packets, checks and confirmations, counted on a Cortex-M33."""
 _TEXT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+(\.\d+)?)(?P<unit>[kM]?)", re.ASCII)
 _UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 _LEAST_BAUD, _MOST_BAUD = 9600, 10_000_000
@@ -30,6 +33,12 @@ class UartLink:
     def bytes_per_second(self) -> float:
         """Payload bytes per second, each way, without the packets' headers."""
         return self.baud / 10 * PACKET_BYTES / _LINE_BYTES
+
+    def core_seconds(self, board: Board, received: int, sent: int) -> float:
+        """Return the time that a line takes from a board's core, for payload bytes of a frame."""
+        if board.is_host:
+            return 0.0
+        return (_RECEIVED_INSTRUCTIONS * received + _SENT_INSTRUCTIONS * sent) / board.clock_hz
 
     @property
     def text(self) -> str:

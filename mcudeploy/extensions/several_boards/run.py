@@ -20,8 +20,9 @@ from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.extensions.several_boards.board_cuts import row_of
 from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built, planned
-from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, RunningBoard
+from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, ChainRecord, RunningBoard
 from mcudeploy.extensions.several_boards.link import WINDOW_BYTES, UartLink
+from mcudeploy.extensions.several_boards.measured import FrameTimes, replayed, timed
 from mcudeploy.extensions.several_boards.stages import stages_of
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.model.model import Model, read_model
@@ -34,7 +35,7 @@ from mcudeploy.verify.preprocessing import AS_USUAL, Preprocessing
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
-_RESEND_INSTRUCTIONS = 20_000_000
+_RESEND_INSTRUCTIONS = 200_000_000
 _HOST_RESEND_US = 150_000
 _DRAWN = 4
 """Number of drawn samples if none is given; frames use them in turn."""
@@ -74,6 +75,7 @@ class ChainRun:
 
     request: ChainRequest
     boards: tuple[BoardRun, ...]
+    times: FrameTimes
     verdict: Verdict
 
 
@@ -117,8 +119,9 @@ def run_chain(
         progress.stage("measuring each board alone")
         alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
         progress.stage(f"running {count_text(request.frames, 'frame')}")
-        results = _results(nodes, members, samples, request.frames, progress)
+        results, record = _results(nodes, members, samples, request.frames, progress)
         states = [node.state() for node in nodes]
+        times = _times(nodes, members, record, request.line)
     progress.stage("checking every operator against the reference")
     fused = all(member.deployment.board.fuses_products for member in members)
     verdict = _verdict(model, samples, options, progress, fuses_products=fused)
@@ -130,7 +133,7 @@ def run_chain(
     )
     outputs = [_outputs(model.graph, members[-1], result) for result in results]
     boards = tuple(map(BoardRun, members, firmware, alone, states))
-    return ChainRun(request, boards, every.with_device(outputs))
+    return ChainRun(request, boards, times, every.with_device(outputs))
 
 
 def plan_chain(
@@ -228,14 +231,35 @@ def _results(
     samples: Sequence[Sample],
     frames: int,
     progress: Progress,
-) -> list[bytes]:
-    """Return the last payload of every frame; frames use the samples in turn."""
+) -> tuple[list[bytes], ChainRecord]:
+    """Return the last payload of every frame, and the record; frames use the samples in turn."""
     first, last = members[0].stage.received, members[-1].stage.sent
     stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
     patience_s = max(member.deployment.patience_s * member.target.board.patience for member in members)
     chain = Chain(nodes, patience_s)
     samples_of_frames = list(islice(cycle(stored), frames))
-    return chain.run(samples_of_frames, last.size_bytes, lambda done: progress.advance(done, frames))
+    results = chain.run(samples_of_frames, last.size_bytes, lambda done: progress.advance(done, frames))
+    return results, chain.record
+
+
+def _times(
+    nodes: Sequence[RunningBoard], members: Sequence[ChainBoard], record: ChainRecord, line: UartLink
+) -> FrameTimes:
+    """Return the times of frames, by clocks if boards share the host's time."""
+    if not any(member.target.emulated for member in members):
+        return timed(record, nodes[-1])
+    rates = []
+    for node, member in zip(nodes, members, strict=True):
+        rate = float(node.session.info.ticks_hz)
+        if member.target.emulated:  # an instruction is a clock
+            rate = (
+                member.target.board.clock_hz
+                * rate
+                / member.target.board.instructions(node.session.info.ticks_hz)
+            )
+        rates.append(rate)
+    carried = [member.stage.sent.size_bytes / line.bytes_per_second for member in members[:-1]]
+    return replayed(record, rates, carried)
 
 
 def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:

@@ -25,30 +25,40 @@ class Simulation:
 
     @property
     def period(self) -> float:
-        """Return the ticks between two frames that leave the pipeline, averaged over its second half."""
+        """Return the ticks between two frames that leave the pipeline, averaged over its second half.
+
+        Of one frame it is the latency.
+        """
         ends = [end for _, end in self.stages[-1]]
         half = (len(ends) - 1) // 2
-        return (ends[-1] - ends[half]) / (len(ends) - 1 - half)
+        return (ends[-1] - ends[half]) / (len(ends) - 1 - half) if ends[1:] else ends[0]
 
     def utilisation(self, spans: Sequence[Span]) -> float:
         """Return the share of a period in which a stage or link is busy."""
         return (spans[-1][1] - spans[-1][0]) / self.period
 
 
-def simulate(stages: Sequence[float], transfers: Sequence[float], frames: int = 0) -> Simulation:
+def simulate(
+    stages: Sequence[float | Sequence[float]],
+    transfers: Sequence[float | Sequence[float]],
+    frames: int = 0,
+) -> Simulation:
     """Simulate `frames` frames, or enough for a steady state, with these ticks of stages and transfers.
 
+    Each has the same ticks for all frames, or those of every frame, which are then the number of frames.
     A stage sends a frame after computing it. It starts a frame when that has arrived and the last but one is
     sent: two buffers on either side. A link carries one frame at a time, each after the next stage is done
     with the last but one. Links work while stages compute.
     """
     if len(transfers) != len(stages) - 1:
         raise ValueError(f"{len(stages)} stages have {len(stages) - 1} transfers, not {len(transfers)}")
-    frames = frames or 8 * (len(stages) + 1)
+    given = [len(ticks) for ticks in (*stages, *transfers) if not isinstance(ticks, (int, float))]
+    frames = min(given, default=frames or 8 * (len(stages) + 1))
     computed: list[list[Span]] = [[] for _ in stages]
     sent: list[list[Span]] = [[] for _ in transfers]
     for frame in range(frames):
-        for number, ticks in enumerate(stages):
+        for number, every in enumerate(stages):
+            ticks = _ticks(every, frame)
             begin = max(_end(computed[number], frame - 1), _end(sent[number - 1], frame) if number else 0.0)
             if number < len(sent):
                 begin = max(begin, _end(sent[number], frame - BUFFERS))
@@ -59,8 +69,12 @@ def simulate(stages: Sequence[float], transfers: Sequence[float], frames: int = 
                     _end(sent[number], frame - 1),
                     _end(computed[number + 1], frame - BUFFERS),
                 )
-                sent[number].append((begin, begin + transfers[number]))
+                sent[number].append((begin, begin + _ticks(transfers[number], frame)))
     return Simulation(tuple(map(tuple, computed)), tuple(map(tuple, sent)))
+
+
+def _ticks(every: float | Sequence[float], frame: int) -> float:
+    return every if isinstance(every, (int, float)) else every[frame]
 
 
 def _end(spans: Sequence[Span], frame: int) -> float:
