@@ -77,8 +77,8 @@ void uart_send_interrupt(uintptr_t base, int32_t on);
 
 /* The handlers of the interrupts of the host's UART and of ports. */
 void uart_interrupt(void);
-void port_before_interrupt(void);
-void port_behind_interrupt(void);
+void port0_interrupt(void);
+void port1_interrupt(void);
 
 /* Where a chip has ports: starts their clocks and pins. The clock that feeds their UARTs, in Hz. */
 uint32_t port_init(void);

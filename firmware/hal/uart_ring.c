@@ -93,12 +93,12 @@ static inline void serve_port(uint32_t uart)
     port_ticks += hal_ticks() - first;
 }
 
-void port_before_interrupt(void)
+void port0_interrupt(void)
 {
     serve_port(PORT_BEFORE + 1u);
 }
 
-void port_behind_interrupt(void)
+void port1_interrupt(void)
 {
     serve_port(PORT_BEHIND + 1u);
 }

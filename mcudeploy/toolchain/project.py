@@ -240,8 +240,8 @@ def board_header(
         uarts: list[SerialLine] = [board.uart, *ports]
         send_irqs = [it.irq if it.send_irq is None else it.send_irq for it in ports]
         handlers = {board.uart.irq: "uart_interrupt"}
-        for port, send_irq, name in zip(ports, send_irqs, ("before", "behind"), strict=False):
-            handlers |= dict.fromkeys((port.irq, send_irq), f"port_{name}_interrupt")
+        for number, (port, send_irq) in enumerate(zip(ports, send_irqs, strict=True)):
+            handlers |= dict.fromkeys((port.irq, send_irq), f"port{number}_interrupt")
         facts += [
             ("MCUD_UART_BASE", f"{board.uart.base:#010x}u"),
             ("MCUD_UART_IRQ", str(board.uart.irq)),

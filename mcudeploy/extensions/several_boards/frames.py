@@ -116,7 +116,7 @@ class RunningBoard:
 
 @dataclass(slots=True)
 class ChainRecord:
-    """What was seen of frames: the host's seconds when each was put and taken.
+    """Times and states of frames: the host's seconds when each was put and taken.
 
     `states`: of all boards when it was taken.
     """
