@@ -17,8 +17,8 @@ from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
 from mcudeploy.extensions.several_boards import frames
+from mcudeploy.extensions.several_boards.frame_times import replayed, timed
 from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, ChainRecord, RunningBoard
-from mcudeploy.extensions.several_boards.measured import replayed, timed
 from mcudeploy.toolchain.firmware import Firmware, Sizes
 
 HELLO = struct.pack("<BBBBIIIIIHBBQI", 1, 4, 2, 4, 7, 1, 1, 9, 0, 246, 15, 1, 2**29, 64) + b"\4host"

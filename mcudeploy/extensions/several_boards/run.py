@@ -20,9 +20,9 @@ from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.extensions.several_boards.board_cuts import row_of
 from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built, planned
+from mcudeploy.extensions.several_boards.frame_times import FrameTimes, replayed, timed
 from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, ChainRecord, RunningBoard
 from mcudeploy.extensions.several_boards.link import WINDOW_BYTES, UartLink
-from mcudeploy.extensions.several_boards.measured import FrameTimes, replayed, timed
 from mcudeploy.extensions.several_boards.stages import stages_of
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.model.model import Model, read_model
