@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ import numpy as np
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.ethos_u.registers import Stream, decode
 from mcudeploy.ir.graph import Tensor
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import CallTable, KernelCall
 
-KERNELS = ("conv2d_s8_npu", "elementwise_s8_npu")
+KERNELS = ("conv2d_s8_npu", "copy_s8_npu", "elementwise_s8_npu")
 _SOURCE = """
 #include <string.h>
 #include "mcud.h"
@@ -91,13 +92,17 @@ def made(
     number(kernels, "used").value = number(kernels, "runs").value = 0
     core_rows = (ctypes.c_uint8 * 64).in_dll(kernels, "core_rows")
     ctypes.memset(core_rows, 0, 64)
-    arrays = {it: np.ascontiguousarray(call.params[it]) for it in ("commands", "constants")}  # type: ignore[call-overload]
-    pointers = [None if call.params[it] is None else array.ctypes.data for it, array in arrays.items()]
-    pointers.append(ctypes.addressof(ctypes.c_char.in_dll(kernels, "stages")))
-    numbers = [it for it in call.params.values() if isinstance(it, int)]
-    params = (ctypes.c_uint8 * (8 * 3 + 4 * len(numbers)))()
-    ctypes.memmove(params, (ctypes.c_void_p * 3)(*pointers), 24)
-    ctypes.memmove(ctypes.addressof(params) + 24, (ctypes.c_int32 * len(numbers))(*numbers), 4 * len(numbers))
+    stages = ctypes.addressof(ctypes.c_char.in_dll(kernels, "stages"))
+    kept, content = [], b""
+    for value in call.params.values():
+        if isinstance(value, int):
+            content += struct.pack("=i", value)
+        elif isinstance(value, np.ndarray):
+            kept.append(np.ascontiguousarray(value))
+            content += struct.pack("P", kept[-1].ctypes.data)
+        else:
+            content += struct.pack("P", stages if isinstance(value, CallTable) else 0)
+    params = ctypes.create_string_buffer(content, len(content))
     memory = ctypes.addressof(ctypes.create_string_buffer(1)) & ~15
     tables = [np.array(it.offsets, np.uint32) for it in (*inputs, output)]
     tensors = [

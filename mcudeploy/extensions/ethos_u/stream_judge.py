@@ -14,11 +14,13 @@ from mcudeploy.extensions.ethos_u.unit_elementwise import (
     BROADCAST,
     SCALAR,
 )
-from mcudeploy.extensions.ethos_u.unit_steps import UnitStep, unit_steps, words_of
-from mcudeploy.ir.graph import Shape
+from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, UnitStep, unit_steps, words_of
+from mcudeploy.ir.graph import Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import UNIT_ALIGNMENT, LoopNest
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT, Index, LoopNest
 from mcudeploy.ir.plan import Plan
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.planner.model.model import Model
 
@@ -62,6 +64,20 @@ class TouchedPair:
     constant: bool
 
 
+@dataclass(frozen=True, slots=True)
+class TouchedCopy:
+    """The bytes that a stream may touch that copies `cols` and `channels` of an input: the first one of each
+    row, and the shapes of both tensors.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    cols: int
+    channels: int
+    source: Shape
+    output: Shape
+
+
 def columns_read(loops: LoopNest, source: Shape) -> int:
     """Return the number of columns that an operator reads, from the first one on."""
     reach = loops.reads[0][1].reach({axis.name: axis for axis in loops.axes}, {})
@@ -79,14 +95,15 @@ def check_streams(plan: Plan, model: Model) -> None:
                 rows = Interval(part, part + 1)
             else:
                 words = words_of(step.call, part, step.sources, step.output)
-                reason, rows = _fault_of_rows(plan, step, part.rows, words), part.rows
+                reason, rows = _fault_of_rows(plan, step, part, words), part.rows
             if reason is not None:
                 where = f"the stream of {step.operator.name}, rows {rows.lo} to {rows.hi - 1}"
                 raise PlanFaultError(f"{where}: {reason}")
 
 
-def _fault_of_rows(plan: Plan, step: UnitStep, rows: Interval, words: Sequence[int]) -> str | None:
+def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[int]) -> str | None:
     """Return what is wrong with the words of some output rows of a step."""
+    rows = part.rows
     loops, output = plan.graph.loops(step.operator), plan.graph.tensors[step.operator.output]
     inputs = plan.graph.input_tensors(step.operator)
     reads = [
@@ -99,11 +116,34 @@ def _fault_of_rows(plan: Plan, step: UnitStep, rows: Interval, words: Sequence[i
     writes = tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
     if isinstance(step.operator.op, Binary):
         return elementwise_fault(words, _touched_pair(plan, step, (rows, reads, writes)))
+    if isinstance(step.operator.op, Concat | Slice):
+        places = reads[part.number], writes
+        return copy_fault(words, touched_copy(loops, part.number, places, (inputs, output)))
     params: dict[str, Any] = dict(step.call.params)
     columns = columns_read(loops, inputs[0].shape)
     block_rows = params.get("block_rows", MOST_BLOCK[0])
     touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows)
     return fault_of(words, touched, inputs[0].shape, output.shape)
+
+
+def touched_copy(
+    loops: LoopNest, number: int, places: tuple[Rows, Rows], of: tuple[Sequence[Tensor], Tensor]
+) -> TouchedCopy:
+    """Return the bytes of a copy of an input, whose elements the loop nest reads at an offset.
+
+    `places`: the bytes of the rows of that input and of the output; `of`: all inputs, and the output.
+    """
+    inputs, output = of
+    source = inputs[number].shape
+    offsets = [it.offset for it in loops.reads[number][1:] if isinstance(it, Index)]
+    read, written = [max(0, it) for it in offsets], [max(0, -it) for it in offsets]
+    cols, channels = (
+        min(own - begin, whole - to)
+        for own, whole, begin, to in zip(source[1:], output.shape[1:], read, written, strict=True)
+    )
+    first = read[0] * source[2] + read[1], written[0] * output.shape[2] + written[1]
+    reads, writes = (tuple(it.lo + at for it in rows) for rows, at in zip(places, first, strict=True))
+    return TouchedCopy(reads, writes, cols, channels, source, output.shape)
 
 
 def _touched_pair(plan: Plan, step: UnitStep, of: tuple[Interval, list[Rows], Rows]) -> TouchedPair:
@@ -137,6 +177,12 @@ def elementwise_fault(words: Sequence[int], touched: TouchedPair) -> str | None:
     """Return what is wrong with an elementwise stream, None if it touches these bytes."""
     maps = _maps_of(words, ("ELEMENTWISE",))
     return maps if isinstance(maps, str) else _reason(lambda: _elementwise_fault(maps, touched))
+
+
+def copy_fault(words: Sequence[int], touched: TouchedCopy) -> str | None:
+    """Return what is wrong with a stream that copies a part of an input, None if it touches these bytes."""
+    maps = _maps_of(words, ("POOL",))
+    return maps if isinstance(maps, str) else _reason(lambda: _copy_fault(maps, touched))
 
 
 def _maps_of(words: Sequence[int], allowed: Sequence[str]) -> _Maps | str:
@@ -185,11 +231,12 @@ class _Maps:
         wrong = next((name for name, value in wanted.items() if self[name] != value), None)
         return None if wrong is None else f"{wrong} is {self[wrong]}, the plan needs {wanted[wrong]}"
 
-    def misplaced(self, name: str, rows: Sequence[Interval]) -> str | None:
+    def misplaced(self, name: str, rows: Sequence[Interval | int]) -> str | None:
         """Return the first row of a map that is not where the plan has it, as a text."""
         for number, row in enumerate(rows):
-            if self.row(name, number) != row.lo:
-                return f"row {number} of {name} is at {self.row(name, number)}, the plan has it at {row.lo}"
+            at = row if isinstance(row, int) else row.lo
+            if self.row(name, number) != at:
+                return f"row {number} of {name} is at {self.row(name, number)}, the plan has it at {at}"
         return None
 
     def side(self, axis: int) -> int:
@@ -239,6 +286,24 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
     if misplaced is not None:
         return misplaced
     return None if maps.operation.name == "POOL" else _constants_fault(maps, touched, output)
+
+
+def _copy_fault(maps: _Maps, touched: TouchedCopy) -> str | None:
+    """Return the first rule that a copy breaks."""
+    wanted = {"IFM_REGION": SOURCE, "OFM_REGION": OUTPUT, "IFM_UPSCALE": 0, "ACTIVATION": 0}
+    wanted |= {"KERNEL_HEIGHT_M1": 0, "KERNEL_WIDTH_M1": 0, "KERNEL_STRIDE": 0, "IFM_PRECISION": _INT8}
+    wanted |= {f"IFM_PAD_{it}": 0 for it in ("TOP", "LEFT", "RIGHT", "BOTTOM")}
+    wanted |= {"OFM_HEIGHT_M1": len(touched.writes) - 1, "OFM_WIDTH_M1": touched.cols - 1}
+    for name, (_, cols, channels) in (("IFM", touched.source), ("OFM", touched.output)):
+        wanted |= {f"{name}_HEIGHT0_M1": len(touched.writes) - 1, f"{name}_WIDTH0_M1": touched.cols - 1}
+        wanted |= {f"{name}_STRIDE_X": channels, f"{name}_STRIDE_Y": cols * channels}
+        wanted |= {f"{name}_DEPTH_M1": touched.channels - 1}
+    wrong = maps.differing(wanted)
+    if wrong is not None:
+        return wrong
+    if maps["OFM_PRECISION"] & ~_ROUNDING != _INT8 | GLOBAL_SCALE:
+        return "it writes another type than int8, another layout, or has its scales elsewhere"
+    return maps.misplaced("IFM", touched.reads) or maps.misplaced("OFM", touched.writes)
 
 
 def _constants_fault(maps: _Maps, touched: Touched, output: Shape) -> str | None:

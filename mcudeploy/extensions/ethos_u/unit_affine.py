@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import frexp
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     set_window,
 )
 from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
+from mcudeploy.extensions.ethos_u.unit_scales import fitting_ratios, scale_and_shift, scaled
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.interval import Interval
@@ -32,9 +32,6 @@ from mcudeploy.ops.requantize import STORED
 _WINDOW = UnitWindow((1, 1), (1, 1), (1, 1), True)
 _MOST_WEIGHT = 255
 _MOST_BIAS = 1 << 31
-_SCALE_BITS = 31
-_MOST_SHIFT = 63
-_TINY = 1e-30
 _X = STORED.astype(np.int64)
 
 
@@ -123,21 +120,11 @@ def _channel(record: NDArray[np.int64], clip: tuple[int, int]) -> tuple[int, int
         return 0, int(wanted[0]), 1, 0
     weights = np.copysign(np.arange(1, _MOST_WEIGHT + 1), factor)
     biases = np.rint((offset - 2.0 ** (right - 1)) / factor * weights)
-    sums = weights[:, None] * _X + biases[:, None]
-    below = np.where(wanted == clip[0], -np.inf, wanted - 0.5)
-    above = np.where(wanted == clip[1], np.inf, wanted + 0.5)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = below / sums, above / sums
-    inside = (below <= 0) & (above > 0)
-    least = np.where(sums > 0, ends[0], np.where(sums < 0, ends[1], np.where(inside, 0.0, np.inf))).max(
-        axis=1
-    )
-    most = np.where(sums > 0, ends[1], np.where(sums < 0, ends[0], np.inf)).min(axis=1)
-    best = int(np.argmax(most / np.maximum(least, _TINY)))
-    mantissa, exponent = frexp((least[best] + most[best]) / 2)
-    scale, shift = round(mantissa * 2**_SCALE_BITS), _SCALE_BITS - exponent
+    least, most = fitting_ratios(weights[:, None] * _X + biases[:, None], wanted, clip)
+    best = int(np.argmax(most / least))
     weight, bias = int(weights[best]), int(biases[best])
-    if abs(bias) >= _MOST_BIAS or scale >= 1 << _SCALE_BITS or not 0 < shift <= _MOST_SHIFT:
+    found = scale_and_shift((least[best] + most[best]) / 2)
+    if found is None or abs(bias) >= _MOST_BIAS:
         return None
-    results = ((weight * _X + bias) * scale + (1 << shift - 1)) >> shift
-    return (weight, bias, scale, shift) if (np.clip(results, *clip) == wanted).all() else None
+    results = np.clip(scaled(weight * _X + bias, *found), *clip)
+    return (weight, bias, *found) if (results == wanted).all() else None

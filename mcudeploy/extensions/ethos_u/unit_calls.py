@@ -326,13 +326,15 @@ def set_block(stream: Stream, block: Block) -> None:
     )
 
 
-def set_map(stream: Stream, name: str, region: int, shape: Shape) -> None:
-    """Set the registers of a feature map, channels last, whose rows are one or two runs."""
+def set_map(stream: Stream, name: str, region: int, shape: Shape, cols: int | None = None) -> None:
+    """Set the registers of a feature map, channels last, whose rows are one or two runs; of all its columns,
+    or of some.
+    """
     registers = {
         "REGION": region,
         "BASE1": 0,
         "BASE3": 0,
-        "WIDTH0_M1": shape[1] - 1,
+        "WIDTH0_M1": (shape[1] if cols is None else cols) - 1,
         "HEIGHT1_M1": 0,
         "STRIDE_C": 1,
         "STRIDE_X": shape[2],

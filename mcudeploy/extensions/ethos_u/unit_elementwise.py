@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import frexp
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     TWICE,
     set_map,
 )
+from mcudeploy.extensions.ethos_u.unit_scales import scale_and_shift, scaled
 from mcudeploy.extensions.ethos_u.unit_time import elementwise_cycles
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
@@ -217,9 +217,8 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
     if near <= 0:
         return None
     factors = near.numerator, near.denominator
-    mantissa, exponent = frexp(first / factors[0] / 2 ** numbers["quant.shift"])
-    scale, shift = round(mantissa * 2**31), 31 - exponent
-    if scale >= 1 << 31 or not 0 < shift <= _MOST_SHIFT:
+    found = scale_and_shift(first / factors[0] / 2 ** numbers["quant.shift"])
+    if found is None:
         return None
     a = STORED.astype(np.int64)[:, None]
     b = (STORED if operands.constant is None else np.unique(operands.constant)).astype(np.int64)
@@ -228,12 +227,12 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
     core = (sums + (1 << whole - 1) - 1 + (sums >> whole & 1)) >> whole
     sums = (a - operands.points[0].zero_point) * factors[0]
     sums = sums + sign * (b - operands.points[1].zero_point) * factors[1]
-    unit = (sums * scale + (1 << shift - 1)) >> shift
+    unit = scaled(sums, *found)
     low, high = (numbers[f"act.{it}"] - numbers["quant.zero_point"] for it in ("min", "max"))
     if (np.clip(core, low, high) != np.clip(unit, low, high)).any():
         return None
     return {
-        **_result(numbers, scale | shift << 32, ONCE),
+        **_result(numbers, found[0] | found[1] << 32, ONCE),
         "OPA_SCALE": factors[0],
         "OPB_SCALE": factors[1],
     }

@@ -16,6 +16,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     pool_calls,
     pool_reason,
 )
+from mcudeploy.extensions.ethos_u.unit_copies import copy_calls, copy_reason
 from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
 from mcudeploy.ir.graph import Operator, Tensor
@@ -24,6 +25,8 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.move.concat import Concat
+from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.model import Model
@@ -40,6 +43,8 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
         return binary_reason(operator, inputs, output)
     if isinstance(operator.op, Affine):
         return affine_reason(operator, inputs[0], output)
+    if isinstance(operator.op, Concat | Slice):
+        return copy_reason(operator, inputs, output)
     if isinstance(operator.op, Lut):
         return "the unit looks up a table in more time than the core"
     return f"the unit does not compute {operator.op.kind} yet"
@@ -60,6 +65,8 @@ def unit_calls(
         return pool_calls(operator, inputs[0], output, calls, isa)
     if isinstance(operator.op, Affine):
         return affine_calls(operator, inputs[0], output, calls[0], isa)
+    if isinstance(operator.op, Concat | Slice):
+        return copy_calls(operator, inputs, output, calls[0], isa)
     return binary_calls(operator, inputs, output, calls[0], isa)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcudeploy.extensions.ethos_u.registers import Stream
 from mcudeploy.extensions.ethos_u.unit_blocks import even_rows
+from mcudeploy.extensions.ethos_u.unit_copies import COPY_KERNEL
 from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.interval import Interval
@@ -26,14 +27,16 @@ Address = Callable[[int], int]
 class UnitRows:
     """Output rows that one stream computes, and its input rows, in one run or two.
 
-    `middle`: the row after the first run. `above`, `below`: rows of padding.
+    `middle`: the row after the first run. `above`, `below`: rows of padding. `number`: of the input, if one
+    after another is read.
     """
 
     rows: Interval
     reads: Interval
     middle: int
-    above: int
-    below: int
+    above: int = 0
+    below: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +112,24 @@ def elementwise_parts(
         if any(it != written and it.overlaps(written) for it in read):
             yield from range(row, end)
         else:
-            yield UnitRows(Interval(row, end), Interval(row, end), end, 0, 0)
+            yield UnitRows(Interval(row, end), Interval(row, end), end)
         row = end
+
+
+def copy_parts(
+    call: KernelCall, rows: Interval, sources: tuple[Address, ...], row_bytes: tuple[int, ...]
+) -> Iterator[UnitRows]:
+    """Yield the parts of a step that copies inputs: rows of each that lie one after another."""
+    params: dict[str, Any] = dict(call.params)
+    first = params["first_row"]
+    for number, (source, size) in enumerate(zip(sources, row_bytes, strict=True)):
+        row = rows.lo + first
+        while row < rows.hi + first:
+            end = row + 1
+            while end < rows.hi + first and source(end) == source(row) + (end - row) * size:
+                end += 1
+            yield UnitRows(Interval(row - first, end - first), Interval(row, end), end, number=number)
+            row = end
 
 
 def _bytes(begin: int, size: int) -> Interval:
@@ -130,10 +149,16 @@ def _operands(call: KernelCall, sources: tuple[Address, ...]) -> tuple[Address, 
 def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], output: Address) -> list[int]:
     """Return the words of a stream; addresses are those of the arenas."""
     params: dict[str, Any] = dict(call.params)
-    stream, rows = Stream([int(word) for word in params["commands"]]), part.rows
-    height = len(rows) - 1
+    commands, rows = params["commands"].tolist(), part.rows
+    if call.kernel == COPY_KERNEL:
+        commands = params["commands"].reshape(params["inputs"], -1)[part.number].tolist()
+    stream, height, begin = Stream(commands), len(rows) - 1, output(rows.lo)
     if call.kernel == ELEMENTWISE_KERNEL:
         _set_operands(stream, call, part, sources)
+    elif call.kernel == COPY_KERNEL:
+        source = sources[part.number](part.reads.lo) + params["read_at"]
+        stream.set(IFM_BASE0=source, IFM_HEIGHT0_M1=height)
+        begin += int(params["written_at"][part.number])
     else:
         source = sources[0]
         stream.set(
@@ -143,8 +168,8 @@ def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], out
             IFM_PAD_TOP=part.above,
             IFM_PAD_BOTTOM=part.below,
         )
-    stream.set(OFM_BASE0=output(rows.lo), OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
-    if call.kernel != ELEMENTWISE_KERNEL:
+    stream.set(OFM_BASE0=begin, OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
+    if "block_rows" in params:
         block_rows = even_rows(params["granule_rows"], params["block_rows"], len(rows))
         stream.set(OFM_BLK_HEIGHT_M1=block_rows - 1)
     stream.words.append(params["operation"])
@@ -195,6 +220,9 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
 
     if call.kernel == ELEMENTWISE_KERNEL:
         parts = elementwise_parts(call, rows, sources, result)
+    elif call.kernel == COPY_KERNEL:
+        row_bytes = tuple(graph.tensors[name].row_bytes for name in operator.inputs)
+        parts = copy_parts(call, rows, sources, row_bytes)
     else:
         parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
     return UnitStep(operator, call, sources, result, tuple(parts))
