@@ -31,14 +31,14 @@ def main() -> None:
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--board", default="mps2-an505")
     arguments = parser.parse_args()
-    errors: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
+    ratios: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
     for path in arguments.models:
         try:
             for variant, each in _of_model(path, Target(load_board(arguments.board), emulate=True)):
-                errors[variant].append(each)
+                ratios[variant].append(each)
         except ModelError as error:
             print(f"{path}: {str(error).splitlines()[0]}")
-    for variant, each in sorted(errors.items()):
+    for variant, each in sorted(ratios.items()):
         shown = ", ".join(
             f"{ratio:.2f} ({inputs} to {outputs})" for ratio, inputs, outputs in sorted(set(each))
         )
@@ -47,30 +47,32 @@ def main() -> None:
 
 def _of_model(path: Path, target: Target) -> Iterator[tuple[str, tuple[float, int, int]]]:
     board = target.board
-    made = plan_model(path, board, Options(split=False, time_limit=5))
+    deployment = plan_model(path, board, Options(split=False, time_limit=5))
     slow = board.memories[1].name
-    layout = made.plan.layout
+    layout = deployment.plan.layout
     moved = {
         name: tuple(tuple(replace(each, memory=slow) for each in block) for block in blocks)
         for name, blocks in layout.blocks.items()
     }
     arenas = dict.fromkeys((board.memories[0].name, slow), layout.arena_bytes)
-    made = made.with_plan(replace(made.plan, layout=replace(layout, blocks=moved, arenas=arenas)))
-    firmware = made.build(target)
-    sample = load_samples(made.model.graph, [], [], 0)[0]
-    steps = count_steps(made.plan, target, firmware, sample.stored, made.patience_s)
+    deployment = deployment.with_plan(
+        replace(deployment.plan, layout=replace(layout, blocks=moved, arenas=arenas))
+    )
+    firmware = deployment.build(target)
+    sample = load_samples(deployment.model.graph, [], [], 0)[0]
+    steps = count_steps(deployment.plan, target, firmware, sample.stored, deployment.patience_s)
     regions = regions_of(firmware)
-    graph = made.plan.graph
-    for name, counts in by_operator(made.plan, steps).items():
+    graph = deployment.plan.graph
+    for name, counts in by_operator(deployment.plan, steps).items():
         operator = next((it for it in graph.operators if it.name == name), None)
         if operator is None:
             continue
-        factors = loads_per_byte(graph, operator, made.model.work.get(name, (0, 0))[0])
+        factors = loads_per_byte(graph, operator, deployment.model.work.get(name, (0, 0))[0])
         covered = sum(f * t.size_bytes for f, t in zip(factors, graph.input_tensors(operator), strict=True))
         loaded = MemoryTraffic.of(counts, regions, board).loaded[slow]
         tensors = graph.input_tensors(operator)[0], graph.tensors[operator.output]
         channels = [tensor.shape[-1] for tensor in tensors]
-        yield made.model.calls[name].variant, (round(loaded / covered, 3), *channels)
+        yield deployment.model.calls[name].variant, (round(loaded / covered, 3), *channels)
 
 
 if __name__ == "__main__":

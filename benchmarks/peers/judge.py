@@ -1,4 +1,4 @@
-"""The rule of the league: our default plan beside the best of the other tools, for each network and board."""
+"""The rule of the league: our default plan against the best of the other tools, by network and board."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Our default plan beside the best other tool; None without one, or if we have no figures.
+    """Our default plan against the best other tool; None without one, or if we have no figures.
 
     `missing`: why we have none although another tool has.
     """

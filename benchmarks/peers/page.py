@@ -54,7 +54,7 @@ def page(rows: Sequence[Row], provenance: Provenance) -> str:
 
 def _goals(comparisons: Sequence[Comparison]) -> str:
     lines = [
-        "## Goals\n\nOf int8 networks with convolutions; the default plan beside the best other tool. "
+        "## Goals\n\nFor int8 networks with convolutions: the default plan against the best other tool. "
         f"RAM at most {RAM_GOAL:g} times that tool's, cycles at most {TIME_GOAL:g} times (instructions where "
         f"one of the two has no cycles), each for {SHARE_GOAL:.0%} of the rows. "
         "Rows where no other tool has a result do not count.\n",

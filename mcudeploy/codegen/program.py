@@ -132,7 +132,7 @@ class Program:
     arena_owner: str = ""
     """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
     arena_begins: Mapping[str, int] = field(default_factory=dict)
-    """By memory, the bytes of an arena outside of the program from its start to offset 0; 0 by default."""
+    """The bytes from the start of an arena outside of the program to offset 0, by memory; 0 by default."""
     parameters: TableText | None = None
     """The constants that the application may replace; None if no operator is replaceable."""
     head: HeadText | None = None
@@ -190,7 +190,7 @@ class Program:
 
     @property
     def states_ends(self) -> dict[str, int]:
-        """Of a plan with states first: by memory, the bytes of states, up to the first byte of all else."""
+        """The bytes of states by memory, up to the first byte of all else, in a plan with states first."""
         ends = {arena.memory: 0 for arena in self.arenas}
         for io in (state.io for state in self.states):
             ends[io.memory] = max(ends[io.memory], io.offset + io.size_bytes)

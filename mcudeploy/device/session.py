@@ -160,13 +160,7 @@ class Session:
         data = self._request(Request.RUN, struct.pack("<II", first_step, steps), timeout_s, reply_bytes=9)
         return self.parsed(Request.RUN, ticks_of, data, steps)
 
-    def time_steps(
-        self,
-        first_step: int = 0,
-        count: int | None = None,
-        timeout_s: float = 60.0,
-        advance: Advance | None = None,
-    ) -> StepTicks:
+    def time_steps(self, first_step: int = 0, count: int | None = None, timeout_s: float = 60.0) -> StepTicks:
         """Run `count` steps (all by default) and return the ticks of each.
 
         `timeout_s` is for one request; all together run the program once, and may take twice that.
@@ -182,8 +176,6 @@ class Session:
             observed = self.parsed(Request.TIME, step_ticks, data)
             ticks += observed.ticks
             disturbed |= observed.disturbed
-            if advance is not None:
-                advance(len(ticks), total)
         return StepTicks(tuple(ticks), disturbed)
 
     def reset(self) -> None:

@@ -1,7 +1,7 @@
 """LiteRT's reference kernels as a second judge of the outputs of a .tflite file, if LiteRT is installed.
 
 The first reference is ONNX Runtime on our translation of the file: it cannot see a wrong translation. LiteRT
-can. Its functions are approximate, and it rounds some operators in another way. Among 415 public files
+can. Its functions are approximate, and it rounds some operators differently. Among 415 public files
 the largest difference of floats is 0.04 of the range, in a sum over time, and 0.3 in a quantised file with
 noise as input. So floats fail beyond 0.1 of their range, quantised outputs beyond half of it and 4 LSB.
 Integers without a scale are indices, which one rounding decides.

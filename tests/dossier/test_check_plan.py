@@ -178,7 +178,7 @@ def test_it_refuses_tables_of_another_program(
 
 
 def test_malformed_files_are_refused_without_a_traceback(trips: list[Trip], tmp_path: Path) -> None:
-    folder = written(trips[0].made, tmp_path)
+    folder = written(trips[0].judged, tmp_path)
     texts = {name: (folder / name).read_text("utf-8") for name in ("plan.json", "board.json", "lib/m.c")}
     for name, text in (
         ("plan.json", "[" * 100_000),

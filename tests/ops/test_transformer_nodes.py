@@ -109,9 +109,9 @@ def test_attention_of_queries_keys_and_values(form: str, biased: bool) -> None:
     check("MultiHeadAttention", inputs, num_heads=HEADS)
 
 
-def test_attention_to_keys_that_are_apart_by_heads() -> None:
-    apart = {"k": drawn(BATCH, HEADS, LENGTH, 4), "v": 2 * drawn(BATCH, HEADS, LENGTH, 4)}
-    check("MultiHeadAttention", {"q": drawn(BATCH, 3, WIDTH)} | apart, num_heads=HEADS, scale=0.7)
+def test_attention_to_keys_that_are_stored_by_heads() -> None:
+    by_heads = {"k": drawn(BATCH, HEADS, LENGTH, 4), "v": 2 * drawn(BATCH, HEADS, LENGTH, 4)}
+    check("MultiHeadAttention", {"q": drawn(BATCH, 3, WIDTH)} | by_heads, num_heads=HEADS, scale=0.7)
 
 
 def test_a_cache_and_packed_operands_are_refused() -> None:

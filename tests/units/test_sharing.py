@@ -25,24 +25,25 @@ from tests.networks.small import residual_network
 TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",)))
 
 
-def test_a_chain_in_one_place() -> None:
-    """x, a, b, c of 96 bytes overwrite one another. Separately: 96 on core, 96 on npu, two buffers of 96."""
+def chain_model() -> Model:
+    """A chain x, a, b, c of 96 bytes each, whose b is computed on the npu."""
     graph = chain()
     variants = kernel_variants(graph)
     calls = {name: ways[0] for name, ways in variants.items()}
     model = Model(Path("chain"), "", graph, Rewrites(), variants, calls)
-    model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
+    return model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
+
+
+def test_a_chain_in_one_place() -> None:
+    """All tensors overwrite one another. Separately: 96 bytes on core, 96 on npu, two buffers of 96."""
+    model = chain_model()
     shares = sharing(unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5))), TWO, model.work)
     assert shares == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0)
 
 
 def test_a_chain_by_tags() -> None:
-    """The tag of x stays, like that of any input, so a, b and c have another."""
-    graph = chain()
-    variants = kernel_variants(graph)
-    calls = {name: ways[0] for name, ways in variants.items()}
-    model = Model(Path("chain"), "", graph, Rewrites(), variants, calls)
-    model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
+    """The tag of x stays, like that of any input, so a, b and c have another tag."""
+    model = chain_model()
     plan = tagged_plan(model, TWO)
     check(plan, model.work, TWO)
     assert plan.layout.arena_bytes == 2 * 96

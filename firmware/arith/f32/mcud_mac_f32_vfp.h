@@ -24,7 +24,7 @@
     "vfma.f32 " a ", " xa ", " wa "\n\t" "vfma.f32 " b ", " xb ", " wb "\n\t"                                \
     "vfma.f32 " c ", " xc ", " wc "\n\t" "vfma.f32 " d ", " xd ", " wd "\n\t"
 #else
-/* No blanks, since C99 has texts of at most 4,095 characters. */
+/* No blanks, since C99 guarantees string literals of at most 4,095 characters. */
 #define MCUD_MAC4_OF_REGISTERS_F32(a, b, c, d, xa, xb, xc, xd, wa, wb, wc, wd, pa, pb, pc, pd)               \
     "vmul.f32 " pa "," xa "," wa "\n" "vmul.f32 " pb "," xb "," wb "\n"                                      \
     "vmul.f32 " pc "," xc "," wc "\n" "vmul.f32 " pd "," xd "," wd "\n"                                      \

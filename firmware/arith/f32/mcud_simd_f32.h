@@ -6,7 +6,7 @@
  * fmaf() is exact. Else a product is rounded before it is added. This is the case where floats are software, and
  * on Cortex-M4: its fused multiply-add takes 3 cycles, a multiplication and an addition 1 each.
  *
- * Weights are packed in blocks of four channels, [depth][4]; what a last block is short of is 0.
+ * Weights are packed in blocks of four channels, [depth][4]; zeros fill the last block.
  *
  *   mcud_add_4x4_f32       4 pixels, `step` values apart, by 4 channels: sums[4][4]
  *   mcud_add_1x4_f32       1 pixel by 4 channels: sums[4]

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The entry for the upper 9 bits of a value, and the part of the way to the next one that the others say. */
+/* The entry for the upper 9 bits of a value, interpolated to the next entry by the lower 7 bits. */
 static inline int32_t mcud_interpolate_s16(const int16_t *table, int32_t value)
 {
     const int16_t *entry = table + 256 + (value >> 7);

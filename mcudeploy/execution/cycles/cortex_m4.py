@@ -26,7 +26,7 @@ def cost(here: Executed, before: Executed | None, _: bool) -> tuple[Cycles, bool
     return total, False
 
 
-def _same(cycles: float) -> Cycles:
+def _exact(cycles: float) -> Cycles:
     return Cycles(cycles, cycles, cycles)
 
 
@@ -36,27 +36,27 @@ def _own(it: Executed) -> Cycles:
             return Cycles(2, 7, 12)
         case Kind.LOAD:
             from_pool = "r15" in it.instruction.address_registers
-            return Cycles(2, 2, 3) if from_pool else _same(2)
+            return Cycles(2, 2, 3) if from_pool else _exact(2)
         case Kind.STORE:
-            return _same(2 if _register_offset(it.instruction) else 1)
+            return _exact(2 if _register_offset(it.instruction) else 1)
         case Kind.LOAD_MANY | Kind.STORE_MANY | Kind.FLOAT_LOAD | Kind.FLOAT_STORE:
-            return _same(1 + it.registers)
+            return _exact(1 + it.registers)
         case Kind.BRANCH_TABLE:
             return Cycles(2, 3, 3)
         case Kind.FLOAT_MAC:
-            return _same(3)
+            return _exact(3)
         case Kind.FLOAT_DIVIDE:
             return Cycles(1, 14, 14)
         case Kind.FLOAT_MOVE if it.instruction.mnemonic.startswith("vmov"):
-            return _same(2 if _moves_two(it.instruction) else 1)
+            return _exact(2 if _moves_two(it.instruction) else 1)
         case Kind.SYSTEM if it.instruction.mnemonic != "nop":
             return Cycles(1, 1, 2)
         case _:
-            return _same(1)
+            return _exact(1)
 
 
 def _refill(it: Executed) -> Cycles:
-    return _same(3) if it.loads_pc or it.kind is Kind.BRANCH_TABLE else Cycles(1, 2, 3)
+    return _exact(3) if it.loads_pc or it.kind is Kind.BRANCH_TABLE else Cycles(1, 2, 3)
 
 
 def _neighbours(before: Executed, here: Executed) -> Cycles:
@@ -66,14 +66,14 @@ def _neighbours(before: Executed, here: Executed) -> Cycles:
         return Cycles(-1, -1, 0) if first.size == 2 else Cycles()
     if before.kind in FLOAT_RESULT:
         needed = second.reads - second.addend
-        return _same(1) if first.results & needed else Cycles()
+        return _exact(1) if first.results & needed else Cycles()
     if here.kind in _MEMORY:
         depends = bool(first.results & second.address_registers)
         if before.kind is Kind.LOAD:
             pipelined = here.kind is Kind.LOAD or (here.kind is Kind.STORE and _register_offset(second))
             # 32-bit instructions at odd halfwords "might not pipeline optimally"
             return Cycles(-1, -1, 0 if second.size == 4 else -1) if pipelined and not depends else Cycles()
-        return _same(1) if depends and before.kind not in _MEMORY else Cycles()
+        return _exact(1) if depends and before.kind not in _MEMORY else Cycles()
     return Cycles()
 
 

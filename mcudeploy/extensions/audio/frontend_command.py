@@ -199,7 +199,7 @@ def frontend(
     """Write a front end: from int16 samples to a row of features, for --before.
 
     micro-speech computes the features of TensorFlow Lite Micro's micro_speech in fixed point, esphome those
-    of ESPHome's wake words, whose tables are rounded in another way. log-mel computes the logarithms of mel
+    of ESPHome's wake words, whose tables are rounded differently. log-mel computes the logarithms of mel
     channels in float32.
     """
     from mcudeploy.commands import checking

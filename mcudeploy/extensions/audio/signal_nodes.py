@@ -164,7 +164,7 @@ LOWERINGS: dict[str, dict[str, Lowering]] = {
         "SignalWindow": _window,
     },
 }
-"""By domain and operator. Those of "tflite" are what frontend/tflite writes for a signal operator."""
+"""Lowering functions by domain and operator; frontend/tflite writes the operators of "tflite"."""
 
 
 def _vector(builder: Builder, node: Node, position: int) -> str:

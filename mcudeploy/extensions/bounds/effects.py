@@ -143,7 +143,6 @@ _FLOAT_ALONE = re.compile(
 )
 _FLOAT_JOINED = re.compile(r"vn?ml[as]|vfn?m[as]|vmovx|vins")
 _CONDITIONAL = re.compile(rf"(\w+?)({CONDITION})")
-_LISTED = re.compile(r"\{([^}]*)\}")
 _NUMBERS = {"sb": 9, "sl": 10, "fp": 11, "ip": 12, "sp": 13, "lr": 14, "pc": 15}
 
 

@@ -17,7 +17,7 @@ _MOST_CLASSES = 2048
 
 @dataclass(frozen=True, slots=True)
 class ClassFigures:
-    """Of one class: its number of samples, and shares; None where no sample could count."""
+    """The number of samples of a class, and shares of them; None where no sample could count."""
 
     samples: int
     precision: float | None

@@ -21,7 +21,7 @@ from mcudeploy.verify.reference import Reference
 LEAST_INPUTS = 16
 """MCUD_STATISTICS_LEAST of mcud_head.h."""
 _TOLERANCE = 0.01
-"""Of a feature before it is rounded: the sums of the device are in float32."""
+"""The largest error of a feature before it is rounded: the sums of the device are in float32."""
 
 
 def training_statistics(

@@ -32,7 +32,7 @@ _LEAST_BITS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
-    """From the sums of channels to results."""
+    """The step from the sums of channels to results."""
 
     scales: SumScales
     ties: SumTies

@@ -332,7 +332,7 @@ LOWERINGS: dict[str, dict[str, Lowering]] = {
         "SoftmaxInt16": _softmax,
     },
 }
-"""By operator: what frontend/tflite and QDQ files give for operators of integers."""
+"""Lowering functions of the operators that frontend/tflite and QDQ files give for integers."""
 
 LAYOUTS: dict[str, dict[str, Layout]] = {
     "tflite": {

@@ -57,7 +57,7 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
     result_scale, function = scale_of(result), _BINARY[operator.op]
     if function != "mul" and operator.flag("PotScaleInt16") and all(map(_is_power, (*scales, result_scale))):
         raise Unsupported(
-            "its scales are powers of two, which TFLite adds in another way; convert the model again"
+            "its scales are powers of two, which TFLite adds differently; convert the model again"
         )
     factors = [_float_quotient(scales, result_scale)] * 3
     if function != "mul":

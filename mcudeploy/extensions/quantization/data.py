@@ -29,7 +29,7 @@ _MOST_BYTES = 2**30
 """Limit in bytes of the data loaded from one .npz; a folder of files is read sample by sample."""
 _MOST_LABEL_BYTES = 2**26
 _NPY, _ZIP = b"\x93NUMPY", (b"PK\x03\x04", b"PK\x05\x06")
-"""First bytes of files; an archive without arrays begins in another way."""
+"""First bytes of files; an archive without arrays begins differently."""
 _FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError)
 _UNPACKING = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 _DAMAGED = (*_FAULTS, *_UNPACKING, RuntimeError)  # zipfile's error of an encrypted file, or of another method
@@ -170,7 +170,7 @@ def _contents(folder: Path) -> str:
 
 
 def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Array]], Array | None]:
-    """For each input the name of its array in messages, and the array; and the labels, if there are any."""
+    """Return the name in messages and the array of each input, and the labels, if there are any."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}

@@ -1,4 +1,4 @@
-"""Tensors as the backward part reads them: kept from the forward part, or computed again."""
+"""Tensors as the backward part reads them: kept from the forward part, or recomputed."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def keep_choices(graph: Graph, trained: Trained) -> tuple[frozenset[str], ...]:
 
 @dataclass(slots=True)
 class KeptTensors:
-    """Tensors of the forward part. The backward part computes all others again from these and the inputs.
+    """Tensors of the forward part. The backward part recomputes all others from these and the inputs.
 
-    `keep`: their names; None: all. `again`: by tensor, its image as it is computed again.
+    `keep`: their names; None: all. `again`: the recomputed image of each tensor.
     """
 
     forward: Forward
@@ -42,7 +42,7 @@ class KeptTensors:
     again: dict[str, str] = field(default_factory=dict)
 
     def image(self, tensor: str) -> str:
-        """Return the image of a tensor, after the operators that compute it again."""
+        """Return the image of a tensor, after the operators that recompute it."""
         makers = {operator.output: operator for operator in self.operators}
         needed, pending = set[str](), [tensor]
         while pending:

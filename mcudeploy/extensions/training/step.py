@@ -69,7 +69,7 @@ class TrainingStep:
 def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = None) -> TrainingStep:
     """Make the training step of a float32 or int8 model.
 
-    `keep`: the tensors that the backward part does not compute again; None: all of them.
+    `keep`: the tensors that the backward part does not recompute; None: all of them.
 
     Raises ModelError for models and operators that have none, and UsageError for an update that does not fit.
     """

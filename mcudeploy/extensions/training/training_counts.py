@@ -244,9 +244,11 @@ def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
 
 @dataclass(frozen=True, slots=True)
 class _TapReach:
-    """For each tap row, the rows of the output and of the input for which it lies inside the image; over all
-    tap columns, the number of output columns for which they lie inside, and of pairs of these. `joined_cols`:
-    tap columns whose rows are one run.
+    """Where the taps of a window lie inside the image.
+
+    `output_rows`, `rows`: the rows of the output and of the input, for each tap row. `col_pixels`,
+    `col_pairs`: the number of output columns, and of pairs of them, summed over the tap columns.
+    `joined_cols`: the tap columns whose rows are one run.
     """
 
     output_rows: tuple[range, ...]
@@ -276,9 +278,7 @@ class _TapReach:
 def _places(
     fields: Mapping[str, Any], along: str, before: str, outputs: int
 ) -> tuple[tuple[range, range], ...]:
-    """For each tap, the positions of the output for which it lies inside the image, and its positions in the
-    input.
-    """
+    """The positions of the output for which a tap lies inside the image, and of the input, for each tap."""
     size, count, out_size, stride = (
         fields[f"{name}_{along}"]
         for name in ("dims.input", "window.kernel", "window.dilation", "window.stride")

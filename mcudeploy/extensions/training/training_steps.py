@@ -1,4 +1,4 @@
-"""Training steps as files to plan, and the tensors that they compute again instead of keeping them."""
+"""Training steps as files to plan, and the tensors that they recompute instead of keeping them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans, search_plans
 
 _SHARE = 0.5
-"""Share of the time limit for the choice of the tensors that are computed again."""
+"""Share of the time limit for the choice of the recomputed tensors."""
 
 _SHORTEST_S = 1.0
 """Time limit of the search that makes the plan after Ctrl-C."""
@@ -103,7 +103,7 @@ def smallest_step(
         share = options.time_limit * _SHARE / len(within)
         ranked: list[tuple[tuple[float, float, float], int]] = []
         for number, one in enumerate(within):
-            progress.stage(f"planning with tensors computed again, choice {number + 1} of {len(within)}")
+            progress.stage(f"planning with recomputed tensors, choice {number + 1} of {len(within)}")
             with suppress(FitError):
                 model = read_model(one.path, one.options, isa=board.isa)
                 plans = find_plans(model, board, replace(one.options, time_limit=share))

@@ -47,7 +47,7 @@ class Updates:
     next: dict[str, str] = field(default_factory=dict)
     sums: dict[str, str] = field(default_factory=dict)
     _totals: dict[str, str] = field(default_factory=dict)
-    """By parameter, the sum of its gradients after this sample."""
+    """The sum of the gradients after this sample, by parameter."""
 
     @classmethod
     def of(cls, forward: Forward, recipe: Recipe) -> Updates:

@@ -20,7 +20,7 @@ _WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
 
 
 def for_reference(proto: ModelProto, shapes: Shapes = NO_SHAPES) -> ModelProto:
-    """Replace operators that ONNX Runtime computes in another way, or not at all.
+    """Replace operators that ONNX Runtime computes differently, or not at all.
 
     `shapes`: those of the user, by input.
 

@@ -59,7 +59,7 @@ def aligned(
     nodes: Sequence[Node] = (),
     elements: Callable[[Constant], ConstantArray] = lambda constant: constant.value.astype(np.int32),
 ) -> Aligned:
-    """Bring both operands into one layout, that of the larger one. `elements` of a constant are stored."""
+    """Bring both operands into one layout, that of the larger one. `elements`: how a constant is stored."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     stored, index = _common_layout(builder, operands, shape)
     inputs: list[str] = []

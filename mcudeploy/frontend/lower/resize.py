@@ -91,7 +91,7 @@ def _require_corners(axis: ResizedAxis) -> None:
     if axis.coordinates == "align_corners" and abs(scaled_size - axis.out_size) > 0.01:
         raise Unsupported(
             f"align_corners with a scale that makes {scaled_size:g} of {axis.in_size}: ONNX and ONNX Runtime "
-            "differ in where its corners are; give sizes in the place of scales"
+            "differ in where its corners are; give sizes instead of scales"
         )
 
 

@@ -16,7 +16,7 @@ from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.pool.pool import Ties
 
 DOMAIN = "tflite"
-"""Domain of nodes that ONNX does not have, or rounds in another way."""
+"""Domain of nodes that ONNX does not have, or rounds differently."""
 TRANSLATOR = "mcudeploy, of a .tflite file"
 """Producer of models that were .tflite files."""
 _OPSET = 17

@@ -148,7 +148,7 @@ class _Flat:
         if self._spent > _MOST_NODES or self._bytes > _MOST_BYTES:
             raise Unsupported(
                 f"unrolled, it has more than {_MOST_NODES:,} nodes, or {_MOST_BYTES // 2**20} MiB of them: "
-                "export the model with fewer iterations, or with RNN, GRU or LSTM in the place of a loop"
+                "export the model with fewer iterations, or with RNN, GRU or LSTM instead of a loop"
             )
 
     def _new(self, wish: str) -> str:

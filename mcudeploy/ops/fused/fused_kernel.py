@@ -100,7 +100,7 @@ def _row_calls(call: KernelCall, isa: Isa, lean: bool) -> KernelCall:
 
 
 def _whole_rows(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
-    """By all channels at a time."""
+    """Yield the calls that compute all channels at a time."""
     calls = [stage.call() for stage in stages]
     most = stages[-1].output.shape[0]
     for isa in _isas(calls):
@@ -115,7 +115,7 @@ def _whole_rows(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
 
 
 def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
-    """By groups of the expanded channels, whose products are summed."""
+    """Yield the calls that compute groups of the expanded channels, and sum their products."""
     expand, middle, project = stages
     channels, most = expand.output.shape[2], project.output.shape[0]
     whole = expand.call(), middle.call()

@@ -24,7 +24,7 @@ class StreamedInput(PlainOperator):
         return LoopNest(spatial_axes(self.shape), (), ELEMENTWISE)
 
     def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
-        """Of the written shape."""
+        """Return the operator with the written shape."""
         return operator if written is None else replace(operator, op=replace(self, shape=written))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

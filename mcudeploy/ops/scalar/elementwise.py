@@ -193,7 +193,7 @@ class Binary(BroadcastOperator):
         return self.function
 
     def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
-        """With a constant vector as rows too."""
+        """Return the operator with its constant vector in rows."""
         if written is None or self.constant_shape is None or self.constant_shape[2] == 1:
             return operator
         constants = {"constant": operator.constants["constant"].reshape(written)}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Values = NDArray[Any]
 
 GELU_SLOPE, GELU_CUBIC = sqrt(2 / pi), 0.044715
-"""Of gelu_tanh: x / 2 * (1 + tanh(slope * (x + cubic * x^3)))."""
+"""The constants of gelu_tanh: x / 2 * (1 + tanh(slope * (x + cubic * x^3)))."""
 
 
 @dataclass(frozen=True, slots=True)
