@@ -147,7 +147,9 @@ def test_a_changed_file_is_not_taken_for_the_plan() -> None:
     (trip,) = drawn(1, 9, 2)
     content = json.loads(_text(trip))
     content["transfers"] = []
-    with pytest.raises((ConfigError, PlanFaultError), match=r"not made yet|in one memory|is moved|resides"):
+    with pytest.raises(
+        (ConfigError, PlanFaultError), match=r"not written yet|in one memory|is moved|resides"
+    ):
         check(stored_again(trip, lambda _: json.dumps(content)), trip.judged.model.work, trip.judged.board)
 
 

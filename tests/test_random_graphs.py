@@ -87,7 +87,7 @@ def test_a_block_that_takes_over_where_its_input_was_copied_to(tmp_path: Path) -
     assert subject.verdict == "verified", subject.findings
 
 
-def test_a_rounded_nan_is_no_defect(tmp_path: Path) -> None:
+def test_a_rounded_nan_is_not_a_defect(tmp_path: Path) -> None:
     """0 / 0 that QuantizeLinear rounds to an integer: ONNX does not define it."""
     drawn = draw(952000052, traits_of(952000052))
     (subject,) = examine([("nan", drawn.seed, drawn.model)], tmp_path, ways=())

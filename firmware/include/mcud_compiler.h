@@ -54,9 +54,9 @@
 /* A function that is not inlined, so that the sums of its loop stay in registers. Compilers other than GCC and Clang
  * may inline it. */
 #if defined(__GNUC__)
-#define MCUD_APART __attribute__((noinline, unused)) static
+#define MCUD_NOINLINE __attribute__((noinline, unused)) static
 #else
-#define MCUD_APART static inline
+#define MCUD_NOINLINE static inline
 #endif
 
 /* A word that another core has written, and what that core wrote before it. */

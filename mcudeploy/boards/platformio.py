@@ -74,7 +74,7 @@ class _Manifest(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ListedBoard:
     """A manifest, its source, and its platform with its version ("" if not installed)."""
 
     manifest: _Manifest
@@ -168,8 +168,8 @@ def _usb_ids(hwids: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(it for it in ids if re.fullmatch("[0-9a-f]{4}:[0-9a-f]{4}", it)))
 
 
-def _framework(name: str, asked: str, there: tuple[str, ...]) -> str:
-    framework = next((it for it in _HAL if it in there and asked in ("", it)), None)
+def _framework(name: str, wanted: str, there: tuple[str, ...]) -> str:
+    framework = next((it for it in _HAL if it in there and wanted in ("", it)), None)
     if framework is None:
         raise UsageError(
             f"{name}: the measurer is for {', '.join(_HAL)}; "
@@ -188,21 +188,21 @@ def _timer(core: str, clock_hz: int, framework: str, esp: bool) -> dict[str, obj
     return {"source": source, "base": 0, "hz": rate_hz or clock_hz}
 
 
-def _installed(board: str) -> _Found | None:
+def _installed(board: str) -> _ListedBoard | None:
     """Return the manifest in the folder of an installed platform."""
     for path in sorted(_platforms().glob(f"*/boards/{board}.json")):
         about = _read(path.parents[1] / "platform.json")
         platform, version = (str(about.get(it, "")) for it in ("name", "version"))
-        return _Found(_checked(_read(path), str(path)), str(path), platform, version)
+        return _ListedBoard(_checked(_read(path), str(path)), str(path), platform, version)
     return None
 
 
-def _shipped(board: str) -> _Found | None:
+def _shipped(board: str) -> _ListedBoard | None:
     """Return the shipped facts of a board, whose platform is not installed."""
     facts = pio_boards().get(board)
     if facts is None:
         return None
-    return _Found(_Manifest.model_validate(facts.manifest()), source_of(facts), facts.platform, "")
+    return _ListedBoard(_Manifest.model_validate(facts.manifest()), source_of(facts), facts.platform, "")
 
 
 def _installed_ids() -> set[str]:
@@ -214,7 +214,7 @@ def _platforms() -> Path:
     return Path(os.environ.get("PLATFORMIO_PLATFORMS_DIR") or home / "platforms")
 
 
-def _registered(board: str) -> _Found:
+def _registered(board: str) -> _ListedBoard:
     """Return PlatformIO's facts on a board whose platform is not installed, from its registry.
 
     The registry is not asked for the first part of a shipped name, which is an id that someone has shortened.
@@ -226,8 +226,8 @@ def _registered(board: str) -> _Found:
             "`pio pkg install -g -p PLATFORM`."
         )
     listed = _listed(board)
-    found = next((it for it in listed if it["id"] == board and it["platform"]), None)
-    if found is None:
+    entry = next((it for it in listed if it["id"] == board and it["platform"]), None)
+    if entry is None:
         if all(it["id"] in _installed_ids() for it in listed):  # they are listed without a network, too
             raise _unreachable(board, "PlatformIO lists installed boards only")
         question = question_of(board, tuple(f"{PREFIX}{it['id']}" for it in listed))
@@ -237,13 +237,13 @@ def _registered(board: str) -> _Found:
             "`mcudeploy boards --new`."
         )
     brief = {
-        "name": found.get("name"),
-        "frameworks": found.get("frameworks") or (),
-        "build": {"mcu": found.get("mcu"), "f_cpu": found.get("fcpu")},
-        "upload": {"maximum_ram_size": found.get("ram"), "maximum_size": found.get("rom")},
+        "name": entry.get("name"),
+        "frameworks": entry.get("frameworks") or (),
+        "build": {"mcu": entry.get("mcu"), "f_cpu": entry.get("fcpu")},
+        "upload": {"maximum_ram_size": entry.get("ram"), "maximum_size": entry.get("rom")},
     }
-    source = f"PlatformIO's registry; platform {found['platform']}, not installed"
-    return _Found(_checked(brief, source), source, str(found["platform"]), "")
+    source = f"PlatformIO's registry; platform {entry['platform']}, not installed"
+    return _ListedBoard(_checked(brief, source), source, str(entry["platform"]), "")
 
 
 def _listed(board: str) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ class Shapes:
         self.work, self.steps = work, max(len(plan.schedule.steps), 1)
         self._plan = plan
         self.roots = {name: name for name in plan.graph.tensors}
-        self._made_rows: dict[str, BlockRows] = {}
+        self._block_rows: dict[str, BlockRows] = {}
         for operator in plan.graph.operators:
             rows = plan.graph.tensors[operator.output].shape[0]
             if operator.op.is_view:
@@ -54,13 +54,13 @@ class Shapes:
             else:
                 size = plan.rows_of(operator.name)
                 whole = operator.op.accumulates or size.rows >= rows
-                self._made_rows[operator.output] = BlockRows(rows) if whole else size
+                self._block_rows[operator.output] = BlockRows(rows) if whole else size
 
     def block_rows(self, tensor: str) -> BlockRows:
         """Return the blocks: a block has the rows of one step; of a graph input one row, or all."""
         rows = self._plan.graph.tensors[tensor].shape[0]
         one = 1 if len(self._plan.layout.blocks[tensor]) > 1 else rows
-        return self._made_rows.get(tensor, BlockRows(one))
+        return self._block_rows.get(tensor, BlockRows(one))
 
     def count(self, tensor: str) -> int:
         """Return the number of blocks of a tensor."""
@@ -82,7 +82,7 @@ class Owners:
     def __init__(self, plan: Plan, shapes: Shapes) -> None:
         self.time = 0
         self._plan, self._shapes = plan, shapes
-        self._taken: dict[str, int] = {}
+        self._next_block: dict[str, int] = {}
         self._bytes: dict[str, NDArray[np.int32]] = {
             memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
         }
@@ -207,7 +207,7 @@ class Owners:
             if not any(self.time in each.life for each in self._plan.layout.blocks[tensor][block]):
                 return f"block {block} of {tensor}, which resides nowhere at step {self.time}"
             if all(self._ready(tensor, block, memory) is None for memory in self._plan.layout.arenas):
-                return f"block {block} of {tensor}, which is not made yet"
+                return f"block {block} of {tensor}, which is not written yet"
         return f"blocks {blocks[0]} to {blocks[-1]} of {tensor} in one memory"
 
     def use_scratch(self, operator: Operator, block: int, busy: Sequence[Span], where: str) -> None:
@@ -216,10 +216,10 @@ class Owners:
         A state must be as the operator's previous step left it.
         """
         scratch, state = self._shapes.work[operator.name]
-        blocks_used = self._taken.get(operator.name, 0)
-        if operator.op.accumulates and block != blocks_used:
-            raise PlanFaultError(f"{where} comes when {blocks_used} blocks are taken in")
-        self._taken[operator.name] = blocks_used + 1
+        expected = self._next_block.get(operator.name, 0)
+        if operator.op.accumulates and block != expected:
+            raise PlanFaultError(f"{where} adds block {block} to its sums, expected block {expected}")
+        self._next_block[operator.name] = expected + 1
         if scratch + state == 0:
             return
         steps, number = self._plan.layout.scratch.get(operator.name, ()), 0 if state else block

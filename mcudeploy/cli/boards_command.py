@@ -56,20 +56,20 @@ def _new(name: str, like: str, destination: Path) -> dict[str, Any]:
 def _explained(name: str) -> dict[str, Any]:
     from mcudeploy.boards.explained import explain
 
-    found = explain(name)
+    explained = explain(name)
     return {
-        "board": found.board.name,
-        "file": str(found.path),
-        "comment": found.comment,
-        "source": found.board.source,
+        "board": explained.board.name,
+        "file": str(explained.path),
+        "comment": explained.comment,
+        "source": explained.board.source,
         "facts": [
             {
                 "fact": it.key,
                 "value": it.value,
                 "comment": it.comment,
-                "origin": it.origin(found.board.source),
+                "origin": it.origin(explained.board.source),
             }
-            for it in found.facts
+            for it in explained.facts
         ],
     }
 
@@ -124,12 +124,12 @@ def devices(hardware_map: Path | None, output: Output) -> None:
 
     from mcudeploy.toolchain.attached import list_devices
 
-    found = list_devices()
+    attached = list_devices()
     if hardware_map is not None:
         from mcudeploy.toolchain.hardware_map import write_map
 
-        write_map(hardware_map, found)
-    output.result({"devices": [asdict(device) for device in found]}, boardtables.devices)
+        write_map(hardware_map, attached)
+    output.result({"devices": [asdict(device) for device in attached]}, boardtables.devices)
 
 
 @click.command()
@@ -155,14 +155,14 @@ def doctor(context: click.Context, board: Board | None, prepare: bool, output: O
 
         with output.progress():
             compile_loops()
-    found = checks(board)
+    results = checks(board)
     report = {
         "checks": [
             {"name": check.name, "ok": check.ok, "found": check.found, "remedy": check.remedy}
-            for check in found
+            for check in results
         ]
     }
-    missing = [] if board is None else [check.name for check in lacking(found)]
+    missing = [] if board is None else [check.name for check in lacking(results)]
     output.result(report | ({} if board is None else {"missing": missing}), boardtables.checks)
     if missing:
         context.exit(1)

@@ -51,9 +51,9 @@ def explained(console: Console, report: Values) -> None:
     table = table_of("fact", "value", "source")
     before = ""
     for fact in report["facts"]:
-        said = fact["origin"]
-        table.add_row(*map(cell, (fact["fact"], fact["value"], "" if said == before else said)))
-        before = said
+        origin = fact["origin"]
+        table.add_row(*map(cell, (fact["fact"], fact["value"], "" if origin == before else origin)))
+        before = origin
     console.print(table)
 
 

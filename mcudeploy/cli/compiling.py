@@ -43,7 +43,7 @@ def _holds_caches(folder: Path) -> bool:
 
 
 @contextmanager
-def compiling_told(tell: Callable[[str], None]) -> Iterator[None]:
+def announced_compilation(tell: Callable[[str], None]) -> Iterator[None]:
     """Call `tell` for the first function that is compiled before the block ends; not for cached ones."""
     from mcudeploy.common.compiled import COMPILED
 

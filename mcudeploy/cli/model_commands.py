@@ -144,8 +144,8 @@ def _plan_all(
             with output.progress() as progress:
                 progress.stage(f"board {board.name}")
                 deployment = api.plan_model(model, board, options, progress)
-        except FitError as found_none:
-            error = _with_commands(found_none, board.name)
+        except FitError as misfit:
+            error = _with_commands(misfit, board.name)
             reports.append({"board": board.name, "fits": False, "message": str(error)})
             subjects.append(pages.misfit(board, error))
             continue

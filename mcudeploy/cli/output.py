@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from mcudeploy.cli.compiling import compiling_told
+from mcudeploy.cli.compiling import announced_compilation
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
@@ -83,7 +83,7 @@ class Output:
         if self.quiet:
             yield SILENT
             return
-        with compiling_told(console.print):
+        with announced_compilation(console.print):
             if console.is_terminal:
                 from mcudeploy.cli.drawn_progress import DrawnProgress
 
@@ -174,10 +174,10 @@ def print_error(error: BaseException, exit_code: int, message: str, as_json: boo
         console.print(Text(f"  {plain(cause)}"), soft_wrap=True)
     if as_json:
         listed = [asdict(problem) for problem in problems]
-        told: Values = {"exit_code": exit_code, "message": message, "problems": listed}
+        content: Values = {"exit_code": exit_code, "message": message, "problems": listed}
         if isinstance(error, FitError) and error.proposals:
-            told = {**told, "proposals": [asdict(each) for each in error.proposals]}
-        print_json({"error": told})
+            content = {**content, "proposals": [asdict(each) for each in error.proposals]}
+        print_json({"error": content})
 
 
 def describe(error: Exception) -> str:
@@ -190,8 +190,8 @@ def describe(error: Exception) -> str:
             return "memory ran out: end other programs, or run on a computer with more memory"
         return f"memory ran out: this process may take {most // 2**20:,} MiB (`ulimit -v`): raise that limit"
     if isinstance(error, OSError) and error.strerror:
-        said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        return ". ".join(filter(None, (said, way_out_of_limit(error))))
+        reason = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return ". ".join(filter(None, (reason, way_out_of_limit(error))))
     return (
         f"internal error, {type(error).__name__}: {error}. This is a defect of mcudeploy: "
         "run again with --traceback and report what it prints."

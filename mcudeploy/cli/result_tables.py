@@ -46,9 +46,7 @@ def check(console: Console, report: Values) -> None:
     known += [("weights", _bytes(report, "weights_bytes")), ("left out", _left_out(report))]
     if "plans" in report:
         way = {"unsplit": "unsplit (--no-split)", "streamed": "streamed (--stream-input)"}
-        known += [
-            (f"arena, {way.get(name, name)}", _fit(report, found)) for name, found in report["plans"].items()
-        ]
+        known += [(f"arena, {way.get(name, name)}", _fit(report, it)) for name, it in report["plans"].items()]
     else:
         portable = "" if report.get("board") else " (with portable kernels)"
         known += [("arena, unsplit", _bytes(report, "arena_bytes") + portable)]
@@ -399,7 +397,7 @@ def _sharing(sharing: Values | None) -> str:
     if sharing is None:
         return ""
     count = len({function["unit"] for function in sharing["functions"]})
-    units = count_text(count, "unit") + (" apart" if count > 1 else "")
+    units = count_text(count, "separate unit" if count > 1 else "unit")
     return (
         f"saves {sharing['saved_bytes']:,} B of {sharing['separate_bytes']:,} B for {units}; "
         f"{count_text(len(sharing['functions']), 'function')}, "

@@ -16,9 +16,9 @@ def memory_facts(report: Values) -> Facts:
         facts.append(("traffic", f"{counts} per inference"))
         facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in outside.items()]
     moved = report.get("transfers")
-    return (
-        facts if moved is None else [*facts, ("transfers", _transfers(moved)), ("core waits", _waits(report))]
-    )
+    if moved is not None:
+        facts += [("transfers", _transfers(moved)), ("core waits", _waits(report))]
+    return facts
 
 
 def _transfers(moved: Values) -> str:
@@ -59,7 +59,7 @@ def stall_facts(report: Values) -> Facts:
     """Return the counted bytes by memory, and the latency that slow memories add."""
     if "stalls" not in report:
         return []
-    counted, predicted = (_both(report.get(f"traffic_{how}") or {}) for how in ("counted", "predicted"))
+    counted, predicted = (_traffic(report.get(f"traffic_{how}") or {}) for how in ("counted", "predicted"))
     stalls = report["stalls"]
     return [
         ("traffic, counted", counted),
@@ -68,8 +68,8 @@ def stall_facts(report: Values) -> Facts:
     ]
 
 
-def _both(traffic: Values) -> str:
-    return ", ".join(f"{plain(name)} {both['loaded'] + both['stored']:,} B" for name, both in traffic.items())
+def _traffic(memories: Values) -> str:
+    return ", ".join(f"{plain(name)} {it['loaded'] + it['stored']:,} B" for name, it in memories.items())
 
 
 def cores_facts(report: Values) -> Facts:

@@ -86,7 +86,7 @@ def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
     return [widest_arenas[memory] for memory in sorted(widest_arenas)]
 
 
-def together(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
+def library_arenas(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
     """Return the bytes of all arenas of a library, by memory."""
     memories = sorted({name for it in shares for name in it.arenas})
     if kind != "shared":
@@ -110,7 +110,7 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
     if short:
         short.append("Smaller arenas: --ram-limit for each model, or --max-overhead.")
         if kind == "own" and len(shares) > 1 and not _short_memories(shares, board, "shared"):
-            arenas = _sizes(together(shares, "shared"))
+            arenas = _sizes(library_arenas(shares, "shared"))
             proposals = [Proposal("--arena shared", f"{arenas}, for models of which one runs at a time")]
     if flash > board.flash_room:
         each = ", ".join(f"{it.name} {it.flash_bytes:,}" for it in shares)
@@ -125,7 +125,7 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
 def _short_memories(shares: Sequence[Share], board: Board, kind: ArenaKind) -> list[str]:
     """Return a sentence for every memory that the arenas exceed, with the share of each model."""
     short = []
-    for memory, needed in together(shares, kind).items():
+    for memory, needed in library_arenas(shares, kind).items():
         room = board.room(board.memory(memory))
         if needed > room:
             each = ", ".join(f"{it.name} {it.arenas.get(memory, 0):,}" for it in shares)

@@ -10,7 +10,7 @@ from typing import Any
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Uf2
 from mcudeploy.boards.trust import require_trusted
-from mcudeploy.codegen.arenas import require_room, share_of, together, with_arenas
+from mcudeploy.codegen.arenas import library_arenas, require_room, share_of, with_arenas
 from mcudeploy.codegen.exporters import export_files
 from mcudeploy.codegen.folder import (
     Content,
@@ -88,7 +88,7 @@ def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
     written = write_folder(directory, _files(library, request), read=read, force=request.force)
     for folder in folders:
         write_folder(folder.directory, folder.files, read=read, force=request.force)
-    return Built(written, built, request.arena, together(shares, request.arena), _facts(request.parts))
+    return Built(written, built, request.arena, library_arenas(shares, request.arena), _facts(request.parts))
 
 
 def named_part(name: str) -> LibraryPart:

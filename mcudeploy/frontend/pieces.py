@@ -106,8 +106,9 @@ def _model_of(
     written = {name for node in nodes for name in node.output}
     read = set().union(*map(_read, nodes)) - written
     initializers = [it for it in proto.graph.initializer if it.name in read]
-    inputs = sorted(read - {it.name for it in initializers} & types.keys())
-    if unknown := sorted(read - {it.name for it in initializers} - types.keys() - _inner(nodes)):
+    read -= {it.name for it in initializers}
+    inputs = sorted(read & types.keys())
+    if unknown := sorted(read - types.keys() - _inner(nodes)):
         raise ModelError(
             f"the type of {printable(unknown[0])!r} is unknown, which a node after "
             "one of an extension reads: state it in the file, as onnx.shape_inference.infer_shapes does"

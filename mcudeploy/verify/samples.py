@@ -147,6 +147,9 @@ def wanted_of(graph: Graph, io: GraphIO, on_real: OnReal = AS_USUAL.on_real) -> 
 
 
 def fitted_value(io: GraphIO, value: Array, name: str) -> Array:
+    """Return an array in the type of an input or output. Raises UsageError if it does not fit; `name` is that
+    of the array in messages.
+    """
     declared = io.declared
     if declared is not None and value.dtype.name == declared.dtype:
         value = dequantize(value.astype(np.int64), declared.quantization)

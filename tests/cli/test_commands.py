@@ -297,7 +297,7 @@ def test_costs_of_another_core_are_told_of() -> None:
     ("units", "shown"),
     [
         (("npu",), "for 1 unit; 1 function, 1 tensor between"),
-        (("npu", "core"), "for 2 units apart; 2 functions"),
+        (("npu", "core"), "for 2 separate units; 2 functions"),
     ],
 )
 def test_what_units_share_is_said_in_the_right_number(units: tuple[str, ...], shown: str) -> None:

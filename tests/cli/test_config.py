@@ -154,7 +154,7 @@ def test_help_does_not_mind_a_wrong_file(folder: Path, mcudeploy_command: Invoke
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"seed = 1\x00"])
-def test_a_file_that_is_no_text_exits_3(content: bytes, folder: Path) -> None:
+def test_a_file_that_is_not_text_exits_3(content: bytes, folder: Path) -> None:
     (folder / "mcudeploy.toml").write_bytes(content)
     with pytest.raises(ConfigError, match="not valid TOML"):
         load_settings(folder, {}, cli.commands)

@@ -172,14 +172,14 @@ def test_an_unknown_board_exits_7(mcudeploy_command: Invoke, deploy: Deploy) -> 
 
 
 @pytest.mark.parametrize("line", ["plan m.onnx", "check m.onnx", "doctor", "run m.onnx"])
-def test_an_empty_board_name_is_no_board(line: str, folder: Path) -> None:
+def test_an_empty_board_name_is_not_a_board(line: str, folder: Path) -> None:
     result = CliRunner().invoke(cli, [*line.split(), "--board", ""])
     assert result.exit_code == 7 and "no board ''" in result.stderr
 
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
 @pytest.mark.parametrize("line", ["build m.onnx --board tiny -o", "plan m.onnx --board tiny -o"])
-def test_what_is_no_path_exits_2(line: str, path: str, folder: Path, deploy: Deploy) -> None:
+def test_what_is_not_a_path_exits_2(line: str, path: str, folder: Path, deploy: Deploy) -> None:
     assert CliRunner().invoke(cli, [*line.split(), path]).exit_code == 2
     assert not deploy.calls
 
@@ -253,7 +253,7 @@ def _process(line: str, stdout: IO[str] | int, folder: Path) -> subprocess.Compl
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("line", ["boards", "boards --json", "nope --json"])
-def test_a_full_stdout_is_no_traceback(line: str, folder: Path) -> None:
+def test_a_full_stdout_ends_without_a_traceback(line: str, folder: Path) -> None:
     with Path("/dev/full").open("w") as full:
         result = _process(line, full, folder)
     assert result.returncode in (1, 2)
@@ -264,7 +264,7 @@ def test_a_full_stdout_is_no_traceback(line: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["boards", "boards --json", "nope --json"])
-def test_a_closed_pipe_is_no_traceback(line: str, folder: Path) -> None:
+def test_a_closed_pipe_ends_without_a_traceback(line: str, folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
@@ -314,7 +314,7 @@ def _shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("line", ["boards", "boards --json", "nope"])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -> None:
+def test_closed_streams_end_without_a_traceback(line: str, closed: str, folder: Path) -> None:
     result = _shell(f'"$0" -m mcudeploy {line} {closed}', folder)
     assert result.returncode == (2 if line == "nope" else 0)
     assert "Traceback" not in result.stderr
@@ -359,7 +359,7 @@ def test_termination_ends_in_one_object_too(mcudeploy_command: Invoke, deploy: D
         ImportError("libhighs.so.1: failed to map segment from shared object"),
     ],
 )
-def test_want_of_memory_is_no_defect(
+def test_want_of_memory_is_not_a_defect(
     error: Exception, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deploy.answers["run_model"] = error
@@ -400,7 +400,7 @@ def test_every_stream_takes_every_character(encoding: str, folder: Path, deploy:
         assert CliRunner(charset=encoding).invoke(cli, [*name.split(), "--help"]).exit_code == 0
 
 
-def test_what_fails_as_a_signal_unwinds_is_no_error_of_its_own(
+def test_what_fails_as_a_signal_unwinds_is_not_an_error_of_its_own(
     mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interrupts._STATE, "exit_code", interrupts.HUNG_UP)

@@ -32,7 +32,7 @@ PLAN_LINE = "plan m.onnx --board tiny"
     ],
 )
 @pytest.mark.parametrize("force", ["", " --force"])
-def test_an_output_is_no_input(
+def test_an_output_is_not_an_input(
     line: str, message: str, force: str, mcudeploy_command: Invoke, deploy: Deploy, folder: Path
 ) -> None:
     for name in ("r.csv", "g.json", "m.svg"):
@@ -80,13 +80,13 @@ def test_our_own_files_are_replaced(mcudeploy_command: Invoke, folder: Path) -> 
         "schedule /dev/zero",
     ],
 )
-def test_a_device_is_no_file_to_read(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+def test_a_device_is_not_a_file_to_read(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
     result = mcudeploy_command(line)
     assert result.exit_code == 2 and not deploy.calls
     assert "/dev/zero is not a file" in " ".join(result.stderr.split())
 
 
-def test_a_link_to_nothing_is_no_output(
+def test_a_link_to_nothing_is_not_an_output(
     mcudeploy_command: Invoke, deploy: Deploy, folder: Path, tmp_path: Path
 ) -> None:
     (folder / "soft.json").symlink_to(tmp_path / "elsewhere")

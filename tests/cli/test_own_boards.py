@@ -97,7 +97,7 @@ def test_a_wrong_file_exits_3_with_file_and_key(
         ("boards --new mine --like stm32f405 -o mine.toml", 2, "exists"),
     ],
 )
-def test_what_is_no_board_and_no_new_one(
+def test_what_is_not_a_board_and_cannot_be_a_new_one(
     line: str, code: int, message: str, mine: Path, mcudeploy_command: Invoke
 ) -> None:
     result = mcudeploy_command(line)

@@ -154,10 +154,10 @@ def bottlenecks(path: Path, count: int = 2, size: int = 16, between: str = "", s
 
     step, zero = constant(np.float32(0.05)), constant(np.int8(-3))
     nodes.append(helper.make_node("DequantizeLinear", ["image", step, zero], ["real"]))
-    current, seen = "real", 4
+    current, depth = "real", 4
     for at, (channels, kernel, groups) in enumerate(((48, 1, 1), (48, 3, 48), (6, 1, 1)) * count):
         scale, zeros = np.full(channels, 0.004, np.float32), np.zeros(channels, np.int8)
-        weights = rng.integers(-127, 128, (channels, seen // groups, kernel, kernel)).astype(np.int8)
+        weights = rng.integers(-127, 128, (channels, depth // groups, kernel, kernel)).astype(np.int8)
         bias = rng.integers(-500, 500, channels).astype(np.int32)
         for what, value, its_scale, its_zero in (
             ("w", weights, scale, zeros),
@@ -170,7 +170,7 @@ def bottlenecks(path: Path, count: int = 2, size: int = 16, between: str = "", s
         nodes.append(helper.make_node("Conv", inputs, [name], name, pads=pads, group=groups))
         nodes.append(helper.make_node("QuantizeLinear", [name, step, zero], [f"q_{at}"], f"q_{at}"))
         nodes.append(helper.make_node("DequantizeLinear", [f"q_{at}", step, zero], [f"real_{at}"]))
-        current, seen = f"real_{at}", channels
+        current, depth = f"real_{at}", channels
     nodes.pop()
     outputs = [f"q_{3 * count - 1}", *filter(None, (between,))]
     onnx.save(build(nodes, {"image": (np.int8, (1, 4, size, size))}, outputs, constants), path)

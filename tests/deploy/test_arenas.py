@@ -12,7 +12,7 @@ from models import fully_connected, quantised_convolutions
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.cli.proposed import with_commands
-from mcudeploy.codegen.arenas import ArenaKind, Share, require_room, share_of, together, with_arenas
+from mcudeploy.codegen.arenas import ArenaKind, Share, library_arenas, require_room, share_of, with_arenas
 from mcudeploy.codegen.exporters import Kind
 from mcudeploy.codegen.folder import write_folder
 from mcudeploy.codegen.library import library_files
@@ -82,8 +82,8 @@ def share(name: str, arena: int, states: int = 0, flash: int = 0) -> Share:
 
 def test_states_are_not_shared() -> None:
     shares = [share("a", 16), share("b", 24), share("c", 40, 24), share("d", 24, 16)]
-    assert together(shares, "own") == {"sram": 104}
-    assert together(shares, "shared") == {"sram": 24 + 16 + 24}
+    assert library_arenas(shares, "own") == {"sram": 104}
+    assert library_arenas(shares, "shared") == {"sram": 24 + 16 + 24}
 
 
 BOTH = """
@@ -199,7 +199,7 @@ def test_states_stay_while_other_models_run(models: list[Path], tmp_path: Path) 
         for program, each in zip(programs, built, strict=True)
     ]
     write_folder(tmp_path / "lib", library_files(members, "lib"))
-    (arena,) = together(shares, "shared").values()
+    (arena,) = library_arenas(shares, "shared").values()
     assert arena == sum(each.states["sram"] for each in shares) + max(
         each.arenas["sram"] - each.states["sram"] for each in shares
     )

@@ -23,7 +23,7 @@ from tests import reports
 
 HOST = Target(load_board("host"))
 ROOMY = Options(max_overhead=60)
-"""The costs that stand in for a host slow small dense layers in rows by up to a half, an M4 by little."""
+"""A host has the costs of another core, by which rows slow small dense layers by up to a half."""
 WIDE = (64, 1024, 64)
 SEVERAL = (32, 512, 24, 384, 16)
 NEIGHBOURS = (64, 192, 256, 16)

@@ -55,7 +55,7 @@ def test_a_plan_that_the_checker_refuses_is_passed_over_and_told_of(
     assert "report this with the model, the command line, and mcudeploy" in caplog.text
 
 
-def test_an_unsplit_plan_that_the_checker_refuses_is_no_fault_of_the_user(
+def test_an_unsplit_plan_that_the_checker_refuses_is_not_a_fault_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
@@ -65,7 +65,7 @@ def test_an_unsplit_plan_that_the_checker_refuses_is_no_fault_of_the_user(
     assert caught.value.exit_code == 1
 
 
-def test_control_c_behind_the_search_loses_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_c_after_the_search_loses_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = quantised_convolutions(tmp_path / "small.onnx")
     calls = []
 

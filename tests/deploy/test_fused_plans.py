@@ -84,7 +84,7 @@ def test_ctrl_c_while_chains_are_chosen_keeps_the_plans(
     assert planned.interrupted and planned.choices
 
 
-def test_ties_between_stages_are_no_errors(stored: Stored) -> None:
+def test_ties_between_stages_are_not_errors(stored: Stored) -> None:
     """Each moves later stages by more than its own step, so outputs are held against the unsplit plan."""
     _, _, deployment = stored
     samples = load_samples(deployment.model.graph, [], [], 0)

@@ -140,9 +140,9 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
     "another engine": (lambda p: first(p).__setitem__(0, "dma"), "there is no engine 'dma'"),
     "turned round": (lambda p: p["transfers"].reverse(), "out of order"),
     "a transfer is missing": (
-        lambda p: p["transfers"].pop(0), "not made yet|not in the one that it comes from"
+        lambda p: p["transfers"].pop(0), "not written yet|does not contain the block"
     ),
-    "a transfer twice": (lambda p: p["transfers"].insert(0, first(p)), "not in the one that it comes from"),
+    "a transfer twice": (lambda p: p["transfers"].insert(0, first(p)), "does not contain the block"),
     "at another step": (lambda p: arrival(p).__setitem__(0, 10**6), "resides|ends before|from step"),
     "an offset beyond 32 bits": (lambda p: arrival(p).__setitem__(3, 2**32), r"blocks\.\w+\.\d+\.\d+\.3"),
     "an offset beyond the arena": (lambda p: arrival(p).__setitem__(3, 2**20), "what lies in them needs"),

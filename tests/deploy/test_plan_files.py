@@ -152,7 +152,7 @@ def test_a_changed_file_is_refused(what: str, stored: tuple[Path, File], tmp_pat
 @pytest.mark.parametrize(
     "text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 10}', ""]
 )
-def test_what_is_no_plan_is_refused(text: str, stored: tuple[Path, File], tmp_path: Path) -> None:
+def test_what_is_not_a_plan_is_refused(text: str, stored: tuple[Path, File], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a plan"):
         _load(stored, text, tmp_path)
 

@@ -85,7 +85,7 @@ def test_a_library_needs_no_toolchain(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "out" / "include" / "m.h").is_file()
 
 
-def test_outputs_that_are_no_numbers_are_not_compared(tmp_path: Path) -> None:
+def test_outputs_that_are_not_numbers_are_not_compared(tmp_path: Path) -> None:
     node = onnx.helper.make_node("Sqrt", ["x"], ["y"])
     ios = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4]) for name in "xy"]
     graph = onnx.helper.make_graph([node], "roots", ios[:1], ios[1:])

@@ -68,7 +68,7 @@ def test_a_server_that_speaks_something_else() -> None:
      "rfc2217://", "rfc2217://a", "rfc2217://127.0.0.1:1?timeout=x", "nosuch://a:1", f"socket://{'a' * 70}:1",
      "socket://a..b:1", "rfc2217://a..b:1"],
 )  # fmt: skip
-def test_what_is_no_address(url: str) -> None:
+def test_what_is_not_an_address(url: str) -> None:
     with pytest.raises(PortError) as caught:
         open_transport(url)
     assert url in str(caught.value)

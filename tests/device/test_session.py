@@ -153,7 +153,7 @@ def test_somebody_else_answers() -> None:
             session.hello()
 
 
-def test_an_echo_is_no_answer() -> None:
+def test_an_echo_is_not_an_answer() -> None:
     with Session(Fake(encode), timing=QUICK) as session, pytest.raises(ProtocolError, match="no answer"):
         session.hello()
 

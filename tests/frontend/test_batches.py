@@ -76,7 +76,7 @@ def test_integers_stay_integers(tmp_path: Path) -> None:
         (node("MatMul", "c k", "y"), {"k": weights(4, 5)}),
     ],
 )
-def test_what_comes_behind_a_convolution(
+def test_what_comes_after_a_convolution(
     item: onnx.NodeProto, constants: dict[str, Array], tmp_path: Path
 ) -> None:
     """Batches are split by entry if the operator works on each entry alone, else computed together."""
@@ -91,7 +91,7 @@ def test_a_transposed_convolution(tmp_path: Path) -> None:
     assert_same(save(model, tmp_path), {"x": X})
 
 
-def test_an_input_left_out_is_no_output_left_out(tmp_path: Path) -> None:
+def test_an_input_left_out_is_not_an_output_left_out(tmp_path: Path) -> None:
     """Both nodes have the empty name."""
     pool = node("MaxPool", "x", "p", kernel_shape=[2, 2])
     pool.output.append("")

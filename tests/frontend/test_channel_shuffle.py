@@ -149,7 +149,7 @@ def test_shuffled_channels_of_a_sequence(tmp_path: Path) -> None:
     assert "Transpose" not in kinds(graph)
 
 
-def test_reversed_channels_are_no_operator(tmp_path: Path) -> None:
+def test_reversed_channels_need_no_operator(tmp_path: Path) -> None:
     """Blue and red in place of red and blue."""
     inputs, constants = {"x": floats(1, 3, 6, 5)}, {"e": np.array([2, 1, 0]), "w": floats(4, 3, 3, 3)}
     nodes = [node("Gather", "x e", "c", axis=1), node("Conv", "c w", "y")]

@@ -161,7 +161,7 @@ def test_a_constant_beside_padding_stays_unless_it_is_the_zero_point() -> None:
 
 
 @pytest.mark.usefixtures("one_by_one")
-def test_padding_that_an_average_counts_is_no_constant() -> None:
+def test_padding_that_an_average_counts_is_not_a_constant() -> None:
     net = _Net((6, 6, 2))
     net.conv("a", "x", 4, silent={1: 900, 2: 0})
     net.add("pool", AveragePool((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), (6, 6), True), "a")

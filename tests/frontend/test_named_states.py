@@ -129,7 +129,7 @@ def test_states_that_depend_on_each_other(tmp_path: Path) -> None:
     assert report["verified"]
 
 
-def test_a_state_is_no_output(tmp_path: Path) -> None:
+def test_a_state_is_not_an_output(tmp_path: Path) -> None:
     row = np.zeros((1, 4), np.float32)
     path = tmp_path / "alone.onnx"
     onnx.save(build([node("Add", "s x", "s_out")], {"x": row, "s": row}, ["s_out"]), path)
@@ -172,7 +172,7 @@ def test_headers_name_the_order_of_axes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [0, 2])
-def test_a_slice_by_steps_is_no_queue(tmp_path: Path, step: int) -> None:
+def test_a_slice_by_steps_is_not_a_queue(tmp_path: Path, step: int) -> None:
     """A step of 0 is a fault of the file, which ends with its name."""
     path = _streaming(tmp_path)
     model = onnx.load(path)

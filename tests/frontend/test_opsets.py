@@ -81,7 +81,7 @@ def test_axes_and_bounds_were_attributes(tmp_path: Path) -> None:
     assert [operator.op.kind for operator in graph.operators] == ["Unary"]
 
 
-def test_an_old_softmax_is_over_all_axes_behind_its_own(tmp_path: Path) -> None:
+def test_an_old_softmax_is_over_all_axes_after_its_own(tmp_path: Path) -> None:
     """The conversion adds values that the file lacks: no reference may request them."""
     assert_same(save(model_of(node("Softmax", "x", "y", axis=1), opset=8), tmp_path), {"x": X})
 
@@ -89,7 +89,7 @@ def test_an_old_softmax_is_over_all_axes_behind_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 @pytest.mark.parametrize("opset", [8, 9])
 def test_upsampling_is_what_it_was(mode: str, opset: int, tmp_path: Path) -> None:
-    """onnx would make another interpolation of it."""
+    """The converter of onnx would change the interpolation."""
     scales = np.array([1, 1, 2, 1.5], np.float32)
     up = node("Upsample", "r s", "y", mode=mode)
     if opset < 9:

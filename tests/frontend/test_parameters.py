@@ -49,7 +49,7 @@ def test_stacked_weights_count_once_however_long_the_sequence_is(tmp_path: Path)
     assert reports.check_model(path, None, Options())["parameters"] == 12 * 4 + 12 * 3 + 12
 
 
-def test_scales_and_zero_points_are_no_parameters(tmp_path: Path) -> None:
+def test_scales_and_zero_points_are_not_parameters(tmp_path: Path) -> None:
     """Weights of int8 and biases of int32: 3 to 8 channels by 3x3, 8 to 4 channels by 1x1."""
     path = quantised_convolutions(tmp_path / "q.onnx")
     assert parameter_count(path) == 8 * 3 * 3 * 3 + 8 + 4 * 8 + 4

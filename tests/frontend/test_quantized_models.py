@@ -155,7 +155,7 @@ def test_requantisation(tmp_path: Path) -> None:
     check(m, y, tmp_path, Lut=1)
 
 
-def test_relu_behind_a_quantised_conv_is_its_clip(tmp_path: Path) -> None:
+def test_relu_after_a_quantised_conv_is_its_clip(tmp_path: Path) -> None:
     m = QuantizedModel()
     c = m.add("Conv", f"{m.quantize('x', 0.05, 5)} {m.weights('w', (3, 4, 2, 2))}", "c")
     r = m.add("Relu", m.quantize(c, 0.04, 3), "r")

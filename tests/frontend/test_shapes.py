@@ -141,7 +141,7 @@ def test_a_stated_shape_gives_way_to_the_one_that_follows(stated: str, tmp_path:
 
 
 @pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
-def test_no_window_begins_behind_the_input(pool: str, tmp_path: Path) -> None:
+def test_no_window_begins_after_the_input(pool: str, tmp_path: Path) -> None:
     """ONNX's inference counts one window in each axis; the second pool's size follows from the first."""
     window = {"kernel_shape": [1, 3], "strides": [2, 3], "pads": [0, 0, 0, 2], "ceil_mode": 1}
     nodes = [node(pool, "x", "a", **window), node(pool, "a", "b", **window), node("Relu", "b", "y")]

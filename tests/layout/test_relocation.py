@@ -202,7 +202,7 @@ def test_few_fail_where_some_stay() -> None:
     assert failed <= 6
 
 
-def test_what_never_lives_is_no_matter() -> None:
+def test_rectangles_that_never_live_take_no_room() -> None:
     idle = Rectangle(8, Interval(3, 3), 4)
     relocated = relocation_of(PlacementProblem((idle, rectangle(3, (0, 2)), idle)), 3)
     assert relocated == Relocated((0, 0, 0), ())

@@ -93,7 +93,7 @@ def test_ties_of_an_addition_go_to_even() -> None:
     check_quantized(node("Add", "a", "b"), inputs, output=(0.5, -7), few=0)
 
 
-def test_the_clip_behind_an_operator_is_its_own() -> None:
+def test_the_clip_after_an_operator_is_its_own() -> None:
     """Values of a fused clip: low and high in the output's quantisation."""
     q = Quantization(0.1, 5)
     x = Tensor("x", (2, 3, 4), DType.INT8, q)

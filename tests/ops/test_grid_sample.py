@@ -39,7 +39,7 @@ def test_a_quantised_image() -> None:
 
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-def test_places_that_are_no_places_read_nothing_outside(mode: str, padding: str) -> None:
+def test_places_that_are_not_numbers_read_nothing_outside(mode: str, padding: str) -> None:
     rng = np.random.default_rng(0)
     grid = np.zeros((1, 2, 4, 2), np.float32)
     x = normal(rng, (1, 2, 3, 3))

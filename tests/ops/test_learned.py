@@ -196,7 +196,7 @@ def values(model: onnx.ModelProto, seed: int) -> dict[str, NDArray[np.float32]]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("tracks", range(2))
-def test_the_branch_of_what_is_no_number(mode: str, tracks: int) -> None:
+def test_the_branch_of_what_is_not_a_number(mode: str, tracks: int) -> None:
     facts: dict[str, Any] = {
         "nodes_treeids": [0, 0, 0],
         "nodes_nodeids": [0, 1, 2],

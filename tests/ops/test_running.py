@@ -32,7 +32,7 @@ def test_the_first_of_the_largest(axis: int) -> None:
     ("op", "attributes"),
     [("IsNaN", {}), ("IsInf", {}), ("IsInf", {"detect_negative": 0}), ("IsInf", {"detect_positive": 0})],
 )
-def test_what_is_no_number(op: str, attributes: dict[str, int]) -> None:
+def test_what_is_not_a_number(op: str, attributes: dict[str, int]) -> None:
     x = np.array([[0.0, np.nan, np.inf, -np.inf, 3.4e38, -1.0]], np.float32)
     item = helper.make_node(op, ["x"], ["y"], name="node", **attributes)
     check_reference(item, {"x": x}, {}, 21)

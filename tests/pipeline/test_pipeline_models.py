@@ -42,7 +42,7 @@ def test_every_operator_makes_a_value(vww: Model) -> None:
     assert [value.kept for value in graph.values].count(True) == len(vww.graph.outputs)
 
 
-def test_views_are_no_operators() -> None:
+def test_views_are_not_operators() -> None:
     tensors = (tensor("x", (4, 1, 2)), tensor("y", (4, 1, 2)), tensor("z", (8, 1, 1)))
     operators = (conv("conv", "x", "y", (2, 2), 1), Operator("view", Reshape((8, 1, 1)), ("y",), "z"))
     borders = (graph_io("x", (4, 1, 2)),), (graph_io("z", (8, 1, 1)),)

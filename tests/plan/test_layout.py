@@ -136,7 +136,9 @@ def test_a_block_has_to_reside_somewhere_as_long_as_it_is_needed() -> None:
         replace(b, life=Interval(b.life.lo, b.life.hi - 1)),
         replace(b, life=Interval(b.life.hi - 1, 4)),
     )
-    with pytest.raises(PlanFaultError, match="block 0 of b, which is not made yet"):  # it does not move along
+    with pytest.raises(
+        PlanFaultError, match="block 0 of b, which is not written yet"
+    ):  # it does not move along
         check(_residing(plan, "b", early, late), WORK, BOARD)
     with pytest.raises(PlanFaultError, match="block 0 of b resides at"):
         check(_residing(plan, "b", late, early), WORK, BOARD)

@@ -72,7 +72,7 @@ def test_bytes_of_the_life_before_are_nobodys(again: Plan) -> None:
         ).layout.blocks.items()
     }
     assert one.life.hi < other.life.lo
-    with pytest.raises(PlanFaultError, match="block 0 of a, which is not made yet"):
+    with pytest.raises(PlanFaultError, match="block 0 of a, which is not written yet"):
         check(replace(kept, layout=replace(kept.layout, blocks=shorter)), WORK, BOARD)
 
 

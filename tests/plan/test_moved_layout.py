@@ -266,7 +266,7 @@ FAULTS = [
     (of_the_first_residence, "expected residences below 1, and a target above 0"),
     (by_a_missing_engine, "no engine 'dma'"),
     (twice, "before step 4: its source does not contain the block"),
-    (without_a_transfer, "needs block 0 of a, which is not made yet"),
+    (without_a_transfer, "needs block 0 of a, which is not written yet"),
     (over_a_gap, r"from step 3 to 3: the residence before is that of \[\d, 2\)"),
     (out_of_the_arena, "leaves its arena"),
     (below_the_arena, "leaves its arena"),

@@ -110,7 +110,7 @@ def test_a_damaged_entry_is_searched_again(
     assert again.choices and recalled(model, OPTIONS, monkeypatch) is not None
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(model: Model, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_not_an_error(model: Model, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     assert find_or_recall(model, BOARD, OPTIONS).choices
 

@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_made_is_known_before_a_build(
 
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_what_is_no_file_is_refused(kind: str, force: bool, folder: Path) -> None:
+def test_what_is_not_a_file_is_refused(kind: str, force: bool, folder: Path) -> None:
     (folder / "src/a.c").unlink()
     (os.mkfifo if kind == "pipe" else os.mkdir)(folder / "src/a.c")
     with pytest.raises(UsageError, match=r"src/a\.c"):

@@ -231,7 +231,7 @@ def test_several_inputs_and_outputs(folder: Path) -> None:
     assert "sum" in call("m.onnx --data x.npz -o q.onnx --method minmax").stdout
 
 
-def test_what_is_no_float_model(folder: Path) -> None:
+def test_what_is_not_a_float_model(folder: Path) -> None:
     report_of("m.onnx --data d -o q.onnx --method minmax")
     Path("int8.onnx").write_bytes(Path("q.onnx").read_bytes())
     Path("q.onnx").unlink()

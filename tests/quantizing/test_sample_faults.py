@@ -67,7 +67,7 @@ def test_an_outlier_is_named_with_the_noise_that_it_causes(place: int, tmp_path:
     )
 
 
-def test_a_value_that_is_no_number_is_named_with_sample_and_input(tmp_path: Path) -> None:
+def test_a_value_that_is_not_a_number_is_named_with_sample_and_input(tmp_path: Path) -> None:
     samples = images(10)
     samples[7, 0, 0, 0] = np.nan
     with pytest.raises(UsageError, match="sample 7 has 1 value for 'image' that is not finite"):

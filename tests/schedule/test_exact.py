@@ -66,7 +66,7 @@ def times_ten(problem: OrderProblem) -> OrderProblem:
 
 @settings(max_examples=200, deadline=None)
 @given(problems().map(times_ten), st.integers(-30, 30))
-def test_a_bound_of_another_component_is_no_proof_for_this_one(problem: OrderProblem, above: int) -> None:
+def test_a_bound_of_another_component_is_not_a_proof_for_this_one(problem: OrderProblem, above: int) -> None:
     best = least_peak(problem)
     bound = max(0, best + above)
     order = best_first(problem, bound, best + 100, endless())

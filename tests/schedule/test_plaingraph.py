@@ -89,7 +89,7 @@ def peak_by_hand(content: dict[str, Any], order: tuple[int, ...]) -> int:
     )
 
 
-def test_what_costs_nothing_is_no_step() -> None:
+def test_what_costs_nothing_is_not_a_step() -> None:
     graph = graph_of(TRAINING)
     assert [graph.nodes[place].op for place in graph.steps] == ["conv", "relu", "grad", "mul", "sub"]
     assert graph.problem.before == ((), (0,), (1,), (2,), (0, 3))

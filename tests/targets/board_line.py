@@ -29,7 +29,7 @@ class Line:
         self._synchronise()
 
     def ask(self, letter: bytes, *words: int, answers: int = 0) -> list[int]:
-        """Send a request with its arguments, receives its 32-bit answers."""
+        """Send a request with its arguments; return its 32-bit answers."""
         self.send(letter, *words)
         data = self.read(4 * answers)
         return [int.from_bytes(data[at : at + 4], "little") for at in range(0, 4 * answers, 4)]
@@ -52,7 +52,7 @@ class Line:
         return board.instructions(self.ask(b"T", rounds, answers=1)[0])
 
     def close(self) -> None:
-        """Hangs up."""
+        """Hang up."""
         self.port.close()
 
     def _synchronise(self) -> None:

@@ -75,7 +75,7 @@ def test_none_of_a_kind(path: Path) -> None:
         ("- &a {connected: true, platform: stm32f405, serial: X}\n- *a", "names X twice"),
     ],
 )
-def test_what_is_no_map(content: str, message: str, path: Path) -> None:
+def test_what_is_not_a_map(content: str, message: str, path: Path) -> None:
     path.write_bytes(content.encode("latin1"))
     with pytest.raises(ConfigError, match=message):
         entries_for(load_board("stm32f405"), path)

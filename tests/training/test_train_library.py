@@ -259,7 +259,7 @@ int main(void)
     assert losses == [pytest.approx(it, rel=1e-6) for it in run["training"]["losses"]]
 
 
-def test_initial_parameters_are_no_tables(folder: Path) -> None:
+def test_initial_parameters_are_not_tables(folder: Path) -> None:
     """They are beside the tables: the parts of the flash add up."""
     built = report("train build net.onnx --update full --board stm32f405 --no-split -o lib")
     initial = built["initial_parameters_bytes"]

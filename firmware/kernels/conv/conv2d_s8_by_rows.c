@@ -6,7 +6,7 @@
 #include "mcud_dot_s8.h"
 
 /* Adds the values of these rows to the sum of the input. Returns the sum in the last call, else 0. */
-MCUD_APART int32_t input_total(const mcud_op *op, int32_t first_row, int32_t end_row)
+MCUD_NOINLINE int32_t input_total(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
     int32_t *const kept = (int32_t *)mcud_row(op->scratch, first_row) + params->output_channels;
@@ -22,7 +22,7 @@ MCUD_APART int32_t input_total(const mcud_op *op, int32_t first_row, int32_t end
 }
 
 /* The last one to three channels, by records of one channel; `total` is the sum of the input. */
-MCUD_APART void add_ones(const mcud_op *op, int32_t first_row, int32_t end_row, const mcud_finish_s8 *finish,
+MCUD_NOINLINE void add_ones(const mcud_op *op, int32_t first_row, int32_t end_row, const mcud_finish_s8 *finish,
                          int32_t total)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;

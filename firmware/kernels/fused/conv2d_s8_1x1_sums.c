@@ -13,7 +13,7 @@ typedef struct {
 } group_channels;
 
 /* One channel of all pixels, by a record of one channel. */
-MCUD_APART void add_one(const mcud_op *op, const group_channels *group, const int32_t *record, int32_t *sums,
+MCUD_NOINLINE void add_one(const mcud_op *op, const group_channels *group, const int32_t *record, int32_t *sums,
                         int8_t *out)
 {
     const mcud_conv2d_s8_1x1_sums_params *params = op->params;

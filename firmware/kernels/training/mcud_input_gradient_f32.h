@@ -11,9 +11,9 @@
 /* Adds the products of a pixel of the output's gradient and a tap to a pixel of the result. */
 typedef void mcud_add_pixel_f32(const void *params, const float *gradient, const float *tap, float *out);
 
-/* The same for `count` columns of the output, which lie `apart` values from each other in the result. */
+/* The same for `count` columns of the output, which lie `pitch` values from each other in the result. */
 typedef void mcud_add_columns_f32(const void *params, const float *gradient, const float *tap, int32_t count,
-                                  float *out, int32_t apart);
+                                  float *out, int32_t pitch);
 
 /* A convolution whose weights lie [kernel_rows][kernel_cols][tap_values], or by output channel. */
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
     int32_t tap_values; /* from a tap to the next one */
 } mcud_input_gradient_f32;
 
-/* Adds what the windows of one row of the output have at the taps `weights` of one row. */
+/* Adds the products of one row of the output's gradient and the taps `weights` of one row. */
 static inline void mcud_add_gradient_row_f32(const mcud_input_gradient_f32 *of, const float *gradient,
                                              const float *weights, float *out)
 {

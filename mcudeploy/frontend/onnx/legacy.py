@@ -14,9 +14,9 @@ from mcudeploy.frontend.onnx.protos import (
     copy_of,
     graphs_in,
     graphs_of,
-    in_order,
     opset_of,
     refill,
+    topological_order,
 )
 
 _RUN_FROM = 7
@@ -60,7 +60,7 @@ def _ordered(nodes: list[NodeProto]) -> list[NodeProto] | None:
     before = [{makers[name] for name in _read(node) if name in makers} for node in nodes]
     if all(number > max(others, default=-1) for number, others in enumerate(before)):
         return None
-    ordered = in_order(dict(enumerate(before)))
+    ordered = topological_order(dict(enumerate(before)))
     return None if ordered is None else [nodes[number] for number in ordered]
 
 

@@ -6,7 +6,14 @@ from collections.abc import Collection, Mapping
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, fixed_shape, graphs_in, graphs_of, held_by, refill
+from mcudeploy.frontend.onnx.protos import (
+    ONNX_DOMAINS,
+    constant_tensor,
+    fixed_shape,
+    graphs_in,
+    graphs_of,
+    refill,
+)
 
 INITIALIZERS_ALONE = 4
 """First file format in which initializers need not be inputs."""
@@ -55,7 +62,9 @@ def walk_depth_first(graph: GraphProto, fixed_names: Collection[str] = ()) -> No
 def _constants_alone(graph: GraphProto) -> None:
     """Make Constant nodes initializers, which are not inputs."""
     initializers = {tensor.name for tensor in graph.initializer}
-    constants = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
+    constants = {
+        node.output[0]: tensor for node in graph.node if (tensor := constant_tensor(node)) is not None
+    }
     constants = {name: tensor for name, tensor in constants.items() if name not in initializers}
     inputs = [value for value in graph.input if value.name not in initializers]
     if not constants and len(inputs) == len(graph.input):

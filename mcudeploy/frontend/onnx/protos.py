@@ -99,7 +99,7 @@ def graphs_in(node: NodeProto) -> Iterator[GraphProto]:
         yield from (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
 
 
-def held_by(node: NodeProto) -> TensorProto | None:
+def constant_tensor(node: NodeProto) -> TensorProto | None:
     """The tensor of a Constant node of any form but the sparse one; None for other nodes."""
     if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or node.input or len(node.output) != 1:
         return None
@@ -127,7 +127,9 @@ def held_by(node: NodeProto) -> TensorProto | None:
 
 def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
     """The tensors of initializers and of Constant nodes, by name."""
-    constants = {node.output[0]: tensor for node in graph.node if (tensor := held_by(node)) is not None}
+    constants = {
+        node.output[0]: tensor for node in graph.node if (tensor := constant_tensor(node)) is not None
+    }
     return {**{tensor.name: tensor for tensor in graph.initializer}, **constants}
 
 
@@ -165,7 +167,7 @@ def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]
     return [node for node in nodes if id(node) in living]
 
 
-def in_order(needed: Mapping[int, set[int]]) -> list[int] | None:
+def topological_order(needed: Mapping[int, set[int]]) -> list[int] | None:
     """Sort numbers topologically, otherwise in rising order; None if they form a cycle. The sets in `needed`
     are emptied.
     """

@@ -20,7 +20,7 @@ from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.convert import node_of
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, copy_of, graphs_of, held_by, refill
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constant_tensor, copy_of, graphs_of, refill
 from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.passes.folding import Folder
 from mcudeploy.frontend.passes.scopes import Scope, SubgraphCall, renamed
@@ -204,7 +204,7 @@ class _Flat:
             scope.names[tensor.name] = self._constant(tensor, scope.place, tensor.name)
         scope.names.update(zip((value.name for value in graph.input), arguments, strict=True))
         for number, node in enumerate(graph.node):
-            constant = held_by(node)
+            constant = constant_tensor(node)
             if constant is not None:
                 scope.names[node.output[0]] = self._constant(constant, scope.place, node.output[0])
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mcudeploy.frontend.onnx.nodes import Unsupported
-from mcudeploy.frontend.onnx.protos import in_order
+from mcudeploy.frontend.onnx.protos import topological_order
 from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.variable_states import Translation, Variable, VariableState, nothing, queue_of
 from mcudeploy.frontend.tflite.writer import Writer
@@ -169,5 +169,5 @@ def _ordered(contents: Contents, after: Mapping[int, int]) -> tuple[TfliteOperat
         for operator in contents.operators
     }
     by_index = {operator.index: operator for operator in contents.operators}
-    ordered = in_order(needed)
+    ordered = topological_order(needed)
     return None if ordered is None else tuple(by_index[number] for number in ordered)

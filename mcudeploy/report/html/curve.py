@@ -119,7 +119,7 @@ def _grid(axes: _Axes, curve: Curve) -> Iterable[str]:
 
 
 def _latencies(axes: _Axes, reference: float) -> Iterable[tuple[float, str]]:
-    """Yield marks of the axis and their text: percent over the reference, or ticks without one."""
+    """Return marks of the axis and their text: percent over the reference, or ticks without one."""
     low, high = axes.ticks
     if not reference:
         return [(low + each, f"{low + each:,.0f}") for each in round_steps(int(high - low), 4)]

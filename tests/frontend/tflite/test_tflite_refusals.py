@@ -56,7 +56,7 @@ def test_all_operators_that_are_not_supported_are_listed_with_the_way_out(tmp_pa
     assert "only constants" in reasons["6 DENSIFY"]
 
 
-def test_operators_that_no_output_needs_are_no_matter(tmp_path: Path) -> None:
+def test_operators_that_no_output_needs_are_left_out(tmp_path: Path) -> None:
     f = FlatFile()
     x = f.int8(1, 4, 4, 3)
     f.operator("SHAPE", [x], shape := f.add(4, kind="INT32"))

@@ -55,7 +55,7 @@ def test_malformed_manifests(changes: dict[str, Any], message: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b'"micro"', b"[" * 100_000])
-def test_files_that_are_no_manifest(content: bytes, tmp_path: Path) -> None:
+def test_files_that_are_not_manifests(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "hey.json"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"not JSON|not a manifest|cannot be read"):
@@ -92,7 +92,9 @@ def test_a_manifest_elsewhere(tmp_path: Path) -> None:
         ((1, 40), {"x": "INT16"}),
     ],
 )
-def test_models_that_are_no_wake_words(shape: tuple[int, ...], kinds: dict[str, Any], tmp_path: Path) -> None:
+def test_models_that_are_not_wake_words(
+    shape: tuple[int, ...], kinds: dict[str, Any], tmp_path: Path
+) -> None:
     word = read_manifest(manifest(tmp_path))
     with pytest.raises(UsageError, match="is not a wake word of ESPHome: it makes"):
         front_end({wake_word(tmp_path, shape=shape, **kinds): word}, tmp_path / "front.tflite")

@@ -67,7 +67,7 @@ static inline void mcud_value_3x2(const int16_t *x, int32_t w0, int32_t w1, int3
 }
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
-MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_NOINLINE const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[6] = {record[0], record[1], record[0], record[1], record[0], record[1]};
@@ -99,7 +99,7 @@ static inline void mcud_value_2x2(int32_t x0, int32_t x1, int32_t w0, int32_t w1
 }
 
 /* x[groups] of 2 pixels -> y[2][2] */
-MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_NOINLINE const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[4] = {record[0], record[1], record[0], record[1]};
@@ -188,7 +188,7 @@ static inline void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], co
 }
 
 /* x[groups][4] -> y[4] */
-MCUD_APART const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
+MCUD_NOINLINE const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[4] = {record[0], record[1], record[2], record[3]};
@@ -238,7 +238,7 @@ static inline void mcud_sum_taps(const int8_t *const *taps, int32_t count, int32
 /* Four channels, `at` bytes after the taps of a window -> y[4]. Taps are taken two by two: their weights
  * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
  * its own, or NULL. */
-MCUD_APART const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
+MCUD_NOINLINE const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
                                               const int8_t *odd, int32_t at, const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y)
 {

@@ -20,7 +20,7 @@
     high("r5") MCUD_HIGH("r2", a) MCUD_HIGH("r3", b) MCUD_HIGH("r4", c)
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart: 94 instructions for 24 products. */
-MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_NOINLINE const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
                                           const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     const int16_t *const end = ends[1];
@@ -76,7 +76,7 @@ MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
     low(w) MCUD_LOW("r2", a) MCUD_LOW("r3", b) high(w) MCUD_HIGH("r2", a) MCUD_HIGH("r3", b)
 
 /* x[groups] of 2 pixels -> y[2][2]: 65 instructions for 16 products. */
-MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_NOINLINE const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
                                           const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     const int16_t *const end = ends[1];
