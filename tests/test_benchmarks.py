@@ -75,6 +75,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "loads": [["model.onnx"]],
     "moved_plans": [["--plans", "1", "--boards", "1", "--graphs", "1"]],
     "mutants": [["--mutants", "20"]],
+    "npu_judges": [["--graphs", "1", "--mutants", "4"]],
     "npu_league": [["model.tflite", "--macs", "64", "--overheads", "", *SHORT]],
     "npu_streams": [["model.tflite", "--samples", "1", "--accelerators", "ethos-u55-64"]],
     "onnx_score": [["--only", "Abs", "--jobs", "1"]],
@@ -108,8 +109,8 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
 
 SLOW = {
     *("anytime", "board_walk", "bounds", "chips", "cost_table", "fleet", "fuzz", "heads", "interleavings"),
-    *("kernels", "link_faults", "moved_plans", "onnx_score", "parallel", "plan_time", "same_plans", "shapes"),
-    *("size", "slow_memory", "tradeoff", "training", "tune_models", "wild"),
+    *("kernels", "link_faults", "moved_plans", "npu_judges", "onnx_score", "parallel", "plan_time"),
+    *("same_plans", "shapes", "size", "slow_memory", "tradeoff", "training", "tune_models", "wild"),
 }
 """Scripts whose smallest task takes 8 seconds or more: they run once a week."""
 

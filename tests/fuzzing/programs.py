@@ -98,14 +98,24 @@ def compile_programs(written: Sequence[Written], *, soft: bool = False, threads:
 
 
 def link(
-    written: Sequence[Written], folder: Path, engine: SoftEngine | None = None, *, threads: bool = False
+    written: Sequence[Written],
+    folder: Path,
+    engine: SoftEngine | None = None,
+    *,
+    threads: bool = False,
+    streams: bool = False,
 ) -> Path:
     """One executable with these programs, which are compiled, and all kernels. Transfers are done by engines
-    in software (of programs that are compiled for them), or else by the core.
+    in software (of programs that are compiled for them), or else by the core. `streams`: the kernels of a
+    unit beside the core, and its functional model.
     """
     firmware = resource_dir("firmware")
     others = [firmware / "hal" / name for name in ("one_unit.c", "host/threads.c")]
-    kernels = (path for path in _compiler(None, threads).kernels if not path.stem.endswith(UNIT_SUFFIX))
+    if streams:
+        others += [it for it in (firmware / "hal" / "ethos_u").glob("*.c") if "driver" not in it.stem]
+    kernels = [
+        path for path in _compiler(None, threads).kernels if streams or not path.stem.endswith(UNIT_SUFFIX)
+    ]
     sources = [*kernels, *others, _RUNNER, _YIELDS]
     moving = [path for path in sources if engine is not None and path.stem in (MOVE, START)]
     moving += [firmware / "hal" / "dma_soft.c"] if engine is not None else []

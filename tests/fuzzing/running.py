@@ -77,7 +77,9 @@ def examine(
     compiled = [written for subject in subjects for written in _compiled(subject)]
     if not compiled:
         return subjects
-    executable = programs.link(compiled, folder)
+    models = [judged.model for subject in subjects for judged, _ in subject.plans]
+    streams = any(call.isa.unit for model in models for call in model.calls.values())
+    executable = programs.link(compiled, folder, streams=streams)
     numbers = {written.symbol: number for number, written in enumerate(compiled)}
     for subject in subjects:
         with _timed(subject):

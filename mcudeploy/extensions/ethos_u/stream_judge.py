@@ -28,6 +28,8 @@ _RECORD_BYTES = 10
 _INT8 = 1
 """The precision of signed bytes, channels last, with a scale for each channel."""
 _ROUNDING = 3 << 14
+_STRIDES = 3 | 7 << 6 | 7 << 9 | 1 << 2
+"""The strides of windows, and the order of weights."""
 _OPERAND = 3 << 8
 """Which operand of a sum has a factor."""
 
@@ -38,7 +40,8 @@ Rows = tuple[Interval, ...]
 @dataclass(frozen=True, slots=True)
 class Touched:
     """The bytes that a stream may touch: the rows that it reads, in sequence, with the first `columns` of
-    each, those that it writes, and the bytes of its constants; `block_rows`: the most that a block has.
+    each, those that it writes, and the bytes of its constants; `block_rows`: the most that a block has;
+    `dilation`: the distances of a window's taps.
     """
 
     reads: Rows
@@ -46,6 +49,7 @@ class Touched:
     writes: Rows
     constant_bytes: int
     block_rows: int
+    dilation: tuple[int, int] = (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,8 @@ def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[i
     params: dict[str, Any] = dict(step.call.params)
     columns = columns_read(loops, inputs[0].shape)
     block_rows = params.get("block_rows", MOST_BLOCK[0])
-    touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows)
+    dilation = getattr(step.operator.op, "dilation", (1, 1))
+    touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows, dilation)
     return fault_of(words, touched, inputs[0].shape, output.shape)
 
 
@@ -275,6 +280,9 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
     scale = GLOBAL_SCALE if (maps.operation.name, maps.operation.value) == ("POOL", MEAN) else 0
     if maps["IFM_PRECISION"] != _INT8 or maps["OFM_PRECISION"] & ~_ROUNDING != _INT8 | scale:
         return "it reads or writes another type than int8, another layout, or has its scales elsewhere"
+    taps = maps["KERNEL_STRIDE"] & ~_STRIDES
+    if taps != touched.dilation[1] - 1 << 3 | touched.dilation[0] - 1 << 4:
+        return f"the taps of its window lie at other distances: KERNEL_STRIDE is {maps['KERNEL_STRIDE']}"
     if maps["OFM_BLK_HEIGHT_M1"] >= touched.block_rows:
         return f"its blocks have {maps['OFM_BLK_HEIGHT_M1'] + 1} rows, {touched.block_rows} fit the unit"
     if (maps.side(0), maps.side(1)) != (len(touched.reads), touched.columns):
