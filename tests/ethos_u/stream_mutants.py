@@ -186,7 +186,7 @@ def judged(model: ctypes.CDLL, seed: int, count: int) -> tuple[Counter[str], lis
 
 
 def accepted(count: int, seed: int) -> list[str]:
-    """The mutants that the checker accepts, of so many that touch other bytes."""
+    """The mutants that the checker accepts, of `count` that touch other bytes."""
     if not count:
         return []
     with tempfile.TemporaryDirectory() as folder:
