@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from models import quantised_convolutions
 from recorder import Rows, made, recording
-from test_unit_calls import Case, convolution, core_and_unit, maximum, mean
+from test_unit_calls import Case, convolution, core_and_unit, maximum, mean, reduced
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
@@ -83,7 +83,7 @@ HARMLESS = frozenset({
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("of", [convolution, maximum, mean])
+@pytest.mark.parametrize("of", [convolution, maximum, mean, reduced])
 def test_a_changed_register_that_moves_a_byte_is_refused(seed: int, of: Callable[[int], Case]) -> None:
     words, touched, x, y = stream_of(seed, of)
     assert fault_of(words, touched, x.shape, y.shape) is None

@@ -21,6 +21,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.reduce import Reduce
 
 pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
 
@@ -169,7 +170,19 @@ def mean(seed: int) -> Case:
     )
 
 
-@pytest.mark.parametrize("of", [maximum, mean])
+def reduced(seed: int) -> Case:
+    """A random mean over rows, columns or both, rounded as TFLite does or once."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(rng.integers(1, most)) for most in (12, 12, 40))
+    axes = ((0, 1), (0,), (1,))[seed % 3]
+    x = tensor("x", shape, int(rng.integers(-128, 128)))
+    made = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    own = Quantization(float(rng.uniform(0.1, 1)), int(rng.integers(-128, 128)))
+    op = Reduce(axes, rounding="tflite" if seed % 2 else "once")
+    return Operator("mean", op, ("x",), "y"), x, replace(x, name="y", shape=made, quantization=own)
+
+
+@pytest.mark.parametrize("of", [maximum, mean, reduced])
 @pytest.mark.parametrize("seed", range(16))
 def test_pools_have_the_bits_of_the_core_for_any_cut(seed: int, of: Callable[[int], Case]) -> None:
     operator, x, y = of(seed)
@@ -195,6 +208,13 @@ def test_means_of_other_bits_stay_on_the_core(changed: dict[str, object], reason
     y = replace(x, name="y", shape=(*pool.out_size, 8))
     operator = Operator("pool", pool, ("x",), "y")
     assert reason in str(unit.reason_against(operator, (x,), y))
+    assert len(core_and_unit(operator, x, y)) == 1
+
+
+def test_means_over_channels_stay_on_the_core() -> None:
+    x = tensor("x", (4, 4, 8), 0)
+    operator, y = Operator("mean", Reduce((1, 2)), ("x",), "y"), replace(x, name="y", shape=(4, 1, 1))
+    assert "over channels" in str(unit.reason_against(operator, (x,), y))
     assert len(core_and_unit(operator, x, y)) == 1
 
 

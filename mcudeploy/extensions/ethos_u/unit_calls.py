@@ -19,7 +19,6 @@ from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_constants, numbers_of
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 KERNEL = "conv2d_s8_npu"
 WITH_CORE = "core"
@@ -61,7 +60,7 @@ class _Convolution:
     @property
     def window(self) -> UnitWindow:
         conv = self.conv
-        stride = _strides(conv.stride, self.output.shape[:2])
+        stride = strides(conv.stride, self.output.shape[:2])
         return UnitWindow(conv.kernel_shape, stride, conv.dilation, self.by_channel)
 
     def numbers(self) -> tuple[ConvConstants, dict[str, Any]]:
@@ -88,10 +87,10 @@ def conv_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
         )
     if max(*source.shape, *output.shape) > MOST_SIZE:
         return "a side is longer than 65,536"
-    return _window_reason(layer.window, conv.pads) or _sums_reason(layer)
+    return window_reason(layer.window, conv.pads) or _sums_reason(layer)
 
 
-def _window_reason(window: UnitWindow, pads: Pads) -> str | None:
+def window_reason(window: UnitWindow, pads: Pads) -> str | None:
     """Return why the unit does not take a window with these pads, None if it does."""
     if max(window.stride) > _MOST_STRIDE or max(window.dilation) > _MOST_DILATION:
         return f"stride {window.stride}, dilation {window.dilation}: the unit takes up to 3, and up to 2"
@@ -105,41 +104,8 @@ def _window_reason(window: UnitWindow, pads: Pads) -> str | None:
     return None
 
 
-def pool_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
-    """Return why the unit does not compute a maximum or a mean over windows, None if it does."""
-    pool = operator.op
-    assert isinstance(pool, MaxPool | AveragePool)
-    if source.dtype is not DType.INT8:
-        return f"the unit takes int8, this is {source.dtype}"
-    if pool.dilation != (1, 1):
-        return f"dilation {pool.dilation}: the unit pools without"
-    if max(*source.shape, *output.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
-    reason = _window_reason(_pool_window(pool), pool.pads)
-    return reason or (_mean_reason(operator, source, output) if isinstance(pool, AveragePool) else None)
-
-
-def _mean_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
-    """Return why the unit does not compute a mean: its windows have one scale, and ties go up."""
-    numbers = operator.op.kernel(operator, (source,), output).params
-    multipliers, shift, zero_point = (numbers[it] for it in ("multipliers", "shift", "input_zero_point"))
-    assert isinstance(multipliers, np.ndarray) and isinstance(shift, int) and isinstance(zero_point, int)
-    if multipliers.size != 1 or max(operator.op.pads):  # type: ignore[attr-defined]
-        return "the unit computes means over windows without padding, which contain one number of values"
-    taps = int(np.prod(operator.op.kernel_shape))  # type: ignore[attr-defined]
-    sums = np.arange((-128 - zero_point) * taps, (127 - zero_point) * taps + 1, dtype=np.int64)
-    products = sums * int(multipliers.flat[0])
-    if ((products & (1 << shift) - 1 == 1 << shift - 1) & (products >> shift & 1 == 0)).any():
-        return f"ties of means of {taps} values go to the even result on the core, up on the unit"
-    return None
-
-
-def _pool_window(pool: MaxPool | AveragePool) -> UnitWindow:
-    return UnitWindow(pool.kernel_shape, _strides(pool.stride, pool.out_size), pool.dilation, True)
-
-
-def _strides(stride: tuple[int, int], size: tuple[int, ...]) -> tuple[int, int]:
-    """Return the strides, 1 where there is one window."""
+def strides(stride: tuple[int, int], size: tuple[int, ...]) -> tuple[int, int]:
+    """Return the strides of windows, 1 where there is one window."""
     rows, cols = (1 if count == 1 else step for count, step in zip(size, stride, strict=True))
     return rows, cols
 
@@ -169,7 +135,7 @@ def conv_calls(
     block = find_block(unit, window, source.shape, output.shape)
     own, numbers = layer.numbers()
     constants = encoded(unit, window, block, own.weights, _scaling(own, numbers, layer))
-    of_rows = _OfRows(
+    of_rows = OfRows(
         _commands(layer, block, constants, numbers),
         UnitWork(unit, window, block, source.shape, constants.weight_bytes),
         OPERATION_CODES["DEPTHWISE" if layer.by_channel else "CONV"],
@@ -179,37 +145,8 @@ def conv_calls(
     return of_rows.calls(output, calls, isa)
 
 
-def pool_calls(
-    operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
-) -> tuple[KernelCall, ...]:
-    """Return the calls of a maximum or a mean over windows by the unit, as `conv_calls` does."""
-    pool = operator.op
-    assert isinstance(pool, MaxPool | AveragePool)
-    unit, window = UNITS[isa.unit], _pool_window(pool)
-    block = find_block(unit, window, source.shape, output.shape)
-    stream, numbers = Stream(), dict[str, Any](calls[0].params)
-    pads = pool.pads[1], _pad_right(pool.pads, window, source, output)
-    zero_point = requantize.quantization_of(source).zero_point
-    set_maps(stream, source.shape, output, pads, numbers.get("input_zero_point", zero_point))
-    if isinstance(pool, AveragePool):
-        stream.set(
-            OFM_ZERO_POINT=numbers["output_zero_point"],
-            OFM_PRECISION=1 | GLOBAL_SCALE | ONCE << 14,
-            OFM_SCALE=int(numbers["multipliers"].flat[0]) | numbers["shift"] << 32,
-        )
-    else:
-        stream.set(OFM_ZERO_POINT=zero_point, OFM_PRECISION=1)
-    set_window(stream, window, parts=False)
-    stream.set(ACTIVATION=0, ACTIVATION_MIN=-128, ACTIVATION_MAX=127)
-    set_block(stream, block)
-    work = UnitWork(unit, window, block, source.shape, 0)
-    mode = MEAN if isinstance(pool, AveragePool) else 0
-    operation = OPERATION_CODES["POOL"] | mode << 16
-    return _OfRows(stream.array, work, operation, pool.pads[0], None).calls(output, calls, isa)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _OfRows:
+class OfRows:
     """The facts that the kernel of windows needs for any rows: commands, work, operation, constants."""
 
     commands: NDArray[np.uint32]
@@ -264,7 +201,7 @@ def _commands(
 ) -> NDArray[np.uint32]:
     """Return the commands that set the registers which are the same for all rows of the output."""
     conv, stream = layer.conv, Stream()
-    right = _pad_right(conv.pads, layer.window, layer.source, layer.output)
+    right = pad_right(conv.pads, layer.window, layer.source, layer.output)
     zero_point = requantize.quantization_of(layer.source).zero_point
     set_maps(stream, layer.source.shape, layer.output, (conv.pads[1], right), zero_point)
     rounding = TWICE if conv.rounding == "tflite" else ONCE
@@ -343,7 +280,7 @@ def set_map(stream: Stream, name: str, region: int, shape: Shape, cols: int | No
     stream.set(**{f"{name}_{register}": value for register, value in registers.items()})
 
 
-def _pad_right(pads: Pads, window: UnitWindow, source: Tensor, output: Tensor) -> int:
+def pad_right(pads: Pads, window: UnitWindow, source: Tensor, output: Tensor) -> int:
     """Return the columns of padding that windows read at the right."""
     end = (output.shape[1] - 1) * window.stride[1] + window.area[1]
     return max(0, end - pads[1] - source.shape[1])

@@ -13,11 +13,10 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     WITH_CORE,
     conv_calls,
     conv_reason,
-    pool_calls,
-    pool_reason,
 )
 from mcudeploy.extensions.ethos_u.unit_copies import copy_calls, copy_reason
 from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
+from mcudeploy.extensions.ethos_u.unit_pools import pool_calls, pool_reason
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.isa import Isa
@@ -28,6 +27,7 @@ from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.model.unit_support import UnitSupport
@@ -37,7 +37,7 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
     """Return why the unit does not compute an operator with the bits of the core, None if it does."""
     if isinstance(operator.op, Conv2d):
         return conv_reason(operator, inputs[0], output)
-    if isinstance(operator.op, MaxPool | AveragePool):
+    if isinstance(operator.op, MaxPool | AveragePool | Reduce):
         return pool_reason(operator, inputs[0], output)
     if isinstance(operator.op, Binary):
         return binary_reason(operator, inputs, output)
@@ -61,7 +61,7 @@ def unit_calls(
         return ()
     if isinstance(operator.op, Conv2d):
         return conv_calls(operator, inputs[0], output, calls, isa)
-    if isinstance(operator.op, MaxPool | AveragePool):
+    if isinstance(operator.op, MaxPool | AveragePool | Reduce):
         return pool_calls(operator, inputs[0], output, calls, isa)
     if isinstance(operator.op, Affine):
         return affine_calls(operator, inputs[0], output, calls[0], isa)
