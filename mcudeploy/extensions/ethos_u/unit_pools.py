@@ -37,7 +37,7 @@ _MOST_SHIFT = 63
 
 
 @dataclass(frozen=True, slots=True)
-class _Mean:
+class _UnitMean:
     """y = (sum of x - `zero_points[0]`) * `scale` / 2^`shift` + `zero_points[1]`, with this rounding."""
 
     zero_points: tuple[int, int]
@@ -78,7 +78,7 @@ def pool_calls(
         stream.set(OFM_ZERO_POINT=zero_point, OFM_PRECISION=1)
     else:
         mean, mode = _mean(operator, source, output), MEAN
-        assert isinstance(mean, _Mean)
+        assert isinstance(mean, _UnitMean)
         set_maps(stream, source.shape, output, at_sides, mean.zero_points[0])
         stream.set(
             OFM_ZERO_POINT=mean.zero_points[1],
@@ -103,7 +103,7 @@ def _window(operator: Operator, source: Tensor) -> tuple[UnitWindow, Pads]:
     return UnitWindow(op.kernel_shape, strides(op.stride, op.out_size), op.dilation, True), op.pads
 
 
-def _mean(operator: Operator, source: Tensor, output: Tensor) -> _Mean | str:
+def _mean(operator: Operator, source: Tensor, output: Tensor) -> _UnitMean | str:
     """Return the arithmetic of a mean, or why the unit does not have it."""
     numbers: dict[str, Any] = dict(operator.op.kernel(operator, (source,), output).params)
     window, pads = _window(operator, source)
@@ -125,4 +125,4 @@ def _mean(operator: Operator, source: Tensor, output: Tensor) -> _Mean | str:
     ties = (products & (1 << shift) - 1 == 1 << shift - 1) & (products >> shift & 1 == 0)
     if not twice and ties.any():
         return f"ties of means of {taps} values go to the even result on the core, up on the unit"
-    return _Mean(zero_points, scale, shift, TWICE if twice else ONCE)
+    return _UnitMean(zero_points, scale, shift, TWICE if twice else ONCE)
