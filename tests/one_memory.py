@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcudeploy.boards.board import Board, Memory
 from mcudeploy.boards.catalogue import load_board
-from mcudeploy.ir.plan import Estimate, Layout, Schedule
-from mcudeploy.planner.place.solve import spread
+from mcudeploy.ir.plan import Estimate, Function, Layout, Schedule
+from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.place.solve import estimate, spread
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes
 
@@ -19,5 +22,18 @@ def one_memory(name: str, alignment: int) -> Board:
 def lay_out(
     tiled: TiledGraph, schedule: Schedule, work: WorkBytes, name: str, alignment: int
 ) -> tuple[Layout, Estimate]:
-    """`spread` on a board with one memory, in which nothing moves."""
-    return spread(tiled, schedule, work, one_memory(name, alignment))
+    """The layout on a board with one memory, in which nothing moves."""
+    return laid_out(tiled, schedule, work, one_memory(name, alignment))
+
+
+def laid_out(
+    tiled: TiledGraph,
+    schedule: Schedule,
+    work: WorkBytes,
+    board: Board,
+    functions: Sequence[Function] = (),
+    relocation: Budget | None = None,
+) -> tuple[Layout, Estimate]:
+    """`spread`, and the figures of its layout without time."""
+    layout = spread(tiled, schedule, work, board, functions, relocation)
+    return layout, estimate(tiled, schedule.steps, work, layout)

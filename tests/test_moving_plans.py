@@ -29,10 +29,11 @@ from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.costs.stalls import stalls
+from mcudeploy.costs.stalls import Pace
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.plan import Entry, Plan, Transfer, Wait
+from mcudeploy.planner.place.solve import estimate
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import work_bytes
 from mcudeploy.toolchain import build_firmware
@@ -175,5 +176,6 @@ def test_a_copy_by_the_core_reads_one_memory_and_writes_the_other() -> None:
                 to_slow, from_slow = (not memories[it.memory].is_fast for it in (new, old))
                 wanted += tiled.block_bytes(entry.tensor, entry.block) * (2 * from_slow + 8 * to_slow)
                 checked += to_slow != from_slow
-        assert stalls(plan, tiled, board, work_bytes(trip.judged.model.calls)).copies == wanted
+        work, steps = work_bytes(trip.judged.model.calls), plan.schedule.steps
+        assert estimate(tiled, steps, work, plan.layout, Pace(board)).stalls.copies == wanted
     assert checked

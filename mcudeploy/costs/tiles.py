@@ -69,6 +69,7 @@ class CopyCost:
         return self.move + self.piece * -(-size_bytes // distance) + self.byte * size_bytes
 
 
+FREE = CopyCost(0.0, 0.0, 0.0)
 _COPIED = 256
 """Bytes of a narrow row. Its time and that of a row twice as wide determine the cost of copies."""
 

@@ -19,7 +19,7 @@ from mcudeploy.common.errors import OutputsDifferError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import board_costs, estimated
-from mcudeploy.costs.stalls import Pace, stalls
+from mcudeploy.costs.stalls import Pace
 from mcudeploy.costs.tiles import CopyCost, move_price
 from mcudeploy.costs.timeline import Stall, Timeline, fast_loads, timeline
 from mcudeploy.device.target import Target
@@ -181,7 +181,7 @@ class Loop:
         None if the checker refuses its plan.
         """
         old, work = self.deployment.plan, self.deployment.model.work
-        predicted = estimate(self.tiled, old.schedule, work, layout)
+        predicted = estimate(self.tiled, old.schedule.steps, work, layout)
         plan = replace(old, layout=layout, estimate=predicted)
         try:
             check(plan, work, self.board)
@@ -205,9 +205,9 @@ def with_times(deployment: Deployment, observed: Observation) -> Deployment:
     plan, board = deployment.plan, deployment.board.limited(deployment.planned.limits)
     tiled = TiledGraph.of(plan)
     cycles, price = step_times(plan, observed.entries), _price(deployment)
-    waits = stalls(plan, tiled, board, deployment.model.work, Pace(cycles, price))
-    ticks = sum(cycles) + moves_ticks(plan, tiled, price)
-    return deployment.with_plan(replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=waits)))
+    pace = Pace(board, sum(cycles) + moves_ticks(plan.layout, tiled, price), cycles, price)
+    made = estimate(tiled, plan.schedule.steps, deployment.model.work, plan.layout, pace)
+    return deployment.with_plan(replace(plan, estimate=made))
 
 
 def _price(deployment: Deployment) -> CopyCost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcudeploy.ir.block_rows import BlockRows
@@ -182,15 +182,14 @@ _NEGLIGIBLE = 0.001
 class Estimate:
     """Predicted figures of a plan: the peak of live bytes, and the step at which it occurs.
 
-    No placement of this schedule needs less than `lower_bound_bytes`. `traffic` counts the bytes that steps
-    and transfers read and write in each memory. `ticks` is the latency in the unit of the tile times that the
+    No placement of this schedule needs less than the peak. `traffic` counts the bytes that steps and
+    transfers read and write in each memory. `ticks` is the latency in the unit of the tile times that the
     search used; 0 without a search. `stalls` is the additional waiting for slow memories, at one tick per
     clock.
     """
 
     peak_bytes: int
     peak_step: int
-    lower_bound_bytes: int
     traffic: Mapping[str, int] = field(default_factory=dict)
     ticks: float = 0.0
     stalls: Stalls = field(default_factory=Stalls)
@@ -313,34 +312,40 @@ class Plan:
 
     @property
     def tape(self) -> tuple[Entry, ...]:
-        """Return what the program executes, in sequence.
-
-        Before each step of the schedule come the waits for transfers that end with it, then the transfers
-        into residences that begin with it.
-        """
+        """Return what the program executes, in sequence, with the units that compute."""
         unit_of = {name: function.unit for function in self.functions for name in function.operators}
-        entries: list[Entry] = []
-        coming = deque(enumerate(self.layout.transfers))
-        running: list[tuple[int, Transfer]] = []
-
-        def wait(time: int) -> None:
-            due = {transfer.engine: number for number, transfer in running if transfer.end <= time}
-            entries.extend(Wait(engine, last) for engine, last in due.items())
-            running[:] = [one for one in running if one[0] > due.get(one[1].engine, -1)]
-
-        for time, step in enumerate(self.schedule.steps):
-            wait(time)
-            while coming and self.layout.begin(coming[0][1]) <= time:
-                running += [coming[0]] * (coming[0][1].engine != CPU)
-                entries.append(coming.popleft()[1])
-                wait(time)
-            name = self.graph.operators[step.operator].name
-            entries.append(Run(unit_of.get(name), step.operator, step.block))
-        return tuple(entries)
+        units = [unit_of.get(operator.name) for operator in self.graph.operators]
+        return tuple(
+            Run(units[it.operator], it.operator, it.block) if isinstance(it, Step) else it
+            for it in sequence(self.schedule.steps, self.layout)
+        )
 
     def name_of(self, entry: Entry) -> str:
         """Return the name under which an entry's time is summed: its operator, or that of all transfers."""
         return self.graph.operators[entry.operator].name if isinstance(entry, Run) else MOVES
+
+
+def sequence(steps: Sequence[Step], layout: Layout) -> Iterator[Step | Transfer | Wait]:
+    """Yield what a program executes.
+
+    Before each step of the schedule come the waits for transfers that end with it, then the transfers into
+    residences that begin with it.
+    """
+    coming = deque(enumerate(layout.transfers))
+    running: list[tuple[int, Transfer]] = []
+
+    def waits(time: int) -> Iterator[Wait]:
+        due = {transfer.engine: number for number, transfer in running if transfer.end <= time}
+        running[:] = [one for one in running if one[0] > due.get(one[1].engine, -1)]
+        return (Wait(engine, last) for engine, last in due.items())
+
+    for time, step in enumerate(steps):
+        yield from waits(time)
+        while coming and layout.begin(coming[0][1]) <= time:
+            running += [coming[0]] * (coming[0][1].engine != CPU)
+            yield coming.popleft()[1]
+            yield from waits(time)
+        yield step
 
 
 @dataclass(frozen=True, slots=True)

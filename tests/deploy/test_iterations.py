@@ -57,7 +57,7 @@ def passive(deployment: Deployment, stage: Iterations) -> tuple[Plan, Residency]
     placed = stage.passive(relocation())
     assert placed is not None
     residency, layout = placed
-    predicted = estimate(stage.draft.tiled, deployment.plan.schedule, deployment.model.work, layout)
+    predicted = estimate(stage.draft.tiled, deployment.plan.schedule.steps, deployment.model.work, layout)
     return replace(deployment.plan, layout=layout, estimate=predicted), residency
 
 

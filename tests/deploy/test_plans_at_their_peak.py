@@ -81,7 +81,7 @@ def test_the_arena_has_the_size_of_the_peak(plan: Plan, model: Model, tiled: Til
     assert moved_plan.layout.transfers
     assert moved_plan.layout.arena_bytes == align_up(plan.estimate.peak_bytes, 8)
     assert (moved_plan.layout.status, moved_plan.estimate.peak_bytes) == ("optimal", plan.estimate.peak_bytes)
-    assert moved_plan.estimate.ticks == plan.estimate.ticks + moves_ticks(moved_plan, tiled, PRICE)
+    assert moved_plan.estimate.ticks == plan.estimate.ticks + moves_ticks(moved_plan.layout, tiled, PRICE)
     moved_bytes = sum(tiled.block_bytes(it.tensor, it.block) for it in moved_plan.layout.transfers)
     assert moved_plan.estimate.traffic["sram"] == plan.estimate.traffic["sram"] + 2 * moved_bytes
 
@@ -106,7 +106,7 @@ def test_ticks_of_moves_count_once(plan: Plan, model: Model, tiled: TiledGraph) 
     again = moved(above, model, BOARD, tiled, relocation())
     assert again.layout == moved_plan.layout
     assert again.estimate.ticks == pytest.approx(moved_plan.estimate.ticks)
-    assert again.estimate.ticks - moves_ticks(again, tiled, PRICE) == pytest.approx(1e6)
+    assert again.estimate.ticks - moves_ticks(again.layout, tiled, PRICE) == pytest.approx(1e6)
 
 
 def test_at_its_peak_nothing_moves(plan: Plan, model: Model, tiled: TiledGraph) -> None:

@@ -22,12 +22,12 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.files.planfile import plan_text
 from mcudeploy.planner.model.model import Model, load_model
-from mcudeploy.planner.place.solve import spread
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.tiling.blocks import TiledGraph
 from tests.networks.onnx_files import QuantizedModel, build, node
 from tests.networks.small import residual_network
+from tests.one_memory import laid_out
 
 
 def models(folder: Path) -> list[Path]:
@@ -79,7 +79,7 @@ def _repeated(plan: Plan, model: Model) -> Plan:
     tiled = TiledGraph.of(plan)
     first = plan.graph.operators[0].output
     schedule = repeating(tiled, plan.schedule, (first, 0), (first, 1))
-    layout, estimate = spread(tiled, schedule, model.with_kernels(plan.kernels).work, load_board("host"))
+    layout, estimate = laid_out(tiled, schedule, model.with_kernels(plan.kernels).work, load_board("host"))
     return replace(plan, schedule=schedule, layout=layout, estimate=estimate)
 
 

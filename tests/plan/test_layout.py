@@ -39,7 +39,7 @@ def test_sound_plans_pass(block_rows: int) -> None:
     tiled = TiledGraph(Dataflow.of(residual()), dict.fromkeys(WORK, block_rows))
     plan = make_plan(tiled)
     check(plan, WORK, BOARD)
-    assert plan.estimate.lower_bound_bytes <= plan.layout.arena_bytes
+    assert plan.estimate.peak_bytes <= plan.layout.arena_bytes
 
 
 def overlapping(plan: Plan) -> Plan:

@@ -36,12 +36,12 @@ from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
-from mcudeploy.planner.place.solve import spread
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
 from tests.linked import STRICT, linked
 from tests.moves import with_moves
+from tests.one_memory import laid_out
 from tests.residing import repeating
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -81,7 +81,7 @@ def plan_of(
     """The plan of a graph; the blocks `again` are made twice."""
     tiled = TiledGraph(Dataflow.of(graph), {operator.name: block_rows for operator in graph.operators})
     schedule = repeating(tiled, reverse_post_order(tiled), *again)
-    layout, estimate = spread(tiled, schedule, work_bytes(_calls(graph), cores), board, functions)
+    layout, estimate = laid_out(tiled, schedule, work_bytes(_calls(graph), cores), board, functions)
     return Plan(graph, board.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
 
 

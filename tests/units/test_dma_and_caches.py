@@ -59,7 +59,7 @@ def exchanged(target: Board, floats: int, seed: int) -> tuple[list[Bytes], list[
     """
     graph = network(floats)
     tiled = TiledGraph(Dataflow.of(graph), {"y": 1, "z": 1})
-    layout, _ = spread(tiled, reverse_post_order(tiled), {"y": (0, 0), "z": (0, 0)}, target)
+    layout = spread(tiled, reverse_post_order(tiled), {"y": (0, 0), "z": (0, 0)}, target)
     starts = {name: layout.blocks[name][0][0].offset for name in "abyz"}
     at = {name: slice(start, start + 4 * floats) for name, start in starts.items()}
     end = align_up(layout.arena_bytes, target.io_alignment)

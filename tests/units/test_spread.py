@@ -23,11 +23,11 @@ from mcudeploy.planner.cores.functions import Assignment, partition
 from mcudeploy.planner.cores.routes import with_transfers
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.arena import Budget
-from mcudeploy.planner.place.solve import base_alignments, spread
+from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.tape.footprint import shortages
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
-from tests.one_memory import lay_out
+from tests.one_memory import laid_out, lay_out
 
 
 def relocation() -> Budget:
@@ -54,7 +54,7 @@ def planned(
     tiled = TiledGraph(flow, sizes)
     schedule = reverse_post_order(tiled)
     work = dict.fromkeys(sizes, (0, 0))
-    layout, estimate = spread(tiled, schedule, work, board, functions, relocation() if moving else None)
+    layout, estimate = laid_out(tiled, schedule, work, board, functions, relocation() if moving else None)
     return Plan(graph, board.name, sizes, schedule, layout, estimate, functions=functions)
 
 

@@ -176,7 +176,7 @@ class Rectangles:
         end = max((at + it.size_bytes for it, at in zip(self.items, offsets, strict=True)), default=0)
         arenas = dict.fromkeys(plan.layout.arenas, 0) | {self.memory: align_up(end, ARENA_GRAIN_BYTES)}
         layout = reside(Draft(tiled, plan.schedule.steps, self.items, model.work), residences, arenas, ())
-        predicted = estimate(tiled, plan.schedule, model.work, layout)
+        predicted = estimate(tiled, plan.schedule.steps, model.work, layout)
         placed = replace(plan, layout=layout, estimate=predicted)
         try:
             check_plan(placed, model.work, board)

@@ -47,7 +47,6 @@ class _Unwritten(FileModel):
     schedule: str
     schedule_bound_bytes: NonNegativeInt
     layout: str
-    layout_bound_bytes: NonNegativeInt
     ticks: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -158,18 +157,17 @@ def _figures_of(plan: Plan) -> _Unwritten:
         schedule=plan.schedule.status,
         schedule_bound_bytes=plan.schedule.lower_bound_bytes,
         layout=plan.layout.status,
-        layout_bound_bytes=plan.estimate.lower_bound_bytes,
         ticks=plan.estimate.ticks,
     )
 
 
 def _with_figures(plan: Plan, figures: _Unwritten) -> Plan:
-    schedule, bound = plan.schedule, figures.layout_bound_bytes
+    schedule = plan.schedule
     return replace(
         plan,
         schedule=replace(schedule, status=figures.schedule, lower_bound_bytes=figures.schedule_bound_bytes),
         layout=replace(plan.layout, status=figures.layout),
-        estimate=replace(plan.estimate, lower_bound_bytes=bound, ticks=figures.ticks),
+        estimate=replace(plan.estimate, ticks=figures.ticks),
     )
 
 

@@ -248,7 +248,7 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
         "feasible",
         tuple(Transfer(*transfer) for transfer in content.transfers),
     )
-    predicted = estimate(tiled, schedule, work, layout)
+    predicted = estimate(tiled, schedule.steps, work, layout)
     status = _layout_status(content.arenas, predicted.peak_bytes)
     plan = Plan(
         graph=graph,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import lcm
 
 from mcudeploy.boards.board import Board
+from mcudeploy.costs.stalls import Pace, stalls
 from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Residence, Schedule, Step, memories_of
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.cores.requirements import Need, Requirements, needs
@@ -33,7 +34,7 @@ def spread(  # noqa: PLR0917
     functions: Sequence[Function] = (),
     relocation: Budget | None = None,
     tags: Tags | None = None,
-) -> tuple[Layout, Estimate]:
+) -> Layout:
     """Place everything in the memories of a board at the least access cost.
 
     If the cheapest memory has room for everything, all lies there, in the smallest arena found. The status is
@@ -67,7 +68,7 @@ def spread(  # noqa: PLR0917
     layout = reside(Draft(tiled, schedule.steps, items, work), residences, arenas, moves)
     if used == assigned.bound_bytes if len(arenas) == 1 else assigned.fits and assigned.proven:
         layout = replace(layout, status="optimal")
-    return layout, estimate(tiled, schedule, work, layout)
+    return layout
 
 
 def placement_of(plan: Plan, work: WorkBytes, board: Board) -> tuple[tuple[Buffer, ...], PlacementProblem]:
@@ -127,16 +128,20 @@ def laid_out_buffers(
     return buffers(tiled, steps, work, apart)
 
 
-def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Layout) -> Estimate:
-    """Return the peak and traffic of a schedule whose buffers lie in these memories."""
-    peak_bytes, peak_step = peak(laid_out_buffers(tiled, schedule.steps, work, layout))
+def estimate(
+    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout, pace: Pace | None = None
+) -> Estimate:
+    """Return the figures of steps whose buffers lie in these memories; without `pace`, none of time."""
+    peak_bytes, peak_step = peak(laid_out_buffers(tiled, steps, work, layout))
     by_memory = dict.fromkeys(layout.arenas, 0)
-    for access in accesses(tiled, schedule.steps, work, layout):
+    used = list(accesses(tiled, steps, work, layout))
+    for access in used:
         by_memory[access.memory] = by_memory.get(access.memory, 0) + access.read_bytes + access.written_bytes
     for transfer in layout.transfers:
         for place in layout.way(transfer):
             by_memory[place.memory] += tiled.block_bytes(transfer.tensor, transfer.block)
-    return Estimate(peak_bytes, peak_step, peak_bytes, by_memory)
+    times = (pace.ticks, stalls(tiled, steps, layout, used, pace)) if pace else ()
+    return Estimate(peak_bytes, peak_step, by_memory, *times)
 
 
 def _owners(item: Buffer) -> list[Owner]:

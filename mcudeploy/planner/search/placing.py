@@ -8,7 +8,7 @@ from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
-from mcudeploy.costs.stalls import Pace, stalls
+from mcudeploy.costs.stalls import Pace
 from mcudeploy.costs.tiles import (
     CopyCost,
     Costs,
@@ -18,7 +18,7 @@ from mcudeploy.costs.tiles import (
     timed_blocks,
 )
 from mcudeploy.ir.engine import CPU
-from mcudeploy.ir.plan import Estimate, Layout, Plan, Schedule, Split
+from mcudeploy.ir.plan import Layout, Plan, Schedule, Split
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
@@ -32,6 +32,7 @@ from mcudeploy.planner.place.solve import estimate, spread
 from mcudeploy.planner.place.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph, whole
+from mcudeploy.tiling.live import WorkBytes
 from mcudeploy.tiling.traffic import step_loads
 
 QUICK = ("chain_dfs", "refine", "beam")
@@ -134,19 +135,22 @@ def placed(
     splits: tuple[Split, ...] = (),
     relocation: Budget | None = None,
     tags: Tags | None = None,
+    ticks: float = 0.0,
 ) -> Plan:
     """Return the plan with a memory and an offset for everything.
 
-    Blocks move if there is a budget, and tensors of one tag have one place if there are `tags`.
+    Blocks move if there is a budget, and tensors of one tag have one place if there are `tags`. `ticks`: of
+    its steps, if they are known.
     """
-    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation, tags)
-    plan = Plan(
+    layout = spread(tiled, schedule, model.work, board, model.functions, relocation, tags)
+    pace = _pace(tiled, schedule, board, relocation, ticks)
+    return Plan(
         model.graph,
         board.name,
         tiled.block_rows,
         schedule,
         layout,
-        estimate,
+        estimate(tiled, schedule.steps, model.work, layout, pace),
         model.form,
         splits,
         model.functions,
@@ -154,15 +158,15 @@ def placed(
         leads=tiled.leads,
         parameters=model.parameters,
     )
-    return _stalled(plan, model, board, tiled, relocation)
 
 
-def _stalled(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget | None) -> Plan:
-    """Return the plan with the stalls of its core for slow memories."""
-    pace = None
-    if relocation is not None and relocation.costs is not None:
-        pace = Pace(step_ticks(tiled, plan.schedule.steps, relocation.costs), relocation.price)
-    return replace(plan, estimate=replace(plan.estimate, stalls=stalls(plan, tiled, board, model.work, pace)))
+def _pace(
+    tiled: TiledGraph, schedule: Schedule, board: Board, relocation: Budget | None, ticks: float = 0.0
+) -> Pace:
+    if relocation is None:
+        return Pace(board, ticks)
+    steps = () if relocation.costs is None else step_ticks(tiled, schedule.steps, relocation.costs)
+    return Pace(board, ticks, steps, relocation.price)
 
 
 def _over_time(
@@ -177,9 +181,7 @@ def _over_time(
     cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
     draft = draft_of(tiled, plan, model.work, board)
     for layout in over_time(draft, pair, relocation, cycles):
-        predicted = estimate(tiled, plan.schedule, model.work, layout)
-        made = _timed_as(plan, layout, predicted, tiled, relocation)
-        made = _stalled(made, model, board, tiled, relocation)
+        made = _in_layout(plan, layout, model.work, tiled, Pace(board, 0.0, cycles, relocation.price))
         yield made
         if made.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
             return
@@ -204,19 +206,18 @@ def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation:
         return plan
     plans = [plan, *_over_time(plan, model, board, tiled, relocation)]
     if len(plans) == 1:
-        layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
-        plans.append(
-            _stalled(_timed_as(plan, layout, estimate, tiled, relocation), model, board, tiled, relocation)
-        )
+        layout = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
+        pace = _pace(tiled, plan.schedule, board, relocation)
+        plans.append(_in_layout(plan, layout, model.work, tiled, pace))
     return min(plans, key=lambda one: (cost_key(one, board), one.estimate.ticks))
 
 
-def _timed_as(plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph, relocation: Budget) -> Plan:
+def _in_layout(plan: Plan, layout: Layout, work: WorkBytes, tiled: TiledGraph, pace: Pace) -> Plan:
     """Return the plan in another layout; its ticks include the moves there."""
-    made = replace(plan, layout=layout, estimate=estimate)
-    price = relocation.price
-    ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
-    return replace(made, estimate=replace(estimate, ticks=ticks))
+    before, after = (moves_ticks(it, tiled, pace.price) for it in (plan.layout, layout))
+    pace = replace(pace, ticks=plan.estimate.ticks - before + after)
+    made = estimate(tiled, plan.schedule.steps, work, layout, pace)
+    return replace(plan, layout=layout, estimate=made)
 
 
 def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: CopyCost) -> Plan:
@@ -233,9 +234,9 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
     skips = len(distinct) < sum(count for operator, count in counts if not operator.op.is_view)
     all_once = once if skips else costs.ticks(tiled.step_rows)  # a block that no step reads is not computed
     ticks = all_once + schedule_ticks(tiled, steps, costs) - once
-    ticks += moves_ticks(plan, tiled, price)
-    found = stalls(plan, tiled, board, model.work, Pace(step_ticks(tiled, steps, costs), price))
-    return replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=found))
+    ticks += moves_ticks(plan.layout, tiled, price)
+    pace = Pace(board, ticks, step_ticks(tiled, steps, costs), price)
+    return replace(plan, estimate=estimate(tiled, steps, model.work, plan.layout, pace))
 
 
 def step_times(plan: Plan, model: Model, tiles: TileSource) -> list[float]:
@@ -254,11 +255,11 @@ def _costs(plan: Plan, tiled: TiledGraph, model: Model, tiles: TileSource) -> Co
     return shared_costs(model, tiled.flow, tiles(plan.graph, wanted))
 
 
-def moves_ticks(plan: Plan, tiled: TiledGraph, price: CopyCost) -> float:
-    """Return the ticks of the core for the transfers of a plan, and for its waits."""
+def moves_ticks(layout: Layout, tiled: TiledGraph, price: CopyCost) -> float:
+    """Return the ticks of the core for the transfers of a layout, and for their waits."""
     ticks = 0.0
-    for transfer in plan.layout.transfers:
-        old, new = plan.layout.way(transfer)
+    for transfer in layout.transfers:
+        old, new = layout.way(transfer)
         size = tiled.block_bytes(transfer.tensor, transfer.block)
         if transfer.engine != CPU:
             ticks += 2 * price.move

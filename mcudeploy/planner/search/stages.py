@@ -232,8 +232,7 @@ def _placed(
     effort.spend(_PLAN_UNITS * len(schedule.steps))
     limits = KernelLimits(task.most_ticks, task.board.constants_room, task.sufficient_bytes, task.roomy_bytes)
     model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, limits)
-    plan = placing.placed(model, task.board, tiled, schedule, splits=splits)
-    return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+    return placing.placed(model, task.board, tiled, schedule, splits=splits, ticks=ticks)
 
 
 def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
