@@ -30,7 +30,7 @@ from mcudeploy.ir.graph import GraphIO
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Firmware
-from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.compare import run_once
 
 __all__ = ["HostBackend", "HostProgram", "prepare", "run_model", "run_node", "supports_device"]
 
@@ -74,7 +74,7 @@ class HostProgram(BackendRep):
             }
         except ValueError as error:
             raise UsageError(str(error)) from error
-        storage = Storage.of(self.deployment.plan)
+        storage = self.deployment.storage
         with open_device(self.target, self.build(), self.deployment.patience_s) as device:
             run_once(device, storage, stored)
             results = {

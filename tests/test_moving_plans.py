@@ -34,6 +34,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.plan import Entry, Plan, Transfer, Wait
 from mcudeploy.planner.place.solve import estimate
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import work_bytes
 from mcudeploy.toolchain import build_firmware
@@ -82,7 +83,7 @@ def test_programs_without_waits_are_found(
 def test_firmware_of_several_memories_runs_on_the_host(engine: SoftEngine | None, flying: list[Trip]) -> None:
     judged, results = flying[0].judged, list[bytes]()
     for one in (flying[0].base, judged):
-        program = make_program(one.plan, one.model.calls, "net", one.board)
+        program = make_program(PlanView(one.plan, one.model.calls), "net", one.board)
         files = render_firmware(program, one.plan, Source(one.model.path.name, one.model.sha256))
         soft = engine if one is judged else None
         firmware = build_firmware(

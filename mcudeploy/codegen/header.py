@@ -16,9 +16,7 @@ from mcudeploy.ir.graph import DType, GraphIO, Tensor
 from mcudeploy.ir.plan import Plan, Residences, Run, memories_of
 from mcudeploy.ops.host_io import is_channels_last, stored_axes
 from mcudeploy.planner.place.solve import laid_out_buffers
-from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.dataflow import Dataflow
-from mcudeploy.tiling.live import WorkBytes, lives
+from mcudeploy.planner.tape.plan_view import PlanView
 
 _C_TYPES = {
     DType.INT8: "int8_t",
@@ -92,18 +90,17 @@ class StateText:
     lines: list[str]
 
 
-def entries_of(plan: Plan) -> list[int]:
+def entries_of(view: PlanView) -> list[int]:
     """The place of each step of the schedule on the tape, where transfers and waits count as well."""
-    return [at for at, entry in enumerate(plan.tape) if isinstance(entry, Run)] or [0]
+    return [at for at, entry in enumerate(view.entries) if isinstance(entry, Run)] or [0]
 
 
-def arena_map(plan: Plan, work: WorkBytes) -> list[MapLine]:
+def arena_map(view: PlanView) -> list[MapLine]:
     """A line for each tensor, then for the scratch of each operator; live ranges are in tape entries."""
-    tiled = TiledGraph.of(plan)
-    live = lives(tiled, plan.schedule.steps)
-    at_peak = _peak_bytes(plan, tiled, work)
+    plan, tiled, live = view.plan, view.tiled, view.lives
+    at_peak = _peak_bytes(view)
     moves = Counter(transfer.tensor for transfer in plan.layout.transfers)
-    lines, places = [], entries_of(plan)
+    lines, places = [], entries_of(view)
     for name, tensor in plan.graph.tensors.items():
         root, shape, dtype = tiled.flow.roots[name], shape_text(tensor), tensor.dtype.value
         if root != name:
@@ -120,7 +117,7 @@ def arena_map(plan: Plan, work: WorkBytes) -> list[MapLine]:
         alive = [each.life for block in residences for each in block]
         if alive:
             span = _span(places, min(it.lo for it in alive), max(it.hi for it in alive))
-            where, size = _where(plan, residences), sum(work[name])
+            where, size = _where(plan, residences), sum(view.work[name])
             scratch = f"{name}, scratch"
             lines.append(MapLine(scratch, "", "", len(residences), size, at_peak[name, True], where, span))
     return lines
@@ -137,27 +134,28 @@ def _span(places: Sequence[int], first: int, end: int) -> str:
     return f"[{places[first]}, {places[end - 1] + 1})"
 
 
-def _peak_bytes(plan: Plan, tiled: TiledGraph, work: WorkBytes) -> Counter[tuple[str, bool]]:
+def _peak_bytes(view: PlanView) -> Counter[tuple[str, bool]]:
     """The bytes alive at the step of the peak, by tensor, or by operator (True) for scratch. A block made in
     place of another counts once, for the older one.
     """
-    step, live = plan.estimate.peak_step, lives(tiled, plan.schedule.steps)
+    plan, tiled = view.plan, view.tiled
+    step = plan.estimate.peak_step
     alive: Counter[tuple[str, bool]] = Counter()
-    for buffer in laid_out_buffers(tiled, plan.schedule.steps, work, plan.layout):
+    for buffer in laid_out_buffers(tiled, plan.schedule.steps, view.work, plan.layout):
         if step not in buffer.life:
             continue
         if buffer.scratch_of is not None:
             alive[buffer.scratch_of[0], True] += buffer.size_bytes
             continue
         numbers = ((name, tiled.first_block[name] + block) for name, block in buffer.members)
-        owner = next(name for name, number in numbers if any(step in life for life in live.of(number)))
+        owner = next(name for name, number in numbers if any(step in life for life in view.lives.of(number)))
         alive[owner, False] += buffer.size_bytes
     return alive
 
 
-def io_texts(plan: Plan, ios: tuple[GraphIO, ...], kind: str) -> list[IoText]:
+def io_texts(view: PlanView, ios: tuple[GraphIO, ...], kind: str) -> list[IoText]:
     """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
-    texts, roots = [], Dataflow.of(plan.graph).roots
+    plan, texts, roots = view.plan, [], view.tiled.flow.roots
     fed = {operator.output for operator in plan.graph.operators if not operator.inputs}
     for position, io in enumerate(ios):
         tensor = plan.graph.tensors[io.tensor]
@@ -190,11 +188,11 @@ def io_texts(plan: Plan, ios: tuple[GraphIO, ...], kind: str) -> list[IoText]:
     return texts
 
 
-def states_text(plan: Plan) -> list[StateText]:
+def states_text(view: PlanView) -> list[StateText]:
     """States: tensors that are kept between runs."""
-    states = plan.graph.states
-    ios = io_texts(plan, tuple(state.before for state in states), "state")
-    if plan.graph.hop is not None:
+    states = view.plan.graph.states
+    ios = io_texts(view, tuple(state.before for state in states), "state")
+    if view.plan.graph.hop is not None:
         ios = [replace(it, layout=_rows_layout(it)) for it in ios]
     return [
         StateText(io, c_elements(state.initial.reshape(-1)) if state.initial.any() else [])

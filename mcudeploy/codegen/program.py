@@ -59,9 +59,8 @@ from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.place.states_first import state_tensors
-from mcudeploy.planner.tape.core_tables import LaneTables
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, Waits, handed_over, integer_bits
-from mcudeploy.tiling.live import work_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +262,10 @@ class Program:
         return any("INFINITY" in line for lines in texts for line in lines)
 
 
-def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
-    """Return the program of a plan for a board, whose operators call these kernels."""
+def make_program(view: PlanView, prefix: str, board: Board) -> Program:
+    """Return the program of a plan for a board."""
+    plan, calls, tape, lanes = view.plan, view.calls, view.tape, view.lanes
     handed = handed_over(plan, board)
-    tape = Tape(plan)
     constants = ConstantPool(prefix, plan.parameters)
     records = [_operator_text(tape, at, calls, constants, handed) for at in range(len(tape.records))]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
@@ -283,15 +282,14 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         for number, each in enumerate(tape.waits, len(records) + len(moves))
     ]
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
-    lanes = LaneTables.of(tape, calls)
     by_symbol = {tensor.symbol: tensor for tensor in tensors}
     parts = [
         (part_text(number, it, records[it.base], by_symbol, constants), it)
         for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
     ]
     named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
-    inputs = [it.on(board) for it in io_texts(plan, plan.graph.own_inputs(), "input")]
-    outputs = [it.on(board) for it in io_texts(plan, plan.graph.own_outputs(), "output")]
+    inputs = [it.on(board) for it in io_texts(view, plan.graph.own_inputs(), "input")]
+    outputs = [it.on(board) for it in io_texts(view, plan.graph.own_outputs(), "output")]
     return Program(
         prefix=prefix,
         constants=constants.texts,
@@ -309,17 +307,17 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         schedule=schedule_runs(tape, records),
         block_bits=tape.block_bits,
         steps=len(tape.codes),
-        step_kinds=_step_kinds(plan),
-        peak_step=entries_of(plan)[plan.estimate.peak_step],
+        step_kinds=_step_kinds(view),
+        peak_step=entries_of(view)[plan.estimate.peak_step],
         alignment=board.offset_unit,
         fuses_products=board.fuses_products,
         pairs_loads=board.pairs_loads,
         arenas=_arenas(plan, board),
-        map_lines=arena_map(plan, work_bytes(calls, max(1, len(plan.lanes)))),
+        map_lines=arena_map(view),
         inputs=inputs,
         outputs=outputs,
         cache_line=max(board.cache_line_of(it.memory) for it in (*inputs, *outputs)),
-        states=states_text(plan),
+        states=states_text(view),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
         parameters=_table_text(plan, calls, [(records[it.base].name, one, it.call) for one, it in parts]),
@@ -362,12 +360,12 @@ def _table_text(
     )
 
 
-def _step_kinds(plan: Plan) -> str:
+def _step_kinds(view: PlanView) -> str:
     """The numbers of steps that compute, move and wait, as a comment; "" if all compute."""
-    if not plan.layout.transfers:
+    if not view.plan.layout.transfers:
         return ""
     kinds = {Run: "of operators", Transfer: "of moves", Wait: "of waits"}
-    counts = Counter(type(entry) for entry in plan.tape)
+    counts = Counter(type(entry) for entry in view.entries)
     return ", ".join(f"{counts[kind]} {text}" for kind, text in kinds.items() if counts[kind])
 
 

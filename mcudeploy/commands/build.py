@@ -67,7 +67,7 @@ def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
     built = [built_model(path, each, progress) for path in request.paths]
     name = model_name(options.name, directory.resolve().name) if several else built[0].deployment.prefix
     shares = [
-        share_of(it.program, tables_bytes(it.plan, it.model.calls, it.board))
+        share_of(it.program, tables_bytes(it.view, it.board))
         for it in (each.deployment for each in built)
     ]
     programs = with_arenas([each.program for each in built], request.arena, name)

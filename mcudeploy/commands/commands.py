@@ -182,7 +182,7 @@ def save_plan(deployment: Deployment, path: Path) -> None:
 
 def save_chart(deployment: Deployment, path: Path) -> None:
     """Draw the plan, the arena over steps; the file's ending selects SVG or HTML."""
-    chart.save(chart.draw(deployment.plan, deployment.model.work, deployment.model.path.name), path)
+    chart.save(chart.draw(deployment.view, deployment.model.path.name), path)
 
 
 def verdict_on_host(

@@ -22,7 +22,7 @@ from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.hop.row_io import window_axis
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.compare import run_once
 from mcudeploy.verify.samples import Sample, sample_of
 from mcudeploy.verify.verdict import Outputs, Verdict, judge, unequal_elements
 
@@ -86,7 +86,7 @@ def window_outputs(outputs: Sequence[Outputs], run: Graph, window: Graph) -> lis
 
 def _runs(deployment: Deployment, host: Target, samples: Sequence[Sample]) -> list[Outputs]:
     """The outputs of the program by rows, each run continuing from the previous one."""
-    graph, storage = deployment.plan.graph, Storage.of(deployment.plan)
+    graph, storage = deployment.plan.graph, deployment.storage
     states = {state.tensor for state in graph.states}
     results: list[Outputs] = []
     with open_device(host, deployment.build(host), deployment.patience_s) as machine:

@@ -24,8 +24,10 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned
 from mcudeploy.planner.tape import footprint
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash
+from mcudeploy.verify.compare import Storage
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +55,19 @@ class Deployment:
         return cls(model, options.aligned(board), plan, prefix, planned, options.flash_limit)
 
     @cached_property
+    def view(self) -> PlanView:
+        """The plan with the facts that follow from it."""
+        return PlanView(self.plan, self.model.calls)
+
+    @cached_property
+    def storage(self) -> Storage:
+        """The places of the plan's blocks in a machine."""
+        return Storage(self.plan, self.view.tiled, self.view.where)
+
+    @cached_property
     def program(self) -> Program:
         """The plan as C. Its constants take a second per million weights, so `plan` does without it."""
-        program = make_program(self.plan, self.model.calls, self.prefix, self.board)
+        program = make_program(self.view, self.prefix, self.board)
         if self.fuses_products is not None:
             program = replace(program, fuses_products=self.fuses_products)
         return program if self.change is None else self.change(program)
@@ -69,7 +81,7 @@ class Deployment:
     @property
     def fits(self) -> bool:
         """Whether the board has room for the plan."""
-        return not footprint.missing(self.plan, self.model.calls, self.board, None)
+        return not footprint.missing(self.view, self.board, None)
 
     @property
     def estimated_overhead(self) -> float | None:

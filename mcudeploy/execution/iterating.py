@@ -33,7 +33,6 @@ from mcudeploy.planner.offload.iterations import SLACK, Iterations
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import estimate
 from mcudeploy.planner.search.placing import moves_ticks
-from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.verify.samples import Sample
 
 _LOG = logging.getLogger(__name__)
@@ -114,7 +113,6 @@ class Loop:
     effort: Effort
     progress: Progress
     price: CopyCost
-    tiled: TiledGraph
 
     @classmethod
     def of(
@@ -124,13 +122,12 @@ class Loop:
         board = deployment.board.limited(deployment.planned.limits).reserving(
             deployment.plan.parameters.ram_bytes
         )
-        tiled = TiledGraph.of(deployment.plan)
-        return cls(deployment, board, target, samples[:1], effort, progress, _price(deployment), tiled)
+        return cls(deployment, board, target, samples[:1], effort, progress, _price(deployment))
 
     def run(self) -> Iterator[Iteration]:
         """Yield the iterations in turn."""
         plan, work = self.deployment.plan, self.deployment.model.work
-        stage = Iterations.of_plan(self.tiled, plan, work, self.board, self._relocation)
+        stage = Iterations.of_plan(self.deployment.view.tiled, plan, work, self.board, self._relocation)
         if stage is None:
             return
         current = stage.passive(self._relocation)
@@ -181,7 +178,7 @@ class Loop:
         None if the checker refuses its plan.
         """
         old, work = self.deployment.plan, self.deployment.model.work
-        predicted = estimate(self.tiled, old.schedule.steps, work, layout)
+        predicted = estimate(self.deployment.view.tiled, old.schedule.steps, work, layout)
         plan = replace(old, layout=layout, estimate=predicted)
         try:
             check(plan, work, self.board)
@@ -203,7 +200,7 @@ class Loop:
 def with_times(deployment: Deployment, observed: Observation) -> Deployment:
     """Return a deployment whose plan has the ticks and stalls of the observed step times."""
     plan, board = deployment.plan, deployment.board.limited(deployment.planned.limits)
-    tiled = TiledGraph.of(plan)
+    tiled = deployment.view.tiled
     cycles, price = step_times(plan, observed.entries), _price(deployment)
     pace = Pace(board, sum(cycles) + moves_ticks(plan.layout, tiled, price), cycles, price)
     made = estimate(tiled, plan.schedule.steps, deployment.model.work, plan.layout, pace)

@@ -207,7 +207,7 @@ def _in_cycles(observed: Observation, deployment: Deployment, place: Place, samp
     if by_unit:
         entries = with_unit_cycles(entries, deployment.model, plan, place.target.board)
     spent: dict[str, list[float]] = {}
-    for entry, cycles in zip(plan.tape, entries, strict=True):
+    for entry, cycles in zip(deployment.view.entries, entries, strict=True):
         spent.setdefault(plan.name_of(entry), []).append(cycles)
     operators = tuple(OperatorTime(name, len(each), round(sum(each))) for name, each in spent.items())
     measured = replace(
@@ -222,7 +222,7 @@ def _in_cycles(observed: Observation, deployment: Deployment, place: Place, samp
 def _along_path(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
     """Return the time along the critical path: the emulator runs cores in turn, so its clock adds them up."""
     target, firmware = place.target, place.firmware
-    storage = Storage.of(deployment.plan)
+    storage = deployment.storage
     counts = count_lanes(
         deployment.plan.lanes,
         target,
@@ -270,7 +270,7 @@ def observe(
             f"a call of the library needs up to {bound.library_bytes:,} B of stack, further cores have "
             f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
         )
-    storage = Storage.of(deployment.plan)
+    storage = deployment.storage
     if deployment.plan.parameters.parameters and not deployment.plan.parameters.in_flash:
         device.session.restore_parameters()
     if target.guards:
@@ -293,7 +293,7 @@ def observe(
     timed: list[int] = []
     for first, count in fed_runs(device, storage, samples[0].stored):
         timed += device.session.time_steps(first, count, timeout_s=deployment.patience_s).ticks
-    for entry, elapsed in zip(deployment.plan.tape, timed, strict=True):
+    for entry, elapsed in zip(deployment.view.entries, timed, strict=True):
         ticks_by.setdefault(deployment.plan.name_of(entry), []).append(elapsed)
     unit, convert = device.time_unit(target)
     operators = tuple(
@@ -311,7 +311,7 @@ def run_further(
     The first one starts from these states, in stored form by tensor name. Raises DeployError if the stack
     exceeded its bound, or a guard was overwritten.
     """
-    deployment, storage = device_run.deployment, Storage.of(device_run.deployment.plan)
+    deployment, storage = device_run.deployment, device_run.deployment.storage
     if target.guards:
         arm(device, deployment.program)
     states, outputs = dict(first), []

@@ -34,6 +34,7 @@ from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.kernels import least_constants
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import TiledGraph
 
 _LOG = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ class Fit:
     def flash_bytes(self) -> int:
         """The flash of weights and tables, without code."""
         way = self.chosen
-        tables = footprint.tables_bytes(way.plan, way.model.calls, self.board)
+        tables = footprint.tables_bytes(PlanView(way.plan, way.model.calls), self.board)
         return footprint.weights_bytes(way.model.calls) + tables
 
     @property
@@ -313,7 +314,8 @@ def _placed(name: str, planned: Planned, plan: Plan, whole: Board) -> Way:
         plan = replace(plan, board=board.name, layout=_moved_into(plan.layout, memory))
     else:
         plan = _spread(plan, model, board)
-    return Way(name, plan, model, tuple(footprint.missing(plan, model.calls, whole, None)), overhead)
+    short = footprint.missing(PlanView(plan, model.calls), whole, None)
+    return Way(name, plan, model, tuple(short), overhead)
 
 
 def _memory_for(arena_bytes: int, board: Board) -> Memory | None:

@@ -11,7 +11,7 @@ from mcudeploy.planner.fit import Latency, estimated_latency
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search import kernels
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
-from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.planner.tape.plan_view import PlanView
 
 Point = tuple[int, float]
 """Bytes of constants and tables in flash, and latency."""
@@ -40,11 +40,12 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
     latency = estimated_latency(plan, model, board)
     if latency is None:
         return None
-    tables = tables_bytes(plan, model.calls, board)
+    view = PlanView(plan, model.calls)
+    tables = tables_bytes(view, board)
     flash = weights_bytes(model.calls) + tables
     time = estimated(board_costs(board), model.in_ram)(plan.graph, ())
     points: list[Point] = []
-    others = kernels.smaller_constants(model, TiledGraph.of(plan), plan.schedule.steps, time)
+    others = kernels.smaller_constants(model, view.tiled, plan.schedule.steps, time)
     for more_bytes, more_ticks in others:
         point = flash + round(more_bytes), latency.ticks + more_ticks
         while points and points[-1][1] >= point[1]:

@@ -39,6 +39,7 @@ from mcudeploy.planner.search.splitting import split_plans
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.dataflow import Dataflow
 
 _LOG = logging.getLogger(__name__)
@@ -202,7 +203,7 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
         _, made, plan = joined_plan(model, board, path, options.assign)
         if plan.form not in models:
             models[plan.form] = fastest_model(made, board, options, source)
-        if not footprint.missing(plan, made.calls, board, None):
+        if not footprint.missing(PlanView(plan, made.calls), board, None):
             require_sound(plan, made, board, path)
         return timed(plan, made, board, source, move_price(source))
 
@@ -448,14 +449,14 @@ def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
     """Return the plans that fit. Raises FitError if none does."""
 
     def missing(plan: Plan) -> list[str]:
-        return footprint.missing(plan, planned.model_of(plan).calls, board, ram_limit)
+        return footprint.missing(PlanView(plan, planned.model_of(plan).calls), board, ram_limit)
 
     candidates = tuple(plan for plan in planned.candidates if not missing(plan))
     offers_baseline = planned.offers_baseline and not missing(planned.baseline)
     if not candidates and not offers_baseline:
         plan = planned.choices[0]
         model = planned.model_of(plan)
-        short = footprint.missing(plan, model.calls, board, ram_limit, least_constants(model))
+        short = footprint.missing(PlanView(plan, model.calls), board, ram_limit, least_constants(model))
         raise FitError(" ".join(short))
     return replace(planned, candidates=candidates, offers_baseline=offers_baseline)
 

@@ -15,6 +15,7 @@ from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.tape import footprint
+from mcudeploy.planner.tape.plan_view import PlanView
 
 _SEARCH_S = 1.0
 """Effort of each search."""
@@ -170,7 +171,7 @@ class WaysOut:
 
         def fits(plan: Plan) -> bool:
             calls = planned.model_of(plan).calls
-            return not footprint.missing(plan, calls, board, options.ram_limit)
+            return not footprint.missing(PlanView(plan, calls), board, options.ram_limit)
 
         return planned, [plan for plan in planned.choices if fits(plan)]
 

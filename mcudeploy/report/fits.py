@@ -12,6 +12,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Fit, Latency
 from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.tape.plan_view import PlanView
 
 JsonObject = dict[str, Any]
 
@@ -81,10 +82,10 @@ def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:
     return {"estimated_latency": latency(curve.latency), "flash_curve": points}
 
 
-def longest(plan: Plan, row: tuple[int, Latency] | None) -> JsonObject | None:
+def longest(view: PlanView, row: tuple[int, Latency] | None) -> JsonObject | None:
     """Report the longest step of the program, with its operator."""
     if row is None:
         return None
     step, time = row
-    operator = plan.graph.operators[plan.schedule.steps[step].operator].name
-    return {"step": entries_of(plan)[step], "operator": operator, "time": latency(time)}
+    operator = view.plan.graph.operators[view.plan.schedule.steps[step].operator].name
+    return {"step": entries_of(view)[step], "operator": operator, "time": latency(time)}

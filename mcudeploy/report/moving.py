@@ -6,28 +6,27 @@ from collections import Counter
 from typing import Any
 
 from mcudeploy.ir.plan import Measurement, Plan, Sync, WorkSlice
-from mcudeploy.tiling.blocks import TiledGraph
-from mcudeploy.tiling.live import WorkBytes
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.traffic import by_core
 
 JsonObject = dict[str, Any]
 
 
-def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
+def transfers(view: PlanView, measured: Measurement | None) -> JsonObject:
     """Report transfers between different memories, by way and by engine, and the core's modelled waits in
     clocks.
 
     Waits are in steps, for the core's copies, and for engines. `percent`: of the latency, measured or else
     estimated.
     """
-    tiled = TiledGraph.of(plan)
+    plan = view.plan
     counts, sizes, engines = Counter[str](), Counter[str](), Counter[str]()
     for transfer in plan.layout.transfers:
         old, new = plan.layout.way(transfer)
         if old.memory != new.memory:
             way = f"{old.memory} to {new.memory}"
             counts[way] += 1
-            sizes[way] += tiled.block_bytes(transfer.tensor, transfer.block)
+            sizes[way] += view.tiled.block_bytes(transfer.tensor, transfer.block)
             engines[transfer.engine] += 1
     stalls, latency = plan.estimate.stalls, _latency(plan, measured)
     return {
@@ -43,18 +42,16 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
     }
 
 
-def predicted(plan: Plan, work: WorkBytes) -> JsonObject:
+def predicted(view: PlanView) -> JsonObject:
     """Report predicted bytes that the core loads and stores, by memory; counterpart of `traffic_counted`."""
-    tiled = TiledGraph.of(plan)
-    loads = by_core(tiled, plan.schedule.steps, work, plan.layout)
+    loads = by_core(view.tiled, view.plan.schedule.steps, view.work, view.plan.layout)
     return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in loads.items()}
 
 
-def moves(plan: Plan) -> JsonObject:
+def moves(view: PlanView) -> JsonObject:
     """Report all transfers, within a memory and between memories, and the bytes that they move in total."""
-    tiled = TiledGraph.of(plan)
-    moved = sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
-    return {"moves": len(plan.layout.transfers), "moved_bytes": moved}
+    moved = [view.tiled.block_bytes(each.tensor, each.block) for each in view.plan.layout.transfers]
+    return {"moves": len(moved), "moved_bytes": sum(moved)}
 
 
 def _latency(plan: Plan, measured: Measurement | None) -> float:

@@ -33,7 +33,6 @@ from mcudeploy.report.counted_report import counted_report
 from mcudeploy.report.hops import moving_window
 from mcudeploy.report.outputs import inputs, outputs
 from mcudeploy.report.support import removed_channels
-from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.stack import StackBound, stack_bound
 from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_passes, output_share
@@ -81,7 +80,7 @@ def plan(deployment: Deployment, measured: Measurement | None = None) -> JsonObj
         "state_bytes": sum(chosen.graph.tensors[state.tensor].size_bytes for state in chosen.graph.states),
         "parameters": _parameters(deployment),
         "unsplit_arena_bytes": deployment.planned.baseline.layout.arena_bytes,
-        "tables_bytes": tables_bytes(chosen, deployment.model.calls, deployment.board),
+        "tables_bytes": tables_bytes(deployment.view, deployment.board),
         "order_status": chosen.schedule.status,
         "order_lower_bound_bytes": chosen.schedule.lower_bound_bytes or None,
         "layout_status": chosen.layout.status,
@@ -102,8 +101,8 @@ def plan(deployment: Deployment, measured: Measurement | None = None) -> JsonObj
         "parallel": moving.parallel(chosen, measured),
         "steps": len(chosen.schedule.steps),
         "recomputed_steps": len(chosen.schedule.steps) - len(set(chosen.schedule.steps)),
-        **moving.moves(chosen),
-        "transfers": moving.transfers(chosen, measured),
+        **moving.moves(deployment.view),
+        "transfers": moving.transfers(deployment.view, measured),
         "memory_limits": dict(deployment.planned.limits),
         "macs": deployment.model.macs,
         "window": moving_window(deployment),
@@ -128,7 +127,7 @@ def _sharing(deployment: Deployment) -> JsonObject | None:
     functions = deployment.plan.functions
     if not functions:
         return None
-    shares = asdict(sharing(deployment.plan, deployment.board, deployment.model.work))
+    shares = asdict(sharing(deployment.view, deployment.board))
     return {"functions": [asdict(function) for function in functions], **shares}
 
 
@@ -144,7 +143,7 @@ def _parameters(deployment: Deployment) -> JsonObject | None:
 def _elsewhere(deployment: Deployment) -> dict[str, list[str]]:
     """Report the tensors in each memory at any time, for all memories but the board's first."""
     placed: dict[str, list[str]] = {}
-    for name, root in Dataflow.of(deployment.plan.graph).roots.items():
+    for name, root in deployment.view.tiled.flow.roots.items():
         for memory in memories_of(deployment.plan.layout.blocks[root]):
             if memory != deployment.board.memories[0].name:
                 placed.setdefault(memory, []).append(name)
@@ -209,7 +208,7 @@ def _(result: BuiltModel) -> JsonObject:
         **known,
         **judged,
         **known_latency(deployment),
-        "longest_step": fits.longest(deployment.plan, step),
+        "longest_step": fits.longest(deployment.view, step),
         "selftest": result.selftest is not None,
         "stack_unknown": result.stack_unknown,
         **result.facts,
@@ -285,7 +284,7 @@ def _(result: Measured) -> JsonObject:
         measured |= counted_report(result, measured)
         if result.timing == "traffic" or measured["latency"]["unit"] == device_run.observed.measurement.unit:
             measured["overhead_percent"], measured["overhead_source"] = known
-        measured["traffic_predicted"] = moving.predicted(deployment.plan, deployment.model.work)
+        measured["traffic_predicted"] = moving.predicted(deployment.view)
     planned = plan(deployment, device_run.observed.measurement) | fits.modelled_latency(
         deployment.plan, deployment.model, deployment.board
     )

@@ -27,7 +27,7 @@ def trace(deployment: Deployment, measured: Measurement | None) -> str:
     alone = replace(deployment, model=replace(deployment.model, cores=1))
     times = step_times(alone, measured)
     spent = iter(times.ticks)
-    ticks = [next(spent) if isinstance(entry, Run) else 0.0 for entry in deployment.plan.tape]
+    ticks = [next(spent) if isinstance(entry, Run) else 0.0 for entry in deployment.view.entries]
     events = [*_threads(deployment), *_slices(deployment, ticks, times.unit)]
     about = {
         "model": plain(deployment.model.path.name),
@@ -48,7 +48,7 @@ def _threads(deployment: Deployment) -> Iterator[Event]:
 
 def _slices(deployment: Deployment, ticks: list[float], unit: str) -> Iterator[Event]:
     """Yield a complete event for each step, or for each core's part of it."""
-    plan, tape = deployment.plan, deployment.plan.tape
+    plan, tape = deployment.plan, deployment.view.entries
     for core, number, start, duration in _spans(plan, ticks):
         entry = tape[number]
         if not isinstance(entry, Run):

@@ -13,6 +13,7 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model, on_core
 from mcudeploy.planner.tape.footprint import missing, tables_bytes, weights_bytes
+from mcudeploy.planner.tape.plan_view import PlanView
 
 JsonObject = dict[str, Any]
 
@@ -65,8 +66,9 @@ def _fits(board: Board, checked: Checked) -> JsonObject:
     from mcudeploy.report.fits import modelled_latency  # noqa: PLC0415  (loads the planner)
 
     plans = checked.plans
-    short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
-    arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
+    views = {name: PlanView(plan, model.calls) for name, (plan, model) in plans.items()}
+    short = {name: missing(view, board, None) for name, view in views.items()}
+    arenas = {name: view.plan.layout.arena_bytes for name, view in views.items()}
     fits = not all(short.values())
     default = plans.get("split", plans["unsplit"])
     return {
@@ -77,10 +79,10 @@ def _fits(board: Board, checked: Checked) -> JsonObject:
             name: {
                 "arena_bytes": arenas[name],
                 "fits": not short[name],
-                "flash_bytes": weights_bytes(model.calls) + tables_bytes(plan, model.calls, board),
+                "flash_bytes": weights_bytes(view.calls) + tables_bytes(view, board),
             }
-            | _latency(board, checked, plan)
-            for name, (plan, model) in plans.items()
+            | _latency(board, checked, view.plan)
+            for name, view in views.items()
         },
         **modelled_latency(*default, board),
     }

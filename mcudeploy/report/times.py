@@ -12,7 +12,6 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.search.tile_times import shared_costs
-from mcudeploy.tiling.blocks import TiledGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
 def step_times(deployment: Deployment, measured: Measurement | None) -> StepTimes:
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
     plan, costs = deployment.plan, board_costs(deployment.board)
-    tiled = TiledGraph.of(plan)
+    tiled = deployment.view.tiled
     source = estimated(costs, deployment.model.in_ram)
     times = shared_costs(deployment.model, tiled.flow, source(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)

@@ -18,6 +18,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.report import chart
 from mcudeploy.report.chart.drawing import Area, ChartGroup, ChartRun, Drawing, Panel
 from mcudeploy.report.chart.svg import round_steps
@@ -44,7 +45,7 @@ def _drawing(blocks: int, name: str = "conv_0", memories: int = 1) -> Drawing:
 def split() -> Drawing:
     plans = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
     plan = plans.choices[0]
-    return chart.draw(plan, plans.model_of(plan).work, MODEL.name)
+    return chart.draw(PlanView(plan, plans.model_of(plan).calls), MODEL.name)
 
 
 def _shapes(text: str) -> dict[str, ElementTree.Element]:
@@ -60,7 +61,7 @@ def _shapes(text: str) -> dict[str, ElementTree.Element]:
 def test_a_drawing_has_every_block_and_the_peak_of_the_plan() -> None:
     plans = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=0.5))
     for plan in (plans.choices[0], plans.baseline):
-        drawn = chart.draw(plan, plans.model_of(plan).work, MODEL.name)
+        drawn = chart.draw(PlanView(plan, plans.model_of(plan).calls), MODEL.name)
         (panel,) = drawn.panels
         assert (panel.arena_bytes, max(panel.load)) == (plan.layout.arena_bytes, plan.estimate.peak_bytes)
         assert panel.peak_step == plan.estimate.peak_step

@@ -30,6 +30,7 @@ from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search.fusing import FusedSeeds
 from mcudeploy.planner.search.placing import placed
 from mcudeploy.planner.tape import footprint
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import whole
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.verify.samples import load_samples
@@ -118,7 +119,7 @@ def test_boards_reserve_more_stack_for_fused_chains(stored: Stored) -> None:
     def missing(bytes_beside: int) -> list[str]:
         size = HOST.stack_bytes + FIRMWARE_RAM_BYTES + plan.layout.arenas[first.name] + bytes_beside
         small = HOST.model_copy(update={"memories": (first.model_copy(update={"bytes": size}),)})
-        return footprint.missing(plan, calls, small, None)
+        return footprint.missing(PlanView(plan, calls), small, None)
 
     assert missing(plan.form.stack_bytes) == []
     assert "1 too many" in missing(plan.form.stack_bytes - 1)[0]
@@ -141,7 +142,7 @@ def test_infinite_bounds_of_stages_need_their_header(tmp_path: Path) -> None:
     model = plain.in_form(Rewrites(accumulating=True, fused=(("conv_1", "conv_2"),)))
     tiled = whole(model.graph)
     plan = placed(model, HOST, tiled, reverse_post_order(tiled))
-    assert make_program(plan, model.calls, "floats", HOST).is_infinite
+    assert make_program(PlanView(plan, model.calls), "floats", HOST).is_infinite
 
 
 def test_an_output_between_stages_is_not_fused_away(tmp_path: Path) -> None:

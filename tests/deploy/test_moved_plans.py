@@ -173,7 +173,7 @@ def test_changed_files_are_refused(what: str, model: Path, tmp_path: Path) -> No
 def test_blocks_are_drawn_at_each_place(model: Path) -> None:
     moved_plan = moved(model, "host")
     layout = moved_plan.plan.layout
-    (panel,) = (drawn := chart.draw(moved_plan.plan, moved_plan.model.work, "small")).panels
+    (panel,) = (drawn := chart.draw(moved_plan.view, "small")).panels
     assert ("moves", f"{len(layout.transfers):,}") in drawn.facts
     groups = {group.name: group for group in panel.groups}
     for name, blocks in layout.blocks.items():

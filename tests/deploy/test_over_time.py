@@ -83,7 +83,7 @@ def test_a_limit_that_no_plan_keeps_is_exit_5(model: Path) -> None:
 
 def test_a_chart_shows_what_is_between_memories(model: Path, tmp_path: Path) -> None:
     deployment = api.plan_model(model, load_board(BOARD), LIMITED)
-    drawn = chart.draw(deployment.plan, deployment.model.work, model.name)
+    drawn = chart.draw(deployment.view, model.name)
     by_memory = {panel.memory: panel for panel in drawn.panels}
     for panel in by_memory.values():
         assert len(panel.flights) == 2

@@ -19,6 +19,7 @@ from mcudeploy.codegen.kernelfiles import MOVE, START, UNIT_SUFFIX
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, Types, render, render_model
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.toolchain.firmware_build import SANITIZE_FLAGS
 from mcudeploy.toolchain.project import SoftEngine, engine_defines
 
@@ -66,7 +67,7 @@ class Written:
 
 def write(made: JudgedPlan, prefix: str, folder: Path) -> Written:
     """The generated C of a plan, as one source."""
-    program = make_program(made.plan, made.model.calls, prefix, made.board)
+    program = make_program(PlanView(made.plan, made.model.calls), prefix, made.board)
     program = replace(program, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
     files = render_model(program, made.plan, Source(made.model.path.name, made.model.sha256))
     home = folder / prefix

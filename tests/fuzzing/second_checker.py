@@ -12,6 +12,7 @@ from mcudeploy.codegen.render import Source, render_model
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.dossier.plan_facts import board_text, network_text
 from mcudeploy.planner.files.planfile import plan_text
+from mcudeploy.planner.tape.plan_view import PlanView
 
 CHECKER = resource_dir("templates") / "dossier/check_plan.py"
 
@@ -28,7 +29,7 @@ def written(judged: JudgedPlan, folder: Path) -> Path:
 
 def with_tables(judged: JudgedPlan, folder: Path) -> Program:
     """Write the C tables of a plan. Returns the program."""
-    program = make_program(judged.plan, judged.model.calls, "m", judged.board)
+    program = make_program(PlanView(judged.plan, judged.model.calls), "m", judged.board)
     folder.mkdir(exist_ok=True)
     for name, text in render_model(program, judged.plan, Source("m.onnx", judged.model.sha256)).items():
         (folder / name).write_text(text, "utf-8")

@@ -38,6 +38,7 @@ from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time
 from mcudeploy.planner.place.arena import Budget
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 from mcudeploy.toolchain import build_firmware
@@ -265,7 +266,7 @@ def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
     for trip in trips:
         (expected,) = _outputs(trip.base, executable, keys.index(id(trip.base)), runs=1)
         judged, board = trip.judged, trip.judged.board
-        program = make_program(judged.plan, judged.model.calls, "net", board)
+        program = make_program(PlanView(judged.plan, judged.model.calls), "net", board)
         files = render_firmware(program, judged.plan, Source(judged.model.path.name, judged.model.sha256))
         firmware = build_firmware(board, files, program.kernels, emulate=True)
         with open_device(Target(board, emulate=True), firmware) as device:

@@ -14,6 +14,7 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
+from mcudeploy.planner.tape.plan_view import PlanView
 from tests.gate.networks import NETWORKS
 from tests.networks.onnx_files import save
 
@@ -34,7 +35,7 @@ def figures(name: str, way: str, folder: Path) -> Figures:
     planned = find_plans(model, board, Options(stream_input=way == "streamed", time_limit=SECONDS))
     plan = planned.choices[0]
     calls = planned.model_of(plan).calls
-    flash_bytes = weights_bytes(calls) + tables_bytes(plan, calls, board)
+    flash_bytes = weights_bytes(calls) + tables_bytes(PlanView(plan, calls), board)
     return plan.layout.arena_bytes, round(plan.estimate.ticks), flash_bytes
 
 

@@ -13,6 +13,7 @@ from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
 from mcudeploy.frontend.onnx.values import image_index
 from mcudeploy.ir.graph import GraphIO
+from mcudeploy.planner.tape.plan_view import PlanView
 
 SAME = np.arange(256, dtype=np.int32)
 LAST = np.ascontiguousarray(image_index((8, 8, 4), 4).reshape(-1))
@@ -23,9 +24,8 @@ def header(io: GraphIO) -> str:
     graph = replace(plan.graph, outputs=(io,))
     plan = replace(plan, graph=graph)
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
-    return render_model(make_program(plan, calls, program.prefix, load_board("mps2-an386")), plan, SOURCE)[
-        "residual.h"
-    ]
+    again = make_program(PlanView(plan, calls), program.prefix, load_board("mps2-an386"))
+    return render_model(again, plan, SOURCE)["residual.h"]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.hop.moving_window import MovingWindow
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import work_bytes
@@ -66,7 +67,7 @@ def _calls(graph: Graph) -> dict[str, KernelCall]:
 
 
 def program_of(plan: Plan, board: Board, prefix: str = "residual") -> Program:
-    return make_program(plan, _calls(plan.graph), prefix, board)
+    return make_program(PlanView(plan, _calls(plan.graph)), prefix, board)
 
 
 def plan_of(

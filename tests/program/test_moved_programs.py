@@ -30,6 +30,7 @@ from mcudeploy.ops.move.view import Reshape
 from mcudeploy.ops.scalar.elementwise import Lut
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import Tape
 from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
@@ -106,7 +107,7 @@ def planned(graph: Graph, block_rows: Mapping[str, int] | int, *again: BlockId) 
 
 
 def program_of(plan: Plan) -> Program:
-    return make_program(plan, calls_of(plan.graph), "net", HOST)
+    return make_program(PlanView(plan, calls_of(plan.graph)), "net", HOST)
 
 
 def firmware_of(plan: Plan) -> Firmware:

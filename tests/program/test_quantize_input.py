@@ -16,6 +16,7 @@ from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
 from mcudeploy.ir.graph import DType, GraphIO, Quantization, Tensor
 from mcudeploy.ops.host_io import to_device
+from mcudeploy.planner.tape.plan_view import PlanView
 from tests.linked import STRICT
 
 COUNTING = """#include <stdio.h>
@@ -98,9 +99,8 @@ def _run(
     tensors = dict(graph.tensors) | {name: replace(graph.tensors[name], quantization=meaning)}
     plan = replace(plan, graph=replace(graph, tensors=tensors))
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
-    header = render_model(make_program(plan, calls, program.prefix, load_board("mps2-an386")), plan, SOURCE)[
-        "residual.h"
-    ]
+    again = make_program(PlanView(plan, calls), program.prefix, load_board("mps2-an386"))
+    header = render_model(again, plan, SOURCE)["residual.h"]
     (folder / "residual.h").write_text(header, "utf-8")
     (folder / "main.c").write_text(main, "utf-8")
     binary = folder / "main"

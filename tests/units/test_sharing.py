@@ -19,6 +19,7 @@ from mcudeploy.planner.model.model import Model, kernel_variants
 from mcudeploy.planner.place.sharing import Sharing, sharing
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import tagged_plan, unsplit_plan, unsplit_schedule
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.report import as_json
 from tests.networks.small import residual_network
 
@@ -37,7 +38,8 @@ def chain_model() -> Model:
 def test_a_chain_in_one_place() -> None:
     """All tensors overwrite one another. Separately: 96 bytes on core, 96 on npu, two buffers of 96."""
     model = chain_model()
-    shares = sharing(unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5))), TWO, model.work)
+    plan = unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5)))
+    shares = sharing(PlanView(plan, model.calls), TWO)
     assert shares == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0)
 
 

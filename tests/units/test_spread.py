@@ -25,6 +25,7 @@ from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.tape.footprint import shortages
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 from tests.one_memory import laid_out, lay_out
@@ -94,7 +95,7 @@ def test_alignment_reach_and_room_are_kept(
     fits = all(
         size <= drawn_board.room(drawn_board.memory(name)) for name, size in plan.layout.arenas.items()
     )
-    missing = shortages(plan, no_work(plan), drawn_board)
+    missing = shortages(PlanView(plan, {}), drawn_board)
     assert fits == (not missing)
     if fits:
         check(plan, no_work(plan), drawn_board)
@@ -174,7 +175,7 @@ def test_a_shortage_names_memories_bytes_and_step() -> None:
     graph = line(3)
     graph = replace(graph, outputs=(*graph.outputs, graph_io("t1", SHAPE)))  # t1 stays beside t2
     plan = planned(graph, small, (), 4)
-    text = " ".join(shortages(plan, no_work(plan), small))
+    text = " ".join(shortages(PlanView(plan, {}), small))
     assert text == (
         "arena needs 96 bytes, slow of host has room for 90: 6 too many; the peak is at step 0 (make_t1). "
         "Of the other memories fast has 96 of 100."

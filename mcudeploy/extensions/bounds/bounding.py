@@ -43,7 +43,7 @@ from mcudeploy.toolchain.disassembly import Functions, Instruction, read_symbols
 from mcudeploy.toolchain.emulator import emulator_of
 from mcudeploy.toolchain.firmware_build import compiler_version
 from mcudeploy.toolchain.stack import INTERRUPT_HANDLERS
-from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.compare import run_once
 from mcudeploy.verify.samples import Sample
 
 T = TypeVar("T")
@@ -175,7 +175,7 @@ class CountedProgram:
         The host repeats a request if the answer is late, which interrupts a step at any place.
         """
         handlers = {it.address for it in self._profile.functions.all if it.name in INTERRUPT_HANDLERS}
-        entries, storage = len(self._deployment.plan.tape), Storage.of(self._deployment.plan)
+        entries, storage = len(self._deployment.view.entries), self._deployment.storage
         chosen: dict[int, T] = {}
         patience = 10 * self._deployment.patience_s
         with open_device(self._target, self._firmware, patience, arguments) as device:
@@ -201,7 +201,7 @@ class CountedProgram:
 
     def bounds(self, windows: Sequence[StepWindow]) -> ProgramBounds:
         """Return the bounds that follow from a run."""
-        tape = self._deployment.plan.tape
+        tape = self._deployment.view.entries
         steps = tuple(self._step(entry, window) for entry, window in zip(tape, windows, strict=True))
         around = [self._around(window.counts) for window in windows]
         loop = self._whole(_RUN)

@@ -13,7 +13,7 @@ from mcudeploy.device.fleet import Fleet, Job
 from mcudeploy.device.target import Device, Target
 from mcudeploy.execution.running import DeviceRun
 from mcudeploy.extensions.evaluation.dataset import Dataset
-from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.compare import run_once
 
 
 class _SampleQueue:
@@ -48,7 +48,7 @@ def outputs_on(
     last one's error is raised.
     """
     plan, count = device_run.deployment.plan, data.count
-    storage, queue = Storage.of(plan), _SampleQueue(count, advance)
+    storage, queue = device_run.deployment.storage, _SampleQueue(count, advance)
 
     def use(device: Device, _: Target) -> None:
         while (number := queue.take()) is not None:

@@ -12,7 +12,6 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import BuildRequest, LibraryPart
 from mcudeploy.execution.results import BuiltModel
 from mcudeploy.planner.place.placement_problem import align_up
-from mcudeploy.tiling.dataflow import Dataflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def with_instances(program: Program, deployment: Deployment, count: int) -> Prog
     first = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
     moved = {
         name: f"away({first[home.memory] + home.place - home.offset}u, {sizes[home.memory]}u)"
-        for name, root in Dataflow.of(deployment.plan.graph).roots.items()
+        for name, root in deployment.view.tiled.flow.roots.items()
         if (home := homes.get(root)) is not None
     }
     ios = [*program.inputs, *program.outputs, *(state.io for state in program.states)]

@@ -123,8 +123,7 @@ def built(member: ChainBoard, count: int, line: UartLink, *, sanitize: bool = Fa
 
 
 def _tables(member: ChainBoard) -> dict[str, object]:
-    stage, plan = member.stage, member.deployment.plan
-    storage = Storage.of(plan)
+    stage, plan, storage = member.stage, member.deployment.plan, member.deployment.storage
     inputs, outputs = (
         [(io.tensor, storage.blocks(io.tensor)) for io in ios]
         for ios in (plan.graph.inputs, plan.graph.outputs)

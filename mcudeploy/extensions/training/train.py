@@ -21,11 +21,10 @@ from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.extensions.training.training_steps import WrittenStep, smallest_step, written_step
 from mcudeploy.extensions.training.training_text import StepNames
 from mcudeploy.extensions.training.updates import OPTIMIZER, sum_name
-from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.report import as_json
-from mcudeploy.tiling.blocks import TiledGraph
 
 COMPARED = ("full", "bias", "last:2", "last:1")
 """The updates that `train check` compares."""
@@ -82,7 +81,7 @@ def build_training(
             progress,
         )
         training = training_report(written, recipe)
-        training["inference_steps"] = inference_steps(built.models[0].deployment.plan)
+        training["inference_steps"] = inference_steps(built.models[0].deployment.view)
         report = with_initial_values(as_json(built), built.models[0].deployment)
         return {**report, "training": training}
 
@@ -98,14 +97,14 @@ def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
     return StepNames(written.step.target, written.step.loss, OPTIMIZER, recipe.loss == "cross-entropy", nodes)
 
 
-def inference_steps(plan: Plan) -> int | None:
+def inference_steps(view: PlanView) -> int | None:
     """Return the number of leading steps of the C library that compute the output of the model and change no
     parameter.
 
     None if an update comes before the last block of the output, if the output is moved to another memory, or
     if several cores run the plan.
     """
-    graph, roots = plan.graph, TiledGraph.of(plan).flow.roots
+    plan, graph, roots = view.plan, view.plan.graph, view.tiled.flow.roots
     output = roots[graph.own_outputs()[0].tensor]
     tensors = [graph.operators[step.operator].output for step in plan.schedule.steps]
     last = max(at for at, name in enumerate(tensors) if roots[name] == output)
@@ -113,7 +112,7 @@ def inference_steps(plan: Plan) -> int | None:
     moved = {roots[transfer.tensor] for transfer in plan.layout.transfers}
     if plan.lanes or output in moved or not updated.isdisjoint(tensors[: last + 1]):
         return None
-    return entries_of(plan)[last + 1]
+    return entries_of(view)[last + 1]
 
 
 def _parameters(step: TrainingStep) -> dict[str, int]:

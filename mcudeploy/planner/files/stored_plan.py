@@ -18,6 +18,7 @@ from mcudeploy.planner.files import planfile
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search.kernels import least_constants
 from mcudeploy.planner.tape import footprint
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.dataflow import Dataflow
 
 
@@ -27,8 +28,9 @@ def stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
     """
     model, made, plan = joined_plan(model, board, path, rules)
-    if footprint.missing(plan, made.calls, board, None):
-        short = footprint.missing(plan, made.calls, board, None, least_constants(made))
+    view = PlanView(plan, made.calls)
+    if footprint.missing(view, board, None):
+        short = footprint.missing(view, board, None, least_constants(made))
         raise FitError(" ".join(short))
     require_sound(plan, made, board, path)
     return model, made, plan

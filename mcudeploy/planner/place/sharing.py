@@ -7,13 +7,13 @@ from math import lcm
 
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.cores.requirements import unit_names, users
 from mcudeploy.planner.place.arena import pack
 from mcudeploy.planner.place.residences import input_stacks
-from mcudeploy.tiling.blocks import BlockId, TiledGraph
-from mcudeploy.tiling.live import Buffer, WorkBytes, buffers, joined, lives
+from mcudeploy.planner.tape.plan_view import PlanView
+from mcudeploy.tiling.blocks import BlockId
+from mcudeploy.tiling.live import Buffer, buffers, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Sharing:
     copies: int
 
 
-def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
-    """Return the saving of a plan with functions; `work`: scratch and state of every operator."""
-    separate_arenas = _SeparateArenas(plan, board, work)
+def sharing(view: PlanView, board: Board) -> Sharing:
+    """Return the saving of a plan with functions."""
+    plan, separate_arenas = view.plan, _SeparateArenas(view, board)
     borders = [name for name, units in separate_arenas.users.items() if len(units) > 1]
     border_bytes = sum(plan.graph.tensors[name].size_bytes for name in borders)
     separate = border_bytes + sum(separate_arenas.arena_bytes(unit) for unit in board.units)
@@ -53,11 +53,10 @@ class _SeparateArenas:
     `users`: the units that access each tensor that owns memory.
     """
 
-    def __init__(self, plan: Plan, board: Board, work: WorkBytes) -> None:
-        self._board = board
-        self._tiled = TiledGraph.of(plan)
-        self._buffers = buffers(self._tiled, plan.schedule.steps, work)
-        self._lives = lives(self._tiled, plan.schedule.steps)
+    def __init__(self, view: PlanView, board: Board) -> None:
+        plan, self._board = view.plan, board
+        self._tiled, self._lives = view.tiled, view.lives
+        self._buffers = buffers(self._tiled, plan.schedule.steps, view.work)
         self._unit_of = unit_names(plan.graph, board, plan.functions)
         self.users = users(plan.graph, self._unit_of, board.units[0].name)
 

@@ -11,9 +11,8 @@ from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import CallTable, KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.tape.core_tables import LaneTables
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import WORD_BYTES, NamedRange, Tape, handed_over, integer_bits
-from mcudeploy.tiling.live import WorkBytes, work_bytes
-from mcudeploy.tiling.loads import live_in
 
 
 def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
@@ -22,12 +21,12 @@ def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
     return sum(len(data) for _, data in arrays)
 
 
-def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
+def tables_bytes(view: PlanView, board: Board) -> int:
     """Return the bytes of flash that a plan takes in addition to code and weights.
 
     These are records, offset tables and schedule, as the linker reports them, up to a few bytes of padding.
     """
-    tape = Tape(plan)
+    plan, tape, lanes = view.plan, view.tape, view.lanes
     pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
     # An operator of another unit has a second record, which shares its inputs, and one that points to it.
     pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // WORD_BYTES)) * handed
@@ -38,10 +37,9 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         words += 2
         named |= set(record.touched)
         if not record.number:  # else the parameters are those of the first record
-            more = _params_size(calls[operator.name], pointer_bytes)
+            more = _params_size(view.calls[operator.name], pointer_bytes)
             pointers, words = pointers + more[0], words + more[1]
     records = len(named)
-    lanes = LaneTables.of(tape, calls)
     shared = _parts_size(tape, lanes, pointer_bytes)
     pointers, words, records = pointers + shared[0], words + shared[1], records + shared[2]
     halves = 0
@@ -112,19 +110,15 @@ def _offsets_bytes(tape: Tape, alignment: int) -> int:
 
 
 def missing(
-    plan: Plan,
-    calls: Mapping[str, KernelCall],
-    board: Board,
-    ram_limit: int | None,
-    least_weights: float | None = None,
+    view: PlanView, board: Board, ram_limit: int | None, least_weights: float | None = None
 ) -> list[str]:
     """Describe each limit of the board or the user that a plan exceeds, and by how much; empty if it fits.
 
     If the weights alone exceed the flash, the arena is omitted. No other plan helps, unless
     `least_weights`, the bytes by the kernels with the smallest constants, fit.
     """
-    board = board.with_more_stack(plan.form.stack_bytes)
-    weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
+    plan, board = view.plan, board.with_more_stack(view.plan.form.stack_bytes)
+    weights, tables = weights_bytes(view.calls), tables_bytes(view, board)
     flash = board.flash_room
     limit, way_out = f"the flash of {board.name} has", "take a smaller model or another board"
     if flash < board.flash_bytes:
@@ -135,7 +129,7 @@ def missing(
             helps = f"Other kernels need {least_weights:,.0f}: plan again, under this limit."
         return [f"weights need {weights:,} bytes, {limit} {flash:,}: {weights - flash:,} too many. {helps}"]
     arena = plan.layout.arena_bytes
-    short = shortages(plan, work_bytes(calls, max(1, len(plan.lanes))), board)
+    short = shortages(view, board)
     if ram_limit is not None and arena > ram_limit:
         short.append(
             f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
@@ -149,9 +143,9 @@ def missing(
     return short
 
 
-def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
+def shortages(view: PlanView, board: Board) -> list[str]:
     """Describe every memory that is too small for its arena, then those that have room for theirs."""
-    arenas = plan.layout.arenas
+    plan, arenas = view.plan, view.plan.layout.arenas
     parameters, first = plan.parameters.ram_bytes, board.memories[0]
     free = board.free_bytes(first)
     if parameters > free:
@@ -165,9 +159,8 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     if not short:
         return []
     sentences = []
-    loads = live_in(plan, work)
     for name in short:
-        step = loads[name].index(max(loads[name]))
+        step = view.loads[name].index(max(view.loads[name]))
         sentences.append(
             f"arena needs {arenas[name]:,} bytes, {name} of {board.name} has room for {rooms[name]:,}: "
             f"{arenas[name] - rooms[name]:,} too many; the peak is at {step_text(plan, step)}."

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, memories_of
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes
-from mcudeploy.tiling.loads import live_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,17 @@ class Drawing:
     facts: tuple[tuple[str, str], ...]
 
 
-def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
-    """Return the drawing of a plan; `work` is scratch and state of every operator, `model` its name."""
-    tiled = TiledGraph.of(plan)
+def draw(view: PlanView, model: str) -> Drawing:
+    """Return the drawing of a plan of `model`."""
+    plan, tiled = view.plan, view.tiled
     steps = max(len(plan.schedule.steps), 1)
     colours = {name: number for number, name in enumerate(tiled.first_block)}
-    loads = live_in(plan, work)
     panels = tuple(
         Panel(
             memory,
             size,
-            (*_tensors(plan, tiled, colours, memory), *_scratch(plan, work, memory)),
-            loads[memory],
+            (*_tensors(plan, tiled, colours, memory), *_scratch(plan, view.work, memory)),
+            view.loads[memory],
             tuple(_flights(plan, tiled, memory)),
         )
         for memory, size in sorted(plan.layout.arenas.items())

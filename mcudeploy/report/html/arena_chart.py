@@ -8,7 +8,6 @@ from mcudeploy.common.text import plain
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.report.chart.drawing import Drawing
 from mcudeploy.report.chart.svg import scales
-from mcudeploy.tiling.blocks import TiledGraph
 
 
 def blocks_of(deployment: Deployment, drawing: Drawing) -> dict[str, Any]:
@@ -16,9 +15,7 @@ def blocks_of(deployment: Deployment, drawing: Drawing) -> dict[str, Any]:
 
     A block is its name, row range [first, end) (-1, -1: scratch), step range [first, end), offset, and bytes.
     """
-    plan = deployment.plan
-    tiled = TiledGraph.of(plan)
-    work = deployment.model.work
+    plan, tiled, work = deployment.plan, deployment.view.tiled, deployment.view.work
     names = [*plan.layout.blocks, *plan.layout.scratch]
     first_scratch = len(plan.layout.blocks)
     panels = []

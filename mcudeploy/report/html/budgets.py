@@ -62,7 +62,7 @@ def _flash(deployment: Deployment, report: Report) -> View:
         ("weights", weights_bytes(deployment.model.calls) if weights is None else weights, "a"),
         (
             "tables",
-            tables_bytes(deployment.plan, deployment.model.calls, deployment.board)
+            tables_bytes(deployment.view, deployment.board)
             if tables is None
             else tables,
             "b",

@@ -70,7 +70,7 @@ def subject_view(subject: Subject) -> View:
     clocks = _in_clocks(deployment, times)
     modelled = report.get("estimated_latency")
     spent = modelled["value"] if modelled and not clocks.measured else ticks
-    drawing = chart.draw(deployment.plan, deployment.model.work, deployment.model.path.name)
+    drawing = chart.draw(deployment.view, deployment.model.path.name)
     return _about(board) | {
         "fits": True,
         "arena": f"{deployment.plan.layout.arena_bytes:,} B",
