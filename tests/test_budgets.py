@@ -49,8 +49,8 @@ BUDGETS = {
     "ir": 933,  # the unit of calibrated times, instructions of a unit, calls of stages, names of tensors
     "mcudeploy": 410,
     "ops": 5382,  # float products by blocks, fused operators, the arithmetic of TFLite, vectors as rows
-    "planner": 10960,  # units without an encoder, states first, calls of a unit, orders from files
-    "report": 1815,  # commands of the picture; results name their deployment
+    "planner": 10976,  # units without an encoder, states first, calls of a unit, orders from files
+    "report": 1800,  # commands of the picture; results name their deployment
     "tiling": 580,
     "toolchain": 2388,  # drivers and models of a unit, also in libraries, programs of Windows and macOS
     "verify": 1420,

@@ -85,16 +85,7 @@ def plan(deployment: Deployment, measured: Measurement | None = None) -> JsonObj
         "order_lower_bound_bytes": chosen.schedule.lower_bound_bytes or None,
         "layout_status": chosen.layout.status,
         "kernels": dict(chosen.kernels),
-        "splits": [
-            {
-                "operators": list(split.operators),
-                "axis": split.axis,
-                "rows": split.rows,
-                "apart": split.apart,
-                "staggered": split.staggered,
-            }
-            for split in chosen.splits
-        ],
+        "splits": [asdict(split) | {"operators": list(split.operators)} for split in chosen.splits],
         "fused": [list(names) for names in chosen.form.fused],
         "streamed": chosen.form.streamed,
         "sharing": _sharing(deployment),

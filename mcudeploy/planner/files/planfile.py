@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -134,12 +134,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         hop=None if hop is None else _Hop(rows=hop.new_rows, keeping=dict(hop.keeping)),
         functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
         kernels=dict(plan.kernels),
-        splits=[
-            SplitEntry(
-                operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart, staggered=s.staggered
-            )
-            for s in plan.splits
-        ],
+        splits=[SplitEntry(**asdict(it) | {"operators": list(it.operators)}) for it in plan.splits],
         block_rows=dict(plan.block_rows),
         leads=dict(plan.leads),
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
