@@ -10,8 +10,7 @@ from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
-from mcudeploy.codegen.scalar_kernels import FOLDER, PRINTED, print_kernel
-from mcudeploy.codegen.twin_kernels import PRINTED_TWINS, print_twin
+from mcudeploy.codegen.printed_kernels import FOLDER, PRINTED, PRINTED_TWINS, print_kernel, print_twin
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.common.resources import resource_dir

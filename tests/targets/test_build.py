@@ -14,8 +14,7 @@ import pytest
 
 from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files, source_index
-from mcudeploy.codegen.scalar_kernels import PRINTED
-from mcudeploy.codegen.twin_kernels import PRINTED_TWINS
+from mcudeploy.codegen.printed_kernels import PRINTED, PRINTED_TWINS
 from mcudeploy.common.errors import BuildError, FitError, UsageError
 from mcudeploy.common.resources import cache_fault, resource_dir
 from mcudeploy.toolchain import Firmware, build_firmware

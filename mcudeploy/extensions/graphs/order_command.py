@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -22,7 +22,8 @@ from mcudeploy.extensions.graphs import graphtables
 from mcudeploy.planner.plan_options import Options
 
 if TYPE_CHECKING:
-    from mcudeploy.extensions.graphs.limited import Limits
+    from mcudeploy.extensions.graphs.limited import LimitedOrder, Limits
+    from mcudeploy.extensions.graphs.ordering import GraphOrder
 
 _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "refine", "beam", "exact", "ilp")
 
@@ -84,7 +85,6 @@ def order(
     With --memory, whole tensors leave that memory over a link or are recomputed, at the least cost in time.
     """
     from mcudeploy.common.effort import Effort
-    from mcudeploy.extensions.graphs.graph_orders import graph_order
     from mcudeploy.extensions.graphs.ordering import order_graph, write_order
 
     if limits is not None:
@@ -95,7 +95,7 @@ def order(
         ordered = order_graph(graph, Effort.of(options.time_limit), method, progress)
     if destination:
         write_order(ordered, destination)
-    output.result(graph_order(ordered), graphtables.schedule)
+    output.result(_ordered_graph(ordered), graphtables.schedule)
 
 
 def _no_limit() -> UsageError:
@@ -130,7 +130,6 @@ def _limited(
 ) -> None:
     from mcudeploy.common.files import write_file
     from mcudeploy.costs.timeline import timeline
-    from mcudeploy.extensions.graphs.graph_orders import graph_order_limited
     from mcudeploy.extensions.graphs.limited import order_limited, write_plan
     from mcudeploy.report.chart.gantt import gantt_picture
 
@@ -143,4 +142,38 @@ def _limited(
         run = timeline(limited.plan, limits.link)
         name = limited.ordered.graph.name
         write_file(chart, gantt_picture(name, limited.plan, run, limited.limit_bytes))
-    output.result(graph_order_limited(limited), graphtables.schedule)
+    output.result(_limited_order(limited), graphtables.schedule)
+
+
+def _ordered_graph(ordered: GraphOrder) -> dict[str, Any]:
+    """Report a graph's best order. Peaks and the lower bound are in bytes."""
+    graph, best = ordered.graph, ordered.best
+    return {
+        "name": graph.name,
+        "nodes": len(graph.nodes),
+        "steps": graph.problem.steps,
+        "peak_bytes": best.peak_bytes,
+        "file_order_peak_bytes": graph.problem.peak(range(graph.problem.steps)),
+        "lower_bound_bytes": best.lower_bound_bytes,
+        "status": best.status,
+        "method": best.method,
+        "seconds": ordered.seconds,
+    }
+
+
+def _limited_order(limited: LimitedOrder) -> dict[str, Any]:
+    """Report the order and its residency under a limit of the fast memory."""
+    plan, base = limited.plan, limited.base_cycles
+    sizes = [limited.trace.items[transfer.item].size_bytes for transfer in plan.transfers]
+    repeated = len(plan.trace.steps) - len(limited.trace.steps)
+    return _ordered_graph(limited.ordered) | {
+        "memory_limit_bytes": limited.limit_bytes,
+        "fast_peak_bytes": plan.peak_bytes,
+        "transfers": {"count": len(sizes), "bytes": sum(sizes), "exposed_cycles": plan.exposed_cycles},
+        "recompute": {"steps": repeated, "cycles": plan.repeated_cycles},
+        "base_cycles": base,
+        "cycles": plan.cycles,
+        "overhead_percent": 100 * (plan.cycles / base - 1) if base else 0.0,
+        "residency_method": plan.method,
+        "least_cycles": limited.least_cycles,
+    }

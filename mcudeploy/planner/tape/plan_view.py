@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import Entry, Plan
+from mcudeploy.ir.plan import Entry, Plan, Residence
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import Tape
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Lives, WorkBytes, lives, work_bytes
-from mcudeploy.tiling.loads import live_in
 from mcudeploy.tiling.locations import Locations
 
 
@@ -52,8 +53,30 @@ class PlanView:
 
     @cached_property
     def loads(self) -> Mapping[str, tuple[int, ...]]:
-        """The bytes in use at each step, by memory."""
-        return live_in(self.plan.layout, self.tiled, len(self.plan.schedule.steps), self.work)
+        """The bytes in use at each step, by memory; an in-place pair of blocks counts once."""
+        steps = max(len(self.plan.schedule.steps), 1)
+        spans: dict[tuple[str, int, int], list[Interval]] = {}
+        for place, size in self._used():
+            spans.setdefault((place.memory, place.offset, size), []).append(place.life)
+        changes = {memory: [0] * (steps + 1) for memory in self.plan.layout.arenas}
+        for (memory, _, size), alive in spans.items():
+            change, last = changes[memory], 0
+            for life in sorted(alive, key=lambda one: one.lo):
+                lo = max(life.lo, last)
+                if lo < life.hi:
+                    change[lo] += size
+                    change[life.hi] -= size
+                    last = life.hi
+        return {memory: tuple(accumulate(change[:-1])) for memory, change in changes.items()}
+
+    def _used(self) -> Iterator[tuple[Residence, int]]:
+        """Yield every residence with its bytes."""
+        for name, blocks in self.plan.layout.blocks.items():
+            for number, block in enumerate(blocks):
+                yield from ((each, self.tiled.block_bytes(name, number)) for each in block)
+        for name, steps in self.plan.layout.scratch.items():
+            for step in steps:
+                yield from ((each, sum(self.work[name])) for each in step)
 
     @cached_property
     def tape(self) -> Tape:
