@@ -133,12 +133,6 @@ def l2_normalization(writer: Writer, operator: TfliteOperator) -> None:
     writer.finish(writer.output(operator), writer.node("Div", [x, norm]), fused(operator))
 
 
-def log_softmax(writer: Writer, operator: TfliteOperator) -> None:
-    """LOG_SOFTMAX of the last axis."""
-    x = writer.real(writer.input(operator, 0))
-    writer.finish(writer.output(operator), writer.node("LogSoftmax", [x], axis=-1))
-
-
 COMPLEX = "COMPLEX64"
 _COMPLEX_PARTS = ("REAL", "IMAG")
 

@@ -15,7 +15,7 @@ from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import Writer
 
 _BINARY = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "POW": "Pow"}
-UNARY = {
+NAMED = {
     "ABS": "Abs",
     "CEIL": "Ceil",
     "COS": "Cos",
@@ -23,8 +23,10 @@ UNARY = {
     "EXP": "Exp",
     "FLOOR": "Floor",
     "HARD_SWISH": "HardSwish",
+    "LEAKY_RELU": "LeakyRelu",
     "LOG": "Log",
     "LOGISTIC": "Sigmoid",
+    "LOG_SOFTMAX": "LogSoftmax",
     "ROUND": "Round",
     "SIGN": "Sign",
     "SIN": "Sin",
@@ -66,9 +68,10 @@ def cast(writer: Writer, operator: TfliteOperator) -> None:
     writer.keep(result, writer.node("Cast", [writer.raw(source)], to=to))
 
 
-def unary(writer: Writer, operator: TfliteOperator) -> None:
+def named(writer: Writer, operator: TfliteOperator) -> None:
     """Translate a function that ONNX has too."""
-    onnx_name = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
+    attributes = {"alpha": operator.number("Alpha")} if operator.op == "LEAKY_RELU" else {}
+    onnx_name = writer.node(NAMED[operator.op], [writer.real(writer.input(operator, 0))], **attributes)
     writer.finish(writer.output(operator), onnx_name)
 
 
@@ -106,13 +109,6 @@ def clip(writer: Writer, operator: TfliteOperator) -> None:
     """RELU and similar operators."""
     name = writer.real(writer.input(operator, 0))
     writer.finish(writer.output(operator), name, CLIPS[operator.op])
-
-
-def leaky_relu(writer: Writer, operator: TfliteOperator) -> None:
-    """LEAKY_RELU."""
-    alpha = operator.number("Alpha")
-    onnx_name = writer.node("LeakyRelu", [writer.real(writer.input(operator, 0))], alpha=alpha)
-    writer.finish(writer.output(operator), onnx_name)
 
 
 def prelu(writer: Writer, operator: TfliteOperator) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 TRANSLATIONS: dict[str, Translation] = {
     **dict.fromkeys(elementwise.COMPARISONS, elementwise.comparison),
     **dict.fromkeys(elementwise.LOGIC, elementwise.logic),
-    **dict.fromkeys(elementwise.UNARY, elementwise.unary),
+    **dict.fromkeys(elementwise.NAMED, elementwise.named),
     "ADD": elementwise.binary,
     "ADD_N": composed.add_n,
     "ARG_MAX": composed.arg_extremum,
@@ -74,8 +74,6 @@ TRANSLATIONS: dict[str, Translation] = {
     "GATHER_ND": indexing.gather_nd,
     "GELU": composed.gelu,
     "L2_NORMALIZATION": composed.l2_normalization,
-    "LEAKY_RELU": elementwise.leaky_relu,
-    "LOG_SOFTMAX": composed.log_softmax,
     "MAXIMUM": elementwise.extremum,
     "MAX_POOL_2D": convolutions.max_pool,
     "MEAN": filling.reduction,
