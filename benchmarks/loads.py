@@ -60,10 +60,10 @@ def _of_model(path: Path, target: Target) -> Iterator[tuple[str, tuple[float, in
     )
     firmware = deployment.build(target)
     sample = load_samples(deployment.model.graph, [], [], 0)[0]
-    steps = count_steps(deployment.plan, target, firmware, sample.stored, deployment.patience_s)
+    steps = count_steps(deployment, target, firmware, sample.stored)
     regions = regions_of(firmware)
     graph = deployment.plan.graph
-    for name, counts in by_operator(deployment.plan, steps).items():
+    for name, counts in by_operator(deployment.view, steps).items():
         operator = next((it for it in graph.operators if it.name == name), None)
         if operator is None:
             continue

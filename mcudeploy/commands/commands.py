@@ -444,9 +444,9 @@ def _measured(
     if timing == "instructions":
         return Measured(device_run, timing)
     progress.stage("counting instructions, loads and stores")
-    plan, firmware = device_run.deployment.plan, device_run.firmware
-    steps = list(device_run.observed.counts)
-    steps = steps or count_steps(plan, target, firmware, sample.stored, device_run.deployment.patience_s)
-    traffic = traffic_by_operator(plan, steps, firmware, device_run.deployment.model.calls)
-    modelled = profile(target, firmware, by_operator(plan, steps)) if timing == "cycles-model" else None
+    deployment, firmware = device_run.deployment, device_run.firmware
+    view, steps = deployment.view, list(device_run.observed.counts)
+    steps = steps or count_steps(deployment, target, firmware, sample.stored)
+    traffic = traffic_by_operator(view, steps, firmware)
+    modelled = profile(target, firmware, by_operator(view, steps)) if timing == "cycles-model" else None
     return Measured(device_run, timing, traffic, modelled)

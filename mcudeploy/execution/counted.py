@@ -14,11 +14,11 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic, regions_of, require_emulated
 from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.execution.cycles.profile import core_of
-from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import Plan
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
-from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.compare import run_once
 
 Timing = Literal["instructions", "cycles-model", "traffic"]
 """Metric of a run: the board's counter; modelled cycles of its core; or instructions.
@@ -38,7 +38,7 @@ def require_timing(timing: Timing, target: Target, cores: int | None = None) -> 
 
 
 def count_steps(
-    plan: Plan, target: Target, firmware: Firmware, inputs: Mapping[str, Any], patience_s: float
+    deployment: Deployment, target: Target, firmware: Firmware, inputs: Mapping[str, Any]
 ) -> list[Counts]:
     """Run a plan once in the emulator (stored inputs by tensor) and count for each entry of its tape.
 
@@ -46,7 +46,7 @@ def count_steps(
     from the entry of mcud_step to the next reading of the counter. Raises the errors of running,
     ProtocolError if the emulator has not counted every step, and BuildError if a tool is missing.
     """
-    if plan.lanes:
+    if deployment.plan.lanes:
         raise _one_core()
     functions = Functions(firmware.elf)
     begin, end = (functions.named(name).address for name in ("mcud_step", "hal_ticks"))
@@ -54,42 +54,38 @@ def count_steps(
     with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
         out = Path(folder) / "counts"
         arguments = plugin_arguments(_qemu(target.board), begin, end, out, regions)
-        with open_device(target, firmware, patience_s, arguments) as device:
-            run_once(device, Storage.of(plan), inputs)
+        with open_device(target, firmware, deployment.patience_s, arguments) as device:
+            run_once(device, deployment.storage, inputs)
         windows = list(read_windows(out))
-    if len(windows) != len(plan.tape):
+    if len(windows) != len(deployment.view.entries):
         counted = count_text(len(windows), "step")
-        raise ProtocolError(f"the emulator counted {counted}, the plan has {len(plan.tape)}")
+        raise ProtocolError(f"the emulator counted {counted}, the plan has {len(deployment.view.entries)}")
     return windows
 
 
-def by_operator(plan: Plan, steps: Sequence[Counts]) -> dict[str, Counts]:
+def by_operator(view: PlanView, steps: Sequence[Counts]) -> dict[str, Counts]:
     """Return the counts of tape entries by the name of their operator, in the order of its first step."""
     operators: dict[str, Counts] = {}
-    for entry, counts in zip(plan.tape, steps, strict=True):
-        operators.setdefault(plan.name_of(entry), Counts()).add(counts)
+    for entry, counts in zip(view.entries, steps, strict=True):
+        operators.setdefault(view.plan.name_of(entry), Counts()).add(counts)
     return operators
 
 
-def traffic_of(
-    plan: Plan, steps: Sequence[Counts], firmware: Firmware, calls: Mapping[str, KernelCall]
-) -> list[MemoryTraffic]:
-    """Return the accesses of tape entries, by their counts; `calls`: the kernel of each operator."""
+def traffic_of(view: PlanView, steps: Sequence[Counts], firmware: Firmware) -> list[MemoryTraffic]:
+    """Return the accesses of tape entries, by their counts."""
     regions = regions_of(firmware)
-    constant_bytes = {name: call.constant_bytes for name, call in calls.items()}
+    constant_bytes = {name: call.constant_bytes for name, call in view.calls.items()}
     return [
-        MemoryTraffic.of(counts, regions, firmware.board, constant_bytes.get(plan.name_of(entry), 0))
-        for entry, counts in zip(plan.tape, steps, strict=True)
+        MemoryTraffic.of(counts, regions, firmware.board, constant_bytes.get(view.plan.name_of(entry), 0))
+        for entry, counts in zip(view.entries, steps, strict=True)
     ]
 
 
 def traffic_by_operator(
-    plan: Plan, steps: Sequence[Counts], firmware: Firmware, calls: Mapping[str, KernelCall]
+    view: PlanView, steps: Sequence[Counts], firmware: Firmware
 ) -> dict[str, MemoryTraffic]:
     """Return the accesses of tape entries by the name of their operator, as `traffic_of` each."""
-    operators: dict[str, list[MemoryTraffic]] = {}
-    for entry, traffic in zip(plan.tape, traffic_of(plan, steps, firmware, calls), strict=True):
-        operators.setdefault(plan.name_of(entry), []).append(traffic)
+    operators = view.by_name(traffic_of(view, steps, firmware))
     return {name: MemoryTraffic.total(each) for name, each in operators.items()}
 
 

@@ -196,9 +196,9 @@ def retimed(observed: Observation, deployment: Deployment, place: Place, sample:
 
 def _in_cycles(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
     plan, core = deployment.plan, core_of(place.target)
-    steps = count_steps(plan, place.target, place.firmware, sample.stored, deployment.patience_s)
+    steps = count_steps(deployment, place.target, place.firmware, sample.stored)
     profiled = profile(place.target, place.firmware, {})
-    traffic = traffic_of(plan, steps, place.firmware, deployment.model.calls)
+    traffic = traffic_of(deployment.view, steps, place.firmware)
     entries = [
         sum(cycles.typical for cycles in profiled.cycles(counts, core).values()) + each.stall_cycles[FLASH]
         for counts, each in zip(steps, traffic, strict=True)
@@ -206,10 +206,8 @@ def _in_cycles(observed: Observation, deployment: Deployment, place: Place, samp
     by_unit = place.target.board.npu is not None
     if by_unit:
         entries = with_unit_cycles(entries, deployment.model, plan, place.target.board)
-    spent: dict[str, list[float]] = {}
-    for entry, cycles in zip(deployment.view.entries, entries, strict=True):
-        spent.setdefault(plan.name_of(entry), []).append(cycles)
-    operators = tuple(OperatorTime(name, len(each), round(sum(each))) for name, each in spent.items())
+    spent = deployment.view.by_name(entries).items()
+    operators = tuple(OperatorTime(name, len(each), round(sum(each))) for name, each in spent)
     measured = replace(
         observed.measurement,
         latency=round(sum(entries)),
@@ -289,15 +287,13 @@ def observe(
     if states:
         _require_same(outputs.pop(), outputs[0])
     stack_bytes = _stack_used(device, target, deployment, bound)
-    ticks_by: dict[str, list[int]] = {}
     timed: list[int] = []
     for first, count in fed_runs(device, storage, samples[0].stored):
         timed += device.session.time_steps(first, count, timeout_s=deployment.patience_s).ticks
-    for entry, elapsed in zip(deployment.view.entries, timed, strict=True):
-        ticks_by.setdefault(deployment.plan.name_of(entry), []).append(elapsed)
     unit, convert = device.time_unit(target)
     operators = tuple(
-        OperatorTime(name, len(ticks_of), convert(sum(ticks_of))) for name, ticks_of in ticks_by.items()
+        OperatorTime(name, len(each), convert(sum(each)))
+        for name, each in deployment.view.by_name(timed).items()
     )
     measurement = Measurement(convert(ticks[0]), unit, operators, stack_bytes)
     return Observation(measurement, outputs, bound, tuple(map(convert, timed)))

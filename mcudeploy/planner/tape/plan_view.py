@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import TypeVar
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
@@ -15,6 +16,8 @@ from mcudeploy.planner.tape.tape import Tape
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Lives, WorkBytes, lives, work_bytes
 from mcudeploy.tiling.locations import Locations
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,13 @@ class PlanView:
     def entries(self) -> tuple[Entry, ...]:
         """The entries of the tape."""
         return self.plan.tape
+
+    def by_name(self, values: Iterable[T]) -> dict[str, list[T]]:
+        """Return a value of each entry by the name of its operator, as `Plan.name_of`."""
+        named: dict[str, list[T]] = {}
+        for entry, value in zip(self.entries, values, strict=True):
+            named.setdefault(self.plan.name_of(entry), []).append(value)
+        return named
 
     @cached_property
     def lives(self) -> Lives:
