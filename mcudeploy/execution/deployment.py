@@ -25,6 +25,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned
 from mcudeploy.planner.tape import footprint
 from mcudeploy.planner.tape.plan_view import PlanView
+from mcudeploy.tiling.locations import Locations
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash
 from mcudeploy.verify.compare import Storage
@@ -62,7 +63,7 @@ class Deployment:
     @cached_property
     def storage(self) -> Storage:
         """The places of the plan's blocks in a machine."""
-        return Storage(self.plan, self.view.tiled, self.view.where)
+        return Storage(self.plan, self.view.tiled, Locations.of(self.plan.layout))
 
     @cached_property
     def program(self) -> Program:

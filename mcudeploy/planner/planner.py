@@ -153,7 +153,8 @@ def find_plans(
     if planned.interrupted:
         _LOG.warning("interrupted: the search ends with the best plan so far")
     planned = replace(planned, limits=dict(options.memory_limits))
-    planned = _on_cores(_settled(planned) if model.isa.unit else planned)
+    planned = _changed(planned, _settled) if model.isa.unit else planned
+    planned = _changed(planned, _on_cores)
     planned = through(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
     return replace(planned, candidates=_tried(planned.candidates, options.time_limit))
 
@@ -256,28 +257,22 @@ def _shared_by_cores(board: Board, options: Options) -> Board:
     return shared
 
 
-def _settled(planned: Planned) -> Planned:
-    """Return the plans with the variants that the places of their rows need."""
-
-    def settled(plan: Plan) -> Plan:
-        model = planned.model_of(plan)
-        for unit in added("unit"):
-            plan = replace(plan, kernels=unit.settled(plan, model))
-        return plan
-
-    candidates = tuple(map(settled, planned.candidates))
-    return replace(planned, candidates=candidates, baseline=settled(planned.baseline))
+def _changed(planned: Planned, change: Callable[[Plan, Model], Plan]) -> Planned:
+    """Return the plans, each changed with its model."""
+    plans = [change(it, planned.model_of(it)) for it in (*planned.candidates, planned.baseline)]
+    return replace(planned, candidates=tuple(plans[:-1]), baseline=plans[-1])
 
 
-def _on_cores(planned: Planned) -> Planned:
-    """Return the plans with a tape for each core of their models."""
+def _settled(plan: Plan, model: Model) -> Plan:
+    """Return the plan with the variants that the places of its rows need."""
+    for unit in added("unit"):
+        plan = replace(plan, kernels=unit.settled(plan, model))
+    return plan
 
-    def shared_out(plan: Plan) -> Plan:
-        model = planned.model_of(plan)
-        return plan if plan.lanes else on_cores(plan, model.calls, model.cores)
 
-    candidates = tuple(shared_out(plan) for plan in planned.candidates)
-    return replace(planned, candidates=candidates, baseline=shared_out(planned.baseline))
+def _on_cores(plan: Plan, model: Model) -> Plan:
+    """Return the plan with a tape for each core of its model."""
+    return plan if plan.lanes else on_cores(plan, model.calls, model.cores)
 
 
 def search_plans(

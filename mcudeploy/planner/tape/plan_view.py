@@ -15,7 +15,6 @@ from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import Tape
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Lives, WorkBytes, lives, work_bytes
-from mcudeploy.tiling.locations import Locations
 
 T = TypeVar("T")
 
@@ -33,11 +32,6 @@ class PlanView:
     def tiled(self) -> TiledGraph:
         """The cut graph."""
         return TiledGraph.of(self.plan)
-
-    @cached_property
-    def where(self) -> Locations:
-        """The places of blocks."""
-        return Locations.of(self.plan.layout)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
