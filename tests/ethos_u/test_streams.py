@@ -17,7 +17,7 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import LONG, SHORT, Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import Touched, check_streams, columns_read, fault_of
-from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, parts_of, unit_steps, words_of
+from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, block_of, parts_of, unit_steps, words_of
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.model.model import load_model
@@ -67,9 +67,9 @@ def stream_of(
         Interval(at + row * y.row_bytes, at + (row + 1) * y.row_bytes) for row in range(y.shape[0])
     )
     columns = columns_read(operator.op.loops((x.shape,)), x.shape)
-    sizes = (int(call.params[name]) for name in ("constant_bytes", "block_rows"))  # type: ignore[arg-type]
+    constant_bytes, (most, _) = int(call.params["constant_bytes"]), block_of(call, y.shape[0])  # type: ignore[arg-type]
     dilation = getattr(operator.op, "dilation", (1, 1))
-    return words, Touched(reads, columns, writes, *sizes, dilation), x, y
+    return words, Touched(reads, columns, writes, constant_bytes, most, dilation), x, y
 
 
 HARMLESS = frozenset({

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.extensions.ethos_u import unit_offers as unit
 from mcudeploy.extensions.ethos_u.registers import decode
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
+from mcudeploy.extensions.ethos_u.unit_steps import block_of
 from mcudeploy.extensions.ethos_u.unit_time import find_block
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
@@ -218,6 +220,13 @@ def test_means_over_channels_stay_on_the_core() -> None:
     assert len(core_and_unit(operator, x, y)) == 1
 
 
+def own_registers(call: KernelCall, rows: int) -> dict[str, int]:
+    """The registers that a kernel of windows does not compute, for an output of some rows."""
+    params: dict[str, Any] = dict(call.params)
+    words = [*params["commands"][: params["command_words"]].tolist(), *block_of(call, rows)[1], 0xFFFF0000]
+    return {it.name: it.value for it in decode(words)}
+
+
 def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -> dict[str, int]:
     """The registers that Vela sets for the same operation, with the block of the call."""
     from ethosu.vela import api  # noqa: PLC0415
@@ -241,7 +250,7 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
         made.layout = api.NpuLayout.NHWC
         return made
 
-    set_here = {it.name: it.value for it in decode([*call.params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
+    set_here = own_registers(call, y.shape[0])
     operation.ifm, operation.ofm = feature_map(x, 1), feature_map(y, 2)
     stride = [1 if size == 1 else step for step, size in zip(conv.stride, y.shape, strict=False)]
     operation.kernel = api.NpuKernel(*conv.kernel_shape[::-1], *stride[::-1], *conv.dilation[::-1])
@@ -253,7 +262,7 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
         operation.biases = [api.NpuAddressRange(0, 0, set_here["SCALE_LENGTH"])]
     twice = pooling or conv.rounding == "tflite"
     operation.rounding_mode = api.NpuRoundingMode.TFL if twice else api.NpuRoundingMode.NATURAL
-    block = call.params["block_rows"], *(set_here[f"OFM_BLK_{it}_M1"] + 1 for it in ("WIDTH", "DEPTH"))
+    block = block_of(call, y.shape[0])[0], *(set_here[f"OFM_BLK_{it}_M1"] + 1 for it in ("WIDTH", "DEPTH"))
     operation.block_config = api.NpuShape3D(*block)
     if not (depthwise or pooling):
         parts = bool(set_here["KERNEL_STRIDE"] & 4)
@@ -278,7 +287,7 @@ OF_ROWS = frozenset({"IFM_BASE0", "IFM_BASE2", "IFM_HEIGHT0_M1", "IFM_PAD_TOP", 
 def test_vela_sets_the_same_registers(seed: int, of: Callable[[int], Case]) -> None:
     operator, x, y = of(seed)
     _, call, _ = core_and_unit(operator, x, y)
-    own = {it.name: it.value for it in decode([*call.params["commands"].tolist(), 0xFFFF0000])}  # type: ignore[union-attr]
+    own = own_registers(call, y.shape[0])
     vela = vela_registers(operator, x, y, call)
     assert {name: it for name, it in own.items() if name not in OF_ROWS} == {
         name: it for name, it in vela.items() if name not in OF_ROWS

@@ -4,6 +4,8 @@
 
 #include "mcud_npu_stream.h"
 
+enum { BLOCK_WORDS = 4 };
+
 /* Input rows [first, end) of a step, in two runs: the second one from row `middle` on, or none if that is `end`. */
 typedef struct {
     int32_t first;
@@ -29,12 +31,17 @@ static int32_t find_runs(const mcud_tensor *tensor, input_rows *rows)
     return rows->middle < rows->end ? mcud_npu_run_end(tensor, rows->middle, rows->end) : rows->end;
 }
 
-/* Returns the rows of the blocks of `rows` rows of the output: as even as possible. */
-static int32_t even_rows(const mcud_conv2d_s8_npu_params *params, int32_t rows)
+/* Sets the block of `rows` rows of the output; its own rows are as even as possible. */
+static void set_block(mcud_npu_stream *stream, const mcud_conv2d_s8_npu_params *params, int32_t rows)
 {
-    const int32_t blocks = (rows + params->block_rows - 1) / params->block_rows;
+    const uint32_t *const listed = params->commands + params->command_words;
+    const uint32_t *const block = listed + BLOCK_WORDS * ((rows < params->blocks ? rows : params->blocks) - 1);
+    const int32_t blocks = (rows + (int32_t)block[0] - 1) / (int32_t)block[0];
     const int32_t even = (rows + blocks - 1) / blocks + params->granule_rows - 1;
-    return even - even % params->granule_rows;
+    for (uint32_t word = 1; word < BLOCK_WORDS; word++) {
+        stream->words[stream->count++] = block[word];
+    }
+    mcud_npu_set(stream, MCUD_NPU_OFM_BLK_HEIGHT_M1, even - even % params->granule_rows - 1);
 }
 
 /* Runs the unit for output rows [first_row, end_row), which read `rows`. */
@@ -67,7 +74,7 @@ static void run_unit(const mcud_op *op, int32_t first_row, int32_t end_row, cons
     mcud_npu_set_address(&stream, MCUD_NPU_OFM_BASE0, out, regions.base[MCUD_NPU_OUTPUT]);
     mcud_npu_set(&stream, MCUD_NPU_OFM_HEIGHT_M1, end_row - first_row - 1);
     mcud_npu_set(&stream, MCUD_NPU_OFM_HEIGHT0_M1, end_row - first_row - 1);
-    mcud_npu_set(&stream, MCUD_NPU_OFM_BLK_HEIGHT_M1, even_rows(params, end_row - first_row) - 1);
+    set_block(&stream, params, end_row - first_row);
     mcud_npu_finish(&stream, params->operation, &regions);
 }
 

@@ -13,7 +13,8 @@
 #include "mcud.h"
 
 typedef struct {
-    const uint32_t *commands;    /* [command_words]: the registers that are the same for all rows */
+    const uint32_t *commands;    /* [command_words]: the registers that are the same for all rows; then, for each
+                                  * block, its most rows and the commands of its columns and place */
     const uint32_t *constants;   /* region 0, aligned to 16 bytes: records of the channels, then weights */
     const mcud_stage_call *core; /* [1]; NULL where no window needs it */
     int32_t command_words;       /* up to MCUD_NPU_MOST_COMMANDS of mcud_npu_stream.h */
@@ -23,7 +24,7 @@ typedef struct {
     int32_t window_rows; /* that a window spans */
     int32_t stride_rows;
     int32_t pad_top;
-    int32_t block_rows;   /* the most that a block of the output has */
+    int32_t blocks;       /* of the output: for one row, for two, and so on; the last one for all others */
     int32_t granule_rows; /* rows of a block are a multiple of it */
     int32_t output_row_bytes;
 } mcud_conv2d_s8_npu_params;

@@ -7,7 +7,7 @@
 #include "mcud.h"
 #include "mcud_npu.h"
 
-enum { MCUD_NPU_MOST_COMMANDS = 112, MCUD_NPU_OWN_COMMANDS = 14 };
+enum { MCUD_NPU_MOST_COMMANDS = 112, MCUD_NPU_OWN_COMMANDS = 17 };
 
 #define MCUD_NPU_STOP 0xFFFF0000u
 

@@ -14,7 +14,7 @@ from mcudeploy.extensions.ethos_u.unit_elementwise import (
     BROADCAST,
     SCALAR,
 )
-from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, UnitStep, unit_steps, words_of
+from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, UnitStep, block_of, unit_steps, words_of
 from mcudeploy.ir.graph import Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import UNIT_ALIGNMENT, Index, LoopNest
@@ -125,7 +125,7 @@ def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[i
         return copy_fault(words, touched_copy(loops, part.number, places, (inputs, output)))
     params: dict[str, Any] = dict(step.call.params)
     columns = columns_read(loops, inputs[0].shape)
-    block_rows = params.get("block_rows", MOST_BLOCK[0])
+    block_rows = block_of(step.call, len(rows))[0] if "blocks" in params else MOST_BLOCK[0]
     dilation = getattr(step.operator.op, "dilation", (1, 1))
     touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows, dilation)
     return fault_of(words, touched, inputs[0].shape, output.shape)

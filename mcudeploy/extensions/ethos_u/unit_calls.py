@@ -158,25 +158,26 @@ class OfRows:
     def calls(self, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa) -> tuple[KernelCall, ...]:
         """Return the call of the unit alone, and that with the core's call of the least scratch."""
         spare = min(calls, key=lambda call: (call.scratch_bytes, call.constant_bytes))
-        window, commands = self.work.window, self.commands
+        work = self.work.with_low(output.shape)
+        window, commands, blocks = work.window, self.commands, [*work.low, work.block]
         params: dict[str, ParamValue] = {
-            "commands": commands,
+            "commands": np.concatenate([commands, *map(_of_block, blocks)]).astype(np.uint32),
             "constants": self.constants,
             "core": CallTable((replace(spare, others=()),)),
             "command_words": len(commands),
             "constant_bytes": 0 if self.constants is None else self.constants.nbytes,
             "operation": self.operation,
-            "input_rows": self.work.source[0],
+            "input_rows": work.source[0],
             "window_rows": window.area[0],
             "stride_rows": window.stride[0],
             "pad_top": self.pad_top,
-            "block_rows": self.work.block.shape[0],
-            "granule_rows": self.work.unit.granule[0],
+            "blocks": len(blocks),
+            "granule_rows": work.unit.granule[0],
             "output_row_bytes": output.row_bytes,
         }
 
         def counts(rows: Interval) -> Counts:
-            cycles = operation_cycles(self.work, (len(rows), *output.shape[1:]))
+            cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
             return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
 
         alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
@@ -209,7 +210,7 @@ def _commands(
     set_window(stream, layer.window, parts=layer.window.parts_first(layer.source.shape[2]))
     set_constants(stream, constants)
     stream.set(ACTIVATION=0, ACTIVATION_MIN=numbers["act.min"], ACTIVATION_MAX=numbers["act.max"])
-    set_block(stream, block)
+    set_depth(stream, block)
     return stream.array
 
 
@@ -253,14 +254,24 @@ def set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
 
 def set_block(stream: Stream, block: Block) -> None:
     """Set the registers of a block, but its rows, and its place in the shared RAM."""
-    stream.set(
-        OFM_BLK_WIDTH_M1=block.shape[1] - 1,
-        OFM_BLK_DEPTH_M1=block.shape[2] - 1,
-        IFM_IB_END=block.input_end,
-        AB_START=block.sums_begin,
-        ACC_FORMAT=0,
-        BLOCKDEP=0,
-    )
+    _set_place(stream, block)
+    set_depth(stream, block)
+
+
+def set_depth(stream: Stream, block: Block) -> None:
+    """Set the registers of all blocks of an operator: they have the same channels."""
+    stream.set(OFM_BLK_DEPTH_M1=block.shape[2] - 1, ACC_FORMAT=0, BLOCKDEP=0)
+
+
+def _set_place(stream: Stream, block: Block) -> None:
+    stream.set(OFM_BLK_WIDTH_M1=block.shape[1] - 1, IFM_IB_END=block.input_end, AB_START=block.sums_begin)
+
+
+def _of_block(block: Block) -> list[int]:
+    """Return the rows of a block, and the commands of its columns and its place."""
+    stream = Stream([block.shape[0]])
+    _set_place(stream, block)
+    return stream.words
 
 
 def set_map(stream: Stream, name: str, region: int, shape: Shape, cols: int | None = None) -> None:

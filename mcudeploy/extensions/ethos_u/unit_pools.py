@@ -19,7 +19,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     OfRows,
     Pads,
     pad_right,
-    set_block,
+    set_depth,
     set_maps,
     set_window,
     strides,
@@ -87,7 +87,7 @@ def pool_calls(
         )
     set_window(stream, window, parts=False)
     stream.set(ACTIVATION=0, ACTIVATION_MIN=-128, ACTIVATION_MAX=127)
-    set_block(stream, block)
+    set_depth(stream, block)
     work = UnitWork(unit, window, block, source.shape, 0)
     operation = OPERATION_CODES["POOL"] | mode << 16
     return OfRows(stream.array, work, operation, pads[0], None).calls(output, calls, isa)

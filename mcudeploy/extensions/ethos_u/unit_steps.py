@@ -146,10 +146,18 @@ def _operands(call: KernelCall, sources: tuple[Address, ...]) -> tuple[Address, 
     return first, other if params["second_row_bytes"] else lambda row: other(0)
 
 
+def block_of(call: KernelCall, rows: int) -> tuple[int, list[int]]:
+    """Return the most rows of the blocks of an output of `rows` rows, and the commands of their place."""
+    params: dict[str, Any] = dict(call.params)
+    blocks = params["commands"][params["command_words"] :].reshape(params["blocks"], -1).tolist()
+    most, *place = blocks[min(rows, len(blocks)) - 1]
+    return most, place
+
+
 def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], output: Address) -> list[int]:
     """Return the words of a stream; addresses are those of the arenas."""
     params: dict[str, Any] = dict(call.params)
-    commands, rows = params["commands"].tolist(), part.rows
+    commands, rows = params["commands"].tolist()[: params["command_words"]], part.rows
     if call.kernel == COPY_KERNEL:
         commands = params["commands"].reshape(params["inputs"], -1)[part.number].tolist()
     stream, height, begin = Stream(commands), len(rows) - 1, output(rows.lo)
@@ -169,9 +177,10 @@ def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], out
             IFM_PAD_BOTTOM=part.below,
         )
     stream.set(OFM_BASE0=begin, OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
-    if "block_rows" in params:
-        block_rows = even_rows(params["granule_rows"], params["block_rows"], len(rows))
-        stream.set(OFM_BLK_HEIGHT_M1=block_rows - 1)
+    if "blocks" in params:
+        most, place = block_of(call, len(rows))
+        stream.words += place
+        stream.set(OFM_BLK_HEIGHT_M1=even_rows(params["granule_rows"], most, len(rows)) - 1)
     stream.words.append(params["operation"])
     stream.stop()
     return stream.words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow, blocks_of, even_rows
@@ -20,19 +20,43 @@ _BURST, _WRITTEN_BURST = 32, 16
 """Bytes of a burst, and those that a result fills."""
 _UNITS = 4
 """Parts of the unit that work on a block at a time: none is shorter than their mean."""
+_FEW = 4
+"""Outputs of up to this number of rows have blocks of their own."""
 _PARTS = (1, 8)
 """The numbers of parts of an output for which a block is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitWork:
-    """The work of the unit for any rows of an output, from an input of shape `source`."""
+    """The work of the unit for any rows of an output, from an input of shape `source`.
+
+    `low`: the blocks of outputs of one row, of two, and so on; those of more rows have `block`.
+    """
 
     unit: U55
     window: UnitWindow
     block: Block
     source: Shape
     weight_bytes: int
+    low: tuple[Block, ...] = ()
+
+    def block_of(self, rows: int) -> Block:
+        """Return the block of an output of some rows."""
+        return self.low[rows - 1] if rows <= len(self.low) else self.block
+
+    def with_low(self, output: Shape) -> UnitWork:
+        """Return the work with the blocks of the least time for few rows; all have the same channels."""
+        found = list[Block]()
+        for rows in range(1, min(_FEW, output[0] - 1) + 1):
+            shape = rows, *output[1:]
+            fitting = (
+                it
+                for it in blocks_of(self.unit, self.window, self.source[2], shape)
+                if it.shape[2] == self.block.shape[2]
+            )
+            ways = {it: operation_cycles(replace(self, block=it), shape) for it in fitting}
+            found.append(min(ways, key=lambda it: (ways[it], it.shape)))
+        return replace(self, low=tuple(found))
 
 
 def operation_cycles(work: UnitWork, output: Shape) -> float:
@@ -42,7 +66,7 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     The results of a block are made beside the sums of the next one. Weights are fetched again for each block
     of rows and columns, unless channels are filtered one by one. A pool has none.
     """
-    unit, window, block, source = work.unit, work.window, work.block, work.source
+    unit, window, block, source = work.unit, work.window, work.block_of(output[0]), work.source
     rows = even_rows(unit.granule[0], block.shape[0], output[0])
     used = min(rows, output[0]), min(block.shape[1], output[1]), min(block.shape[2], output[2])
     granules = [-(-size // step) for size, step in zip(used, unit.granule, strict=True)]
