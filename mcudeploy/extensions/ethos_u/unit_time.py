@@ -21,7 +21,7 @@ _BURST, _WRITTEN_BURST = 32, 16
 _UNITS = 4
 """Parts of the unit that work on a block at a time: none is shorter than their mean."""
 _FEW = 4
-"""Outputs of up to this number of rows have blocks of their own."""
+"""Outputs of up to this number of rows have separate blocks."""
 _PARTS = (1, 8)
 """The numbers of parts of an output for which a block is chosen."""
 
