@@ -305,12 +305,18 @@ class Npu(Facts):
     interrupt. `clock_hz`: its clock, if that is not the core's. `secure`: whether it has the secure state.
     """
 
-    kind: Literal["ethos-u55"]
+    kind: Literal["ethos-u55", "ethos-u65"]
     macs: Literal[64, 128, 256]
     base: Annotated[Address, Field(gt=0, multiple_of=4096)] | None = None
     irq: Annotated[int, Field(ge=0, lt=480)] | None = None
     clock_hz: Annotated[int, Field(gt=0)] | None = None
     secure: bool = True
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.kind == "ethos-u65" and self.macs != 256:
+            raise ValueError("an ethos-u65 is planned with 256 macs: with 512 it has two cores")
+        return self
 
 
 class SerialLine(Facts):

@@ -9,7 +9,8 @@ class Isa(StrEnum):
     """Instructions that kernels are written for: of a core, and of the unit that it has beside it.
 
     ANY: those of every core, as portable C. DSP and MVE: Arm's DSP extension and vectors (Helium). RVV:
-    RISC-V's vectors of integers (Zve32x). U55_...: the commands of an Ethos-U55, beside a core with vectors.
+    RISC-V's vectors of integers (Zve32x). U55_..., U65_...: the commands of an Ethos-U, beside a core with
+    vectors.
     """
 
     ANY = "any"
@@ -19,6 +20,7 @@ class Isa(StrEnum):
     U55_64 = "mve+ethos-u55-64"
     U55_128 = "mve+ethos-u55-128"
     U55_256 = "mve+ethos-u55-256"
+    U65_256 = "mve+ethos-u65-256"
 
     @property
     def core(self) -> Isa:

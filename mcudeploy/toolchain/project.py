@@ -322,6 +322,7 @@ def _npu_facts(board: Board) -> list[tuple[str, str]]:
     facts = [
         ("MCUD_NPU_BASE", f"{npu.base:#010x}u"),
         ("MCUD_NPU_MACS", str(npu.macs)),
+        ("MCUD_NPU_PRODUCT", "1u" if npu.kind == "ethos-u65" else "0u"),
         ("MCUD_NPU_ACCESS", "1u" if npu.secure else "3u"),
     ]
     if npu.irq is not None:

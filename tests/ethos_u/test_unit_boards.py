@@ -20,6 +20,8 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.costs.estimate import board_costs
 from mcudeploy.device.target import Target
+from mcudeploy.extensions.ethos_u.unit_blocks import UNITS
+from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain.project import unit_files
 from tests import reports
@@ -172,6 +174,23 @@ def test_a_run_of_a_chip_is_verified_in_the_emulator(name: str, network: Path) -
     assert twin is not None
     report = reports.run_model(network, Target(twin, emulate=True), OPTIONS, inputs=[], expected=[])
     assert report["verified"]
+
+
+def test_an_ethos_u65_has_the_streams_of_an_ethos_u55_of_256() -> None:
+    pytest.importorskip("ethosu")
+    from ethosu.vela.architecture_features import Accelerator, create_default_arch  # noqa: PLC0415
+
+    names = "ethos-u65-256", "ethos-u55-256"
+    of_vela = [create_default_arch(Accelerator(name)).config for name in names]
+    assert of_vela[0] == of_vela[1] and UNITS["ethos-u65-256"] == UNITS["ethos-u55-256"]
+    board = load_board("alif-e7")
+    assert board.npu is not None
+    facts = board.model_dump(by_alias=True, exclude_unset=True)
+    large = type(board).model_validate({**facts, "npu": {**facts["npu"], "kind": "ethos-u65"}})
+    assert large.isa is Isa.U65_256
+    assert "#define MCUD_NPU_PRODUCT 1u" in unit_files(large)["npu/mcud_board.h"]
+    with pytest.raises(ValueError, match="with 512 it has two cores"):
+        type(board).model_validate({**facts, "npu": {"kind": "ethos-u65", "macs": 128}})
 
 
 def test_cycles_of_a_slower_unit_take_longer() -> None:

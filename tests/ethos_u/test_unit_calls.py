@@ -294,7 +294,7 @@ def test_vela_sets_the_same_registers(seed: int, of: Callable[[int], Case]) -> N
     }
 
 
-@pytest.mark.parametrize("name", ["ethos-u55-64", "ethos-u55-128", "ethos-u55-256"])
+@pytest.mark.parametrize("name", ["ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256"])
 def test_blocks_lie_in_the_shared_ram_as_vela_places_them(name: str) -> None:
     from ethosu.vela import architecture_allocator as allocator  # noqa: PLC0415
     from ethosu.vela.architecture_features import Accelerator, Block, create_default_arch  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Facts of the configurations of Ethos-U55, and the blocks of an output that fit their shared RAM.
+"""Facts of the configurations of Ethos-U55 and U65, and the blocks of an output that fit their shared RAM.
 
 Sources: Arm's technical reference manual 102420, and the architecture file of Arm's compiler Vela 5.2.
 """
@@ -42,10 +42,12 @@ class U55:
     output_cycles: float
 
 
+_OF_256 = U55((2, 2, 8), 48, 2, 8, 16, 0.25)
 UNITS = {
     "ethos-u55-64": U55((1, 1, 8), 16, 0, 2, 4, 1.0),
     "ethos-u55-128": U55((1, 2, 8), 24, 2, 4, 8, 0.5),
-    "ethos-u55-256": U55((2, 2, 8), 48, 2, 8, 16, 0.25),
+    "ethos-u55-256": _OF_256,
+    "ethos-u65-256": _OF_256,
 }
 """The configurations, by the names that boards and Vela have for them."""
 
