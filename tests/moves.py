@@ -47,7 +47,7 @@ class _Mover:
             for number, block_id in enumerate(self.ids):
                 if not any(time + 1 in life for life in self.lives.of(number)):
                     self.above.pop(block_id, None)
-        return self._made()
+        return self._moved_plan()
 
     def _movable(self) -> Iterator[int]:
         graph, roots = self.plan.graph, self.tiled.flow.roots
@@ -84,7 +84,7 @@ class _Mover:
                 self.moves.append(Move(time, *block_id, lo))
                 return
 
-    def _made(self) -> Plan:
+    def _moved_plan(self) -> Plan:
         plan = self.plan
         for (name, block), offset in self.births.items():
             plan = elsewhere(plan, name, block, 0, offset)

@@ -106,7 +106,7 @@ def pio_facts(name: str) -> dict[str, Any]:
     Raises BoardNotFoundError, with the command that installs the platform, if PlatformIO has no such board.
     Raises ConfigError for a damaged manifest, UsageError for a core or framework without a measurer.
     """
-    board, _, asked = name.removeprefix(PREFIX).partition(":")
+    board, _, framework_name = name.removeprefix(PREFIX).partition(":")
     if not re.fullmatch(PIO_ID, board):
         raise BoardNotFoundError(
             f"{name!r} names no board: write {PREFIX} and the id of one of `pio boards`."
@@ -115,7 +115,7 @@ def pio_facts(name: str) -> dict[str, Any]:
     shipped = pio_boards().get(board)
     build, upload = known.manifest.build, known.manifest.upload
     core = core_of(build.mcu, build.cpu, build.march)
-    framework = _framework(name, asked, known.manifest.frameworks)
+    framework = _framework(name, framework_name, known.manifest.frameworks)
     clock_hz = int("".join(it for it in str(build.f_cpu) if it.isdigit()) or 0)
     for what, value in (
         ("build.f_cpu", clock_hz),
@@ -126,7 +126,7 @@ def pio_facts(name: str) -> dict[str, Any]:
             raise ConfigError(f"{name}: its manifest lacks {what} ({known.source}): write a board file.")
     esp = build.mcu.lower().startswith("esp32")
     stack_bytes = _ESP_STACK_BYTES if esp else _STACK_BYTES
-    kept = stack_bytes + (_ESP_CORE_BYTES if esp else _CORE_BYTES)
+    reserved_bytes = stack_bytes + (_ESP_CORE_BYTES if esp else _CORE_BYTES)
     title = "".join(it for it in known.manifest.name[:80] if it.isprintable())
     return {
         "name": name,
@@ -149,7 +149,7 @@ def pio_facts(name: str) -> dict[str, Any]:
                 "origin": 0x2000_0000,
                 "bytes": upload.maximum_ram_size,
                 "alignment": 4,
-                "arena_limit": max(0, upload.maximum_ram_size - kept),
+                "arena_limit": max(0, upload.maximum_ram_size - reserved_bytes),
             },
         ),
         "framework": {
@@ -217,7 +217,7 @@ def _platforms() -> Path:
 def _registered(board: str) -> _ListedBoard:
     """Return PlatformIO's facts on a board whose platform is not installed, from its registry.
 
-    The registry is not asked for the first part of a shipped name, which is an id that someone has shortened.
+    A shortened id of a shipped board is not looked up in the registry.
     """
     if any(it.lower().startswith(board.lower()) for it in pio_boards()):
         raise BoardNotFoundError(

@@ -50,12 +50,12 @@ def _require_whole(plan: Plan) -> None:
             if isinstance(each, WorkSlice):
                 parts.setdefault(each.entry, []).append((core, each))
     if set(parts) != set(range(len(plan.tape))):
-        raise PlanFaultError("the tapes of the cores have other entries than the program's")
+        raise PlanFaultError("the tapes of the cores and the program differ in their entries")
     for number, entry in enumerate(plan.tape):
         parts_of_entry = parts[number]
         if not isinstance(entry, Run):
             if [core for core, _ in parts_of_entry] != [0]:
-                raise PlanFaultError(f"entry {number} is not done by core 0, once")
+                raise PlanFaultError(f"entry {number} is not done by core 0 exactly once")
             continue
         operator = plan.graph.operators[entry.operator]
         rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].cells
@@ -63,17 +63,19 @@ def _require_whole(plan: Plan) -> None:
         for core, part in parts_of_entry:
             most = len(rows) if part.columns is None else 1
             if not (0 < len(part.rows) <= most and rows.covers(part.rows)):
-                raise PlanFaultError(f"entry {number}: core {core} makes rows {part.rows} of {rows}")
+                raise PlanFaultError(f"entry {number}: core {core} writes rows {part.rows} of {rows}")
             columns = Interval(0, width) if part.columns is None else part.columns
             if len(columns) == 0 or not Interval(0, width).covers(columns):
-                raise PlanFaultError(f"entry {number}: core {core} makes columns {columns} of {width}")
+                raise PlanFaultError(f"entry {number}: core {core} writes columns {columns} of {width}")
             writers[part.rows.lo - rows.lo : part.rows.hi - rows.lo, columns.lo : columns.hi] += 1
         if not bool((writers == 1).all()):
-            raise PlanFaultError(f"entry {number} ({operator.name}) is not made whole, and once")
+            raise PlanFaultError(f"entry {number} ({operator.name}) is not written whole exactly once")
         if len(parts_of_entry) > 1 and operator.op.accumulates:
             raise PlanFaultError(f"entry {number} ({operator.name}) accumulates: one core does it")
         if not operator.inputs and parts_of_entry[0][0]:
-            raise PlanFaultError(f"entry {number} ({operator.name}) asks the application, which is on core 0")
+            raise PlanFaultError(
+                f"entry {number} ({operator.name}) reads from the application, which runs on core 0"
+            )
 
 
 def _rows(plan: Plan, operator: Operator, block: int) -> Interval:
@@ -126,7 +128,7 @@ class _Races:
         if not 1 <= each.parts <= len(done) or done[each.parts - 1] >= each.entry:
             raise PlanFaultError(
                 f"core {core} waits before entry {each.entry} for part {each.parts} of core {each.core}, "
-                "which comes no earlier"
+                "which does not come earlier"
             )
         self._clocks[core] = np.maximum(self._clocks[core], self._history[each.core][each.parts - 1])
 
@@ -180,7 +182,7 @@ class _Races:
                 yield _Access(span, writes=False)
         last = whole.hi == plan.graph.tensors[operator.inputs[0]].shape[0] if accumulates else True
         if last:
-            yield _Access(self._made(entry, operator, part, time), writes=True)
+            yield _Access(self._written(entry, operator, part, time), writes=True)
         scratch, state = self._shapes.work[operator.name]
         if scratch + state:
             steps = plan.layout.scratch[operator.name]
@@ -201,7 +203,7 @@ class _Races:
             return
         numbers = size.blocks(of_step)
         for memory in self._plan.layout.arenas:
-            places = {number: self._there(root, number, memory, time) for number in numbers}
+            places = {number: self._residence_at(root, number, memory, time) for number in numbers}
             if all(places.values()):
                 break
         for number, place in places.items():
@@ -211,14 +213,14 @@ class _Races:
                 first = (rows.lo - start) * row_bytes
                 yield _span(place, first, len(rows) * row_bytes)
 
-    def _there(self, tensor: str, block: int, memory: str, time: int) -> Residence | None:
+    def _residence_at(self, tensor: str, block: int, memory: str, time: int) -> Residence | None:
         for at, each in enumerate(self._plan.layout.blocks[tensor][block]):
             ready = self._ready.get((tensor, block, at), each.life.lo)
             if each.memory == memory and ready <= time < each.life.hi:
                 return each
         return None
 
-    def _made(self, entry: Run, operator: Operator, part: WorkSlice, time: int) -> Span:
+    def _written(self, entry: Run, operator: Operator, part: WorkSlice, time: int) -> Span:
         output = self._plan.graph.tensors[operator.output]
         block = 0 if operator.op.accumulates else entry.block
         residences = list(enumerate(self._plan.layout.blocks[operator.output][block]))

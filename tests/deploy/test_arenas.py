@@ -183,7 +183,7 @@ def _built(path: Path, options: Options) -> BuiltModel:
 
 
 def test_states_stay_while_other_models_run(models: list[Path], tmp_path: Path) -> None:
-    """States lie apart from each other, and from all that another model writes."""
+    """States overlap neither each other nor what another model writes."""
     nets = [saved(network(op), tmp_path).rename(tmp_path / f"{op.lower()}.onnx") for op in ("LSTM", "GRU")]
     built = [_built(path, replace(QUICK, stateful=path in nets)) for path in (nets[0], *models, nets[1])]
     for each in built:

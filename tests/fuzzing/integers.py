@@ -25,7 +25,7 @@ def integer_input(draft: Draft) -> None:
     draft.most[name] = _DRAWN
 
 
-def _made(draft: Draft, op: str, inputs: list[str], shape: Shape, kind: int, most: int) -> str | None:
+def _fitting_node(draft: Draft, op: str, inputs: list[str], shape: Shape, kind: int, most: int) -> str | None:
     """A node with an integer result; None if it might not fit."""
     if most > _MOST or not draft.fits(shape):
         return None
@@ -50,7 +50,7 @@ def arithmetic(draft: Draft, name: str, shape: Shape) -> None:
     other = draft.pick(others) if op not in ("Div", "Mod") and draft.chance(0.5) else constant
     beside = draft.most.get(other, abs(number))
     limit = {"Mul": most * beside, "Add": most + beside, "Sub": most + beside}.get(op, 2 * max(most, beside))
-    _made(draft, op, [name, other], shape, kind, limit)
+    _fitting_node(draft, op, [name, other], shape, kind, limit)
 
 
 @of(2, 3, 4, types=TYPES)
@@ -61,7 +61,7 @@ def function(draft: Draft, name: str, shape: Shape) -> None:
     if op == "Relu" and (draft.opset < 14 or kind == TensorProto.INT64):
         return
     bounds = [draft.constant(np.array(it, _DTYPES[kind])) for it in (-20, 60)] if op == "Clip" else []
-    _made(draft, op, [name, *bounds], shape, kind, most)
+    _fitting_node(draft, op, [name, *bounds], shape, kind, most)
 
 
 def cast(draft: Draft) -> None:
@@ -103,7 +103,7 @@ def compare(draft: Draft, name: str, shape: Shape) -> None:
         draft.add("Cast", [where], shape, to=TensorProto.FLOAT)
     else:
         most = max(draft.most[name], 60, draft.most.get(other, 0))
-        _made(draft, "Where", [where, name, other], shape, kind, most)
+        _fitting_node(draft, "Where", [where, name, other], shape, kind, most)
 
 
 @of(2, 3, 4, types=TYPES)
@@ -157,21 +157,21 @@ def move(draft: Draft, name: str, shape: Shape) -> None:
     way = draft.pick(("flatten", "transpose", "slice", "concat", "tile"))
     if way == "flatten":
         written = draft.constant(np.array((shape[0], -1), np.int64))
-        _made(draft, "Reshape", [name, written], (shape[0], prod(shape[1:])), kind, most)
+        _fitting_node(draft, "Reshape", [name, written], (shape[0], prod(shape[1:])), kind, most)
     elif way == "transpose" and len(shape) > 2:
         perm = [0, *(draft.random.permutation(np.arange(1, len(shape)))).tolist()]
         out = draft.add("Transpose", [name], tuple(shape[axis] for axis in perm), kind, perm=perm)
         draft.most[out] = most
     elif way == "slice" and shape[-1] > 1:
         bounds = [draft.constant(np.array([it], np.int64)) for it in (1, shape[-1], len(shape) - 1)]
-        _made(draft, "Slice", [name, *bounds], (*shape[:-1], shape[-1] - 1), kind, most)
+        _fitting_node(draft, "Slice", [name, *bounds], (*shape[:-1], shape[-1] - 1), kind, most)
     elif way == "concat" and draft.fits((shape[0], 2 * shape[1], *shape[2:])):
         other = draft.pick(draft.alike(lambda it: it == shape, (kind,)))
         result = (shape[0], 2 * shape[1], *shape[2:])
         draft.most[draft.add("Concat", [name, other], result, kind, axis=1)] = max(most, draft.most[other])
     elif way == "tile":
         repeats = draft.constant(np.array([1, 2] + [1] * (len(shape) - 2), np.int64))
-        _made(draft, "Tile", [name, repeats], (shape[0], 2 * shape[1], *shape[2:]), kind, most)
+        _fitting_node(draft, "Tile", [name, repeats], (shape[0], 2 * shape[1], *shape[2:]), kind, most)
 
 
 LAYERS: tuple[tuple[Layer, float], ...] = (

@@ -65,14 +65,14 @@ def without(plan: Plan, core: int, at: int) -> Plan:
 def shared_out(model: Model, way: str, seed: int, cores: int, worth: int = 1) -> JudgedPlan:
     """A plan by some method for `cores` cores, which passed the check."""
     with patch.object(parts, "_LEAST_ITERATIONS", worth):
-        judged = _made(replace(model, cores=cores), way, seed)
+        judged = _single_core_plan(replace(model, cores=cores), way, seed)
         plan = judged.plan
         judged = replace(judged, plan=plan if plan.lanes else on_cores(plan, judged.model.calls, cores))
     check(judged.plan, judged.model.work, judged.board)
     return judged
 
 
-def _made(model: Model, way: str, seed: int) -> JudgedPlan:
+def _single_core_plan(model: Model, way: str, seed: int) -> JudgedPlan:
     """The plan, whose scratch has room for the model's cores; most have no core tapes."""
     if way in ("unsplit", "split", "streamed"):
         options = Options(time_limit=0.1, max_overhead=100, cores=model.cores)
@@ -81,7 +81,7 @@ def _made(model: Model, way: str, seed: int) -> JudgedPlan:
     if way != "wandering":
         return with_splits(dict(plans.others(model, unsplit(model), seed))[way]())
     random = Random(seed)
-    start = _made(model, random.choice(("unsplit", "cut", "again")), seed)
+    start = _single_core_plan(model, random.choice(("unsplit", "cut", "again")), seed)
     if len(start.plan.schedule.steps) > MOST_STEPS:
         return start
     board = random.choice(BOARDS)

@@ -1,6 +1,4 @@
-"""Running sums and products, positions of the largest, numbers that are none, against ONNX Runtime or ONNX's
-reference.
-"""
+"""Running sums and products, positions of the largest, NaN, against ONNX Runtime or ONNX's reference."""
 
 from __future__ import annotations
 

@@ -80,30 +80,30 @@ def swapped(lane: Entries) -> None:
 
 
 CHANGES: dict[str, tuple[Change, str]] = {
-    "a part dropped": (lambda a, _: a.pop(last_part(a)), "is not made whole, and once"),
-    "a part doubled": (lambda a, _: a.append(a[last_part(a)]), "is not made whole, and once"),
-    "a part of both cores": (lambda a, b: b.append(a[last_part(a)]), "is not made whole, and once"),
+    "a part dropped": (lambda a, _: a.pop(last_part(a)), "is not written whole exactly once"),
+    "a part doubled": (lambda a, _: a.append(a[last_part(a)]), "is not written whole exactly once"),
+    "a part of both cores": (lambda a, b: b.append(a[last_part(a)]), "is not written whole exactly once"),
     "all parts of a step dropped": (
         lambda a, b: [lane.pop(last_part(lane)) for lane in (a, b)],
-        "other entries than the program's",
+        "differ in their entries",
     ),
     "an entry too much": (
         lambda a, _: a.append(WorkSlice(9, Interval(0, 1))),
-        "other entries than the program's",
+        "differ in their entries",
     ),
     "out of order": (lambda a, _: swapped(a), r"goes from entry 3 back to"),
-    "too many rows": (other_rows(0, 9), "makes rows"),
-    "rows of the other core": (other_rows(4, 8), "is not made whole, and once"),
-    "no rows": (other_rows(2, 2), "makes rows"),
-    "a wait for a later part": (lambda a, _: a.insert(1, Sync(1, 1, 4)), "which comes no earlier"),
+    "too many rows": (other_rows(0, 9), "writes rows"),
+    "rows of the other core": (other_rows(4, 8), "is not written whole exactly once"),
+    "no rows": (other_rows(2, 2), "writes rows"),
+    "a wait for a later part": (lambda a, _: a.insert(1, Sync(1, 1, 4)), "which does not come earlier"),
     "a wait for a part of the same step": (
         lambda a, _: a.insert(1, Sync(1, 1, 2)),
-        "which comes no earlier",
+        "which does not come earlier",
     ),
-    "a wait for no part": (lambda a, _: a.insert(1, Sync(1, 1, 0)), "which comes no earlier"),
+    "a wait for no part": (lambda a, _: a.insert(1, Sync(1, 1, 0)), "which does not come earlier"),
     "a wait for more parts than there are": (
         lambda a, _: a.insert(1, Sync(1, 1, 99)),
-        "which comes no earlier",
+        "which does not come earlier",
     ),
     "a wait for itself": (lambda a, _: a.insert(1, Sync(1, 0, 1)), "waits for core 0"),
     "a wait for a core that is not there": (lambda a, _: a.insert(1, Sync(1, 2, 1)), "waits for core 2"),
@@ -121,8 +121,8 @@ def test_faulty_lanes_are_refused(whole: JudgedPlan, change: Change, words: str)
     ("change", "words"),
     [
         (other_columns(0, 9), "columns"),
-        (other_columns(0, 8), "is not made whole, and once"),
-        (other_columns(0, 1), "is not made whole, and once"),
+        (other_columns(0, 8), "is not written whole exactly once"),
+        (other_columns(0, 1), "is not written whole exactly once"),
         (other_columns(0, 0), "columns"),
         (other_columns(8, 8), "columns"),
     ],
@@ -149,7 +149,7 @@ def test_columns_of_several_rows_are_refused(whole: JudgedPlan) -> None:
         old = first.pop(last_part(first))
         first += [replace(old, columns=Interval(0, 4)), replace(old, columns=Interval(4, 8))]
 
-    assert "makes rows" in refused(whole, changed(whole.plan, several))
+    assert "writes rows" in refused(whole, changed(whole.plan, several))
 
 
 def test_a_part_that_another_core_does_without_waits_is_refused(whole: JudgedPlan) -> None:
@@ -192,7 +192,7 @@ def test_a_feed_beside_the_first_core_is_refused() -> None:
         at for at, it in enumerate(first) if it == WorkSlice(feed, it.rows) and isinstance(it, WorkSlice)
     )
     second.insert(0, first.pop(at))
-    assert "asks the application" in refused(
+    assert "reads from the application" in refused(
         judged, with_lanes(judged.plan, first, sorted(second, key=by_entry))
     )
 

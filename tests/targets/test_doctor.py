@@ -164,10 +164,10 @@ def test_an_emulator_that_dies_as_it_starts_says_why(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     board = load_board("mps2-an386")
     firmware = Firmware(ELF, board, 1, emulated=True, sizes=Sizes(0, 0, 0, 0, 0, 0))
-    said = "^the emulator ended with status 1: cannot set up guest memory\n"
-    with pytest.raises(ProtocolError, match=said), open_device(Target(board, emulate=True), firmware):
+    message = "^the emulator ended with status 1: cannot set up guest memory\n"
+    with pytest.raises(ProtocolError, match=message), open_device(Target(board, emulate=True), firmware):
         pass
     qemu.write_text("#!/bin/sh\nkill -KILL $$\n", "utf-8")
-    said = r"^the emulator was ended by SIGKILL while it ran mps2-an386\. Run the command again; .*memory"
-    with pytest.raises(ProtocolError, match=said), open_device(Target(board, emulate=True), firmware):
+    message = r"^the emulator was ended by SIGKILL while it ran mps2-an386\. Run the command again; .*memory"
+    with pytest.raises(ProtocolError, match=message), open_device(Target(board, emulate=True), firmware):
         pass

@@ -68,9 +68,9 @@ def test_units_without_a_memory_in_common_get_a_copy_each_way() -> None:
 
 def test_nobody_who_could_copy() -> None:
     units = Unit(name="core", memories=("ram",)), Unit(name="dsp", memories=("own",))
-    apart = board(*units, memories=("ram", "own"))
+    separate = board(*units, memories=("ram", "own"))
     with pytest.raises(FitError, match=r"a goes between .* core \(ram\), dsp \(own\)"):
-        with_transfers(chain(), apart, Assignment("core", {"make_b": "dsp"}))
+        with_transfers(chain(), separate, Assignment("core", {"make_b": "dsp"}))
 
 
 def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:

@@ -43,7 +43,7 @@ typedef struct {
 
 enum { MCUD_TILE_COLS = 4, MCUD_TILES = 2, MCUD_FOUR = 4, MCUD_TILE_FACTORS = 1 + MCUD_FACTORS };
 
-/* Words for a lane along one axis; channels of a tile that are copied at a time, if it reaches beside the input. */
+/* Words for a lane along one axis; channels of a tile that are copied at a time, if it reaches outside the input. */
 enum { MCUD_WORK_WORDS = 72, MCUD_COPIED = 16 };
 
 /* Constants of a tile's height R. */
@@ -156,11 +156,11 @@ typedef struct {
 /* The rows of the input under tiles; those in the padding are NULL. */
 typedef struct {
     const int8_t *rows[6];
-    int32_t pitch; /* from a row to the next one */
-    int there;     /* whether a transform can read all rows where they lie */
+    int32_t pitch;  /* from a row to the next one */
+    int contiguous; /* whether a transform can read all rows in place */
 } mcud_tile_rows;
 
-/* A row under a tile -> copy[6][bytes]: part of its pixels. Those beside the input, and all in the padding, are zero
+/* A row under a tile -> copy[6][bytes]: part of its pixels. Those outside the input, and all in the padding, are zero
  * points; `inside` are the others, `row` is where the first of them begins. */
 MCUD_INLINE void mcud_copy_row(const mcud_winograd_s8_params *params, const int8_t *row, mcud_taps inside,
                                mcud_part_of_pixel part, int8_t *copy)
@@ -174,7 +174,7 @@ MCUD_INLINE void mcud_copy_row(const mcud_winograd_s8_params *params, const int8
     mcud_copy_pixels(copy, padding, 0, 6 - inside.end, part.bytes);
 }
 
-/* A tile's input -> `to`. Its first column may be beside the input: then pixels are copied, some channels at a time. */
+/* A tile's input -> `to`. If its first column is outside the input, pixels are copied, some channels at a time. */
 MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *params, const mcud_tile_rows *under,
                                       int32_t first, int32_t *to, int32_t *work)
 {
@@ -183,7 +183,7 @@ MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *
     const mcud_taps inside = mcud_taps_inside(first, 1, 6, 0, params->dims.input_cols);
     mcud_tile_input in = {{NULL}, depth, under->pitch};
     mcud_tile_transform by = {to, MCUD_TILES * 2 * depth * MCUD_SUMMED_ROWS(r), depth, work};
-    if (under->there && inside.end - inside.first == 6) {
+    if (under->contiguous && inside.end - inside.first == 6) {
         for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i += MCUD_ADJACENT_ROWS(r)) {
             in.rows[i] = under->rows[i] + first * depth;
         }
@@ -297,13 +297,13 @@ MCUD_INLINE void mcud_locate_rows(int32_t r, const mcud_op *op, int32_t top, int
 {
     const mcud_winograd_s8_params *params = op->params;
     under->pitch = params->dims.input_cols * params->dims.input_channels;
-    under->there = 1;
+    under->contiguous = 1;
     for (int32_t i = 0; i < MCUD_INPUT_ROWS(r); i++) {
         const int read = i < needed + 2 && top + i >= 0 && top + i < params->dims.input_rows;
         const int8_t *const before = i % MCUD_ADJACENT_ROWS(r) != 0 ? under->rows[i - 1] : NULL;
         under->rows[i] = read ? mcud_row(op->in[0], top + i) : NULL;
         if (!read || (before != NULL && under->rows[i] != before + under->pitch)) {
-            under->there = 0;
+            under->contiguous = 0;
         }
     }
 }

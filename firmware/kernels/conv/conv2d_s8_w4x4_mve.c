@@ -23,12 +23,12 @@ static void find_rows(const mcud_op *op, int32_t top, int32_t needed, const int8
 {
     const mcud_winograd_s8_params *params = op->params;
     for (int32_t i = 0; i < MCUD_INPUT; i++) {
-        const int there = i < needed && top + i >= 0 && top + i < params->dims.input_rows;
-        rows[i] = there ? mcud_row(op->in[0], top + i) : NULL;
+        const int read = i < needed && top + i >= 0 && top + i < params->dims.input_rows;
+        rows[i] = read ? mcud_row(op->in[0], top + i) : NULL;
     }
 }
 
-/* The input of a tile from column `left` on: columns beside the input are those of the padding. */
+/* The input of a tile from column `left` on: columns outside the input are those of the padding. */
 static void transform(const mcud_winograd_s8_params *params, const int8_t *const rows[MCUD_INPUT], int32_t left,
                       int16_t *to)
 {
