@@ -52,7 +52,7 @@ class FirmwareSource:
 
     @property
     def text(self) -> str:
-        """Its text. Raises BuildError if the file is missing or no text."""
+        """Its text. Raises BuildError if the file is missing or is not text."""
         if self.name in PRINTED_TWINS:
             return print_twin(self.name, read_source(self.path.with_name(PRINTED_TWINS[self.name])))
         return print_kernel(self.name) if self.name in PRINTED else read_source(self.path)
@@ -155,7 +155,7 @@ def _is_shared(index: Mapping[str, FirmwareSource], header: str) -> bool:
 
 
 def read_source(path: Path) -> str:
-    """Return the text of a source of the firmware. Raises BuildError if it is missing or no text."""
+    """Return the text of a source of the firmware. Raises BuildError if it is missing or is not text."""
     try:
         return path.read_text("utf-8")
     except FileNotFoundError as error:

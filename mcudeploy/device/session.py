@@ -51,7 +51,7 @@ _PULL = struct.Struct("<IH")
 _PUSH = struct.Struct("<I")
 _CALL = struct.Struct("<BIIII")
 _SLOWEST_BYTES_PER_S = 500
-"""A transfer of many requests fails below this rate, on a line that is faster."""
+"""The lowest rate of a transfer of many requests; a slower one fails, unless the line itself is slower."""
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 

@@ -1,4 +1,4 @@
-"""The latency limit as measured: what overhead is said, and which plan is taken where the best misses it."""
+"""The latency limit as measured: the overhead reported, and the plan taken if the best misses the limit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Device:
-    """Stands for a board that takes as long as `ticks` says for a plan, by its arena. `ran` has those."""
+    """Stands for a board: `ticks` is the time of a plan by its arena, `ran` lists the arenas that ran."""
 
     def __init__(self, ticks: Mapping[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
         self._ticks, self.ran = ticks, list[int]()
@@ -94,9 +94,8 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
     device.ran.clear()
     again = run(deployment, 5.0)  # the unsplit plan, and those that are too slow, are known
     assert again.deployment.plan is ran.deployment.plan and device.ran == [sizes[taken]]
-    assert (
-        running.known_within_limit(deployment, 5.0).plan is ran.deployment.plan
-    )  # `plan` and `build` give the same
+    # `plan` and `build` take the same
+    assert running.known_within_limit(deployment, 5.0).plan is ran.deployment.plan
     assert running.known_within_limit(deployment, 95.0).plan is deployment.plan
 
 

@@ -1,4 +1,4 @@
-"""`init`: the project builds with PlatformIO as it is written, and its main() finds the same bits."""
+"""`init`: the project builds with PlatformIO as it is written, and its main() computes the same bits."""
 
 from __future__ import annotations
 

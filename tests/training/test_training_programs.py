@@ -117,7 +117,7 @@ def test_batches(target: Target, choices: dict[str, Any], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("momentum", sample([0.5, 0.0], 1))
-def test_tensors_computed_again_have_the_bits_of_kept_ones(momentum: float, tmp_path: Path) -> None:
+def test_recomputed_tensors_have_the_bits_of_kept_ones(momentum: float, tmp_path: Path) -> None:
     path = save(random_network(8), tmp_path)
     results = []
     for keep in (None, ()):

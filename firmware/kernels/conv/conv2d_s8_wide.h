@@ -1,7 +1,7 @@
 /* Convolution by weights of 16 bits, int8: as conv2d_s8, for scales under 0.5.
  *
- * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded, then
- *          where row_runs is 1 and input_channels are not a multiple of 4 int8 [run_values]
+ * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded; if row_runs is 1 and
+ *          input_channels is not a multiple of 4, then int8 [run_values]
  *
  * The parameters are those of conv2d_s8; records of weights are those of mcud_wide_s8.h, and most_pixels is 3 or 4.
  */

@@ -47,7 +47,7 @@ static inline void multiply_windows(const mcud_op *op, int32_t first_row, int32_
                 cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
             }
             find_taps(op, offsets, rows, cols, left, taps);
-            int32_t count = 1; /* of the pixels that the taps found are good for */
+            int32_t count = 1; /* pixels whose windows share these taps */
             if (rows.end - rows.first == params->window.kernel_rows &&
                 cols.end - cols.first == params->window.kernel_cols) {
                 count = params->end_inside - col;

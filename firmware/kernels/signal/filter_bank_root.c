@@ -39,7 +39,7 @@ void mcud_filter_bank_root(const mcud_op *op, int32_t first_row, int32_t end_row
     const uint32_t *in = mcud_row(op->in[0], first_row);
     const uint32_t bits = (uint32_t)*(const int32_t *)mcud_row(op->in[1], first_row) & 31u;
     uint32_t *out = mcud_row(op->out, first_row);
-    uint64_t begun = 0; /* the part of a channel that the range before it made */
+    uint64_t begun = 0; /* the part of a channel's sum that the previous range contains */
     for (int32_t range = 0; range <= params->channels; range++) {
         const uint32_t *energy = in + params->points[range];
         const int16_t *weights = params->weights + params->places[range];

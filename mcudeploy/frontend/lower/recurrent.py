@@ -296,9 +296,11 @@ def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]
     return constants
 
 
-_GATED = "constant weights; activations but Softplus; initial states also as inputs, kept with `--stateful`"
+_GATED = (
+    "constant weights; activations except Softplus; initial states also as inputs, kept with `--stateful`"
+)
 _PLAIN_ONLY = (
-    "constant weights; initial states also as inputs, kept with `--stateful`; activations but Softplus"
+    "constant weights; initial states also as inputs, kept with `--stateful`; activations except Softplus"
 )
 LOWERINGS: dict[str, OperatorLowering] = {
     **dict.fromkeys(("GRU", "LSTM"), OperatorLowering(recurrent, only=_GATED)),
