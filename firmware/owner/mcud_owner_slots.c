@@ -32,7 +32,7 @@ uint32_t mcud_owner_error(void)
     return code;
 }
 
-/* Returns whether the slot was free to take. Cores without an atomic exchange mask interrupts: they see no other core. */
+/* Takes a slot; returns whether it was free. Cores without an atomic exchange mask interrupts: no other core runs. */
 static int take(mcud_owner_slot *slot)
 {
     uint32_t before;

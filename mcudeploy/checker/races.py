@@ -73,9 +73,7 @@ def _require_whole(plan: Plan) -> None:
         if len(parts_of_entry) > 1 and operator.op.accumulates:
             raise PlanFaultError(f"entry {number} ({operator.name}) accumulates: one core does it")
         if not operator.inputs and parts_of_entry[0][0]:
-            raise PlanFaultError(
-                f"entry {number} ({operator.name}) reads from the application, which runs on core 0"
-            )
+            raise PlanFaultError(f"entry {number} ({operator.name}) is fed by the application, on core 0")
 
 
 def _rows(plan: Plan, operator: Operator, block: int) -> Interval:

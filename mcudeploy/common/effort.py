@@ -13,8 +13,7 @@ from mcudeploy.common.fast import lacking
 _LOG = logging.getLogger(__name__)
 
 UNITS_PER_SECOND = 1_000_000
-"""Units per second: a unit is about a microsecond of an ordinary PC. Each search prices its steps in units.
-"""
+"""A unit is about a microsecond of an ordinary PC. Each search prices its steps in units."""
 
 ROUND_ENDS_S = (1.0, 5.0, 10.0, 20.0, 60.0, 180.0, 540.0)
 """Seconds of effort after which rounds end; later ones take three times the effort of all before."""

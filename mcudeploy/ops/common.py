@@ -115,7 +115,7 @@ def filled(size_bytes: int, times: float = 1) -> Counts:
     }
 
 
-def copied_or_mapped(size_bytes: int, times: float, *, by_table: bool) -> Counts:
+def copied(size_bytes: int, times: float, *, by_table: bool) -> Counts:
     """Counts of copying `times` runs of `size_bytes`, or of looking up each byte; see mcud_move.h."""
     if by_table:
         return {"looks": times, "looked": times * size_bytes}

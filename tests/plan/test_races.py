@@ -192,7 +192,7 @@ def test_a_feed_beside_the_first_core_is_refused() -> None:
         at for at, it in enumerate(first) if it == WorkSlice(feed, it.rows) and isinstance(it, WorkSlice)
     )
     second.insert(0, first.pop(at))
-    assert "reads from the application" in refused(
+    assert "is fed by the application" in refused(
         judged, with_lanes(judged.plan, first, sorted(second, key=by_entry))
     )
 

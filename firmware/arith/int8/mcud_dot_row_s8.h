@@ -58,7 +58,7 @@ static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *fact
 
 /* x[values] -> y[channels] by records of one channel; returns the record after those used. */
 MCUD_NOINLINE const int32_t *mcud_ones_s8(const mcud_finish_s8 *finish, const int32_t *record, int32_t channels,
-                                       const int8_t *x, int32_t values, int8_t *y)
+                                          const int8_t *x, int32_t values, int8_t *y)
 {
     for (const int8_t *const last = y + channels; y < last; y++) {
         int32_t sum = *record++;

@@ -20,8 +20,8 @@ static int32_t sum_of(const int8_t *x, int32_t count)
 
 /* Channels k to end - 1 of one gathered window, by records of one channel; `total` is the sum of the window. Returns the
  * record after them. */
-MCUD_NOINLINE const int32_t *multiply_ones(const mcud_conv2d_s8_asymmetric_params *params, const int32_t *record, int32_t k,
-                                        int32_t end, const int8_t *patch, int32_t total, int8_t *y)
+MCUD_NOINLINE const int32_t *multiply_ones(const mcud_conv2d_s8_asymmetric_params *params, const int32_t *record,
+                                           int32_t k, int32_t end, const int8_t *patch, int32_t total, int8_t *y)
 {
     const mcud_finish_s8 once = {params->quant.zero_point, params->quant.left_shift, 0};
     const mcud_twice_s8 twice = {params->quant.zero_point, params->act.min, params->act.max};

@@ -23,7 +23,7 @@ MCUD_NOINLINE int32_t input_total(const mcud_op *op, int32_t first_row, int32_t 
 
 /* The last one to three channels, by records of one channel; `total` is the sum of the input. */
 MCUD_NOINLINE void add_ones(const mcud_op *op, int32_t first_row, int32_t end_row, const mcud_finish_s8 *finish,
-                         int32_t total)
+                            int32_t total)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
     const int32_t groups = (int32_t)((uint32_t)params->row_values + 3) / 4;

@@ -14,7 +14,7 @@ typedef struct {
 
 /* One channel of all pixels, by a record of one channel. */
 MCUD_NOINLINE void add_one(const mcud_op *op, const group_channels *group, const int32_t *record, int32_t *sums,
-                        int8_t *out)
+                           int8_t *out)
 {
     const mcud_conv2d_s8_1x1_sums_params *params = op->params;
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};

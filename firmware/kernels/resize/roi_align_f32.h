@@ -19,7 +19,7 @@ typedef struct {
     int32_t bin_rows;
     int32_t bin_cols;
     int32_t samples; /* along each side of a bin; 0: as many as it covers elements */
-    int32_t largest; /* 1: of the products of elements and weights the largest one, 0: their sum, and its mean */
+    int32_t largest; /* 1: the largest product of element and weight; 0: the sum of products, and the mean of sums */
     int32_t shrunk;  /* 1: regions may be smaller than an element */
     float scale;
     float offset;

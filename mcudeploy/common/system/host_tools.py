@@ -26,17 +26,17 @@ HOST_COMPILERS = ("gcc", "clang") if WINDOWS else ("cc", "gcc", "clang")
 HOST_CODE_FLAGS = (
     *(() if MACOS else ("-fno-pie",)),  # macOS runs no code for a fixed address
     "-ffunction-sections",
-    *(() if WINDOWS else ("-fdata-sections",)),  # whose zeros MinGW's linker would store in the file
+    *(() if WINDOWS else ("-fdata-sections",)),  # MinGW's linker would store the zeros
 )
 HOST_LINK_FLAGS = (
-    ("-static", "-Wl,--gc-sections")  # without the folder of the compiler's libraries on PATH
+    ("-static", "-Wl,--gc-sections")  # runs without the compiler's libraries on PATH
     if WINDOWS
     else ("-Wl,-dead_strip",)
     if MACOS
     else ("-no-pie", "-Wl,--gc-sections")
 )
 PLUGIN_FLAGS = None if WINDOWS else ("-undefined", "dynamic_lookup") if MACOS else ()
-"""Flags of a plugin whose functions the program that loads it has; None where a plugin is linked to that."""
+"""Flags of a plugin that calls functions of the program that loads it; None if it must be linked to it."""
 
 _PACKAGES = {
     "gcc": ("xcode-select --install", "BrechtSanders.WinLibs.POSIX.UCRT"),

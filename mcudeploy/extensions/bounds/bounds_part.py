@@ -1,4 +1,4 @@
-"""Bounds of instructions and cycles in the header of a library, on a page of it, and of a run."""
+"""Bounds of instructions and cycles: in the header and on a page of a library, and in the report of a run."""
 
 from __future__ import annotations
 

@@ -18,19 +18,18 @@ Such an operator may access the slow memory.
 
 
 def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
-    """Return steps in an order of the problem's steps, and the memories that they access as items.
+    """Return the trace of the problem's steps in `order`; its items are the memories that they access.
 
-    Inputs are in the fast memory before the first step. Parameters lie outside. Updated parameters are items
-    without bytes, so that no reader of them is repeated after their update.
+    Inputs are in the fast memory before the first step. Parameters are not items; updated
+    parameters are items without bytes, so that no reader of them is repeated after their update.
     """
     nodes = [graph.nodes[graph.steps[step]] for step in order]
     written = {graph.roots[tensor] for node in nodes for tensor in node.outputs}
     touched = dict.fromkeys(graph.roots[tensor] for node in nodes for tensor in (*node.inputs, *node.outputs))
-    roots = [root for root in touched if _counts(graph, root, written)]
+    roots = [root for root in touched if _is_item(graph, root, written)]
     number = {root: place for place, root in enumerate(roots)}
-    present = graph.inputs | graph.persistent
     items = tuple(_item(graph, root) for root in roots)
-    available: set[int] = set(present)
+    available = set(graph.inputs | graph.persistent)
     steps = []
     for node in nodes:
         steps.append(_step(graph, node, number, available))
@@ -38,7 +37,7 @@ def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
     return Trace(items, tuple(steps))
 
 
-def _counts(graph: PlainGraph, root: int, written: set[int]) -> bool:
+def _is_item(graph: PlainGraph, root: int, written: set[int]) -> bool:
     return root in written if root in graph.persistent else graph.tensor_bytes[root] > 0
 
 

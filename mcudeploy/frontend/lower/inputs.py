@@ -37,7 +37,7 @@ _SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS})
 
 Layout = Literal["image", "stored image", "stored order", "same", "same if as large"]
 """The layout that a node requires of its first input: that of an image [N, C, H, W], or [1, H, W, C]; the
-order of the file; or that of its result, for two operands if it is not larger.
+order of the file; or that of its result. An operand has the last one only if it is as large as the result.
 """
 _MAX_NODES_AHEAD = 64
 _REAL = ("float32", "bool")
@@ -208,13 +208,13 @@ def state_input(
 
     Raises Unsupported if its initial value is not constant.
     """
-    known_state = next((it for it in builder.model.states if it.before == name), None)
-    if known_state is None:
+    listed = next((it for it in builder.model.states if it.before == name), None)
+    if listed is None:
         return None
-    known = next((state.tensor for state in builder.states if state.before.name == name), None)
-    if known is not None:
-        return known
-    if known_state.first and known_state.first not in builder.constants:
+    existing = next((state.tensor for state in builder.states if state.before.name == name), None)
+    if existing is not None:
+        return existing
+    if listed.first and listed.first not in builder.constants:
         raise Unsupported(
             "its first state is neither constant nor an input of the model that serves nothing else: "
             "export it as one of these, or leave out --stateful"
@@ -226,10 +226,10 @@ def state_input(
     order = positions((tensor.elements,)) if index is None else index.reshape(-1)
     before = GraphIO(tensor.name, name, info.shape or shape, info.dtype, order)
     first = np.zeros(before.shape, info.dtype)
-    if known_state.first:
-        first = builder.constants[known_state.first].value.astype(info.dtype).reshape(before.shape)
+    if listed.first:
+        first = builder.constants[listed.first].value.astype(info.dtype).reshape(before.shape)
     initial: Any = to_device(before, tensor, first)
-    builder.states.append(State(before, replace(before, name=known_state.after), initial))
+    builder.states.append(State(before, replace(before, name=listed.after), initial))
     return tensor.name
 
 

@@ -109,7 +109,7 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
 
 
 def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
-    """Report the problem of a node under the node of the file that it was made from."""
+    """Report the problem of a node under the node of the file that it replaces."""
     op = model.file_ops.get(node.label)
     if not op or op == node.op:
         return problem
@@ -155,7 +155,7 @@ def _outputs(
         except Unsupported as verdict:
             problems.append(Problem(printable(info.name), "output", str(verdict)))
         except _FAULTS as fault:
-            problems.append(Problem(printable(info.name), "output", f"it cannot be made: {fault}"))
+            problems.append(Problem(printable(info.name), "output", f"it cannot be lowered: {fault}"))
     return tuple(ios)
 
 

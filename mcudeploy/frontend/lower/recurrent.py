@@ -296,14 +296,8 @@ def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]
     return constants
 
 
-_GATED = (
-    "constant weights; activations except Softplus; initial states also as inputs, kept with `--stateful`"
-)
-_PLAIN_ONLY = (
-    "constant weights; initial states also as inputs, kept with `--stateful`; activations except Softplus"
-)
+_RESTRICTIONS = "constant weights; no Softplus; initial states also as inputs, kept with `--stateful`"
 LOWERINGS: dict[str, OperatorLowering] = {
-    **dict.fromkeys(("GRU", "LSTM"), OperatorLowering(recurrent, only=_GATED)),
-    "RNN": OperatorLowering(recurrent, only=_PLAIN_ONLY),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), OperatorLowering(recurrent, only=_RESTRICTIONS)),
 }
 OF_TFLITE: dict[str, Lowering] = {"SequenceLSTM": sequence_lstm}

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 @dataclass(slots=True)
 class TensorLists:
-    """The tensors of a file, which grow; `parts` are the tensors of which one is the concatenation."""
+    """The tensors of a file, and those added to them. `parts`: for a concatenation, the tensors it joins."""
 
     tensors: list[TfliteTensor]
     parts: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -30,9 +30,9 @@ class TensorLists:
         return number
 
     def replaced(self, operator: TfliteOperator) -> tuple[list[TfliteOperator], int | None]:
-        """The operators that make the same result of fewer rows, or the tensor that is the result already.
+        """The operators that compute the same from fewer rows, or the tensor that already is the result.
 
-        Sets the shape of the result as far as it follows from constants.
+        Sets the shape of the result if it follows from constants.
         """
         if len(operator.outputs) != 1 or not operator.inputs:
             return [operator], None
@@ -149,7 +149,7 @@ class TensorLists:
         return tuple(chosen) or None
 
     def _row(self, operator: TfliteOperator) -> TfliteOperator:
-        """A slice that takes one row of a list takes it of its part."""
+        """The operator; one that takes a row of a list takes it from the part that contains the row."""
         source = self.tensors[operator.inputs[0]]
         limits = [self._values(operator, position) for position in (1, 2, 3)]
         rows = source.shape[0] if source.shape else 0

@@ -22,7 +22,7 @@ from mcudeploy.ir.opdef import (
     PlainOperator,
     TableIndex,
 )
-from mcudeploy.ops.common import ELEMENTWISE, copied_or_mapped, is_int8, require_same_dtype, spatial_axes
+from mcudeploy.ops.common import ELEMENTWISE, copied, is_int8, require_same_dtype, spatial_axes
 from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
 
 ResizeMode = Literal["nearest", "linear"]
@@ -248,6 +248,6 @@ def nearest_counts(out_cols: int, run_bytes: int, *, by_table: bool) -> CountsOf
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * out_cols
-        return {"calls": 1, "rows": len(rows)} | copied_or_mapped(run_bytes, pixels, by_table=by_table)
+        return {"calls": 1, "rows": len(rows)} | copied(run_bytes, pixels, by_table=by_table)
 
     return counts

@@ -15,7 +15,7 @@ from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
     WIDE_INTEGERS,
-    copied_or_mapped,
+    copied,
     counts_of_rows,
     is_int8,
     merged,
@@ -87,10 +87,7 @@ class Concat(PlainOperator):
             "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
             "table_count": table_count,
         }
-        each = (
-            copied_or_mapped(run, pieces, by_table=mapped)
-            for run, mapped in zip(run_bytes, through, strict=True)
-        )
+        each = (copied(run, pieces, by_table=mapped) for run, mapped in zip(run_bytes, through, strict=True))
         row = {"rows": 1, "inputs": len(inputs)} | merged(*each)
         return KernelCall("concat", params, counts=counts_of_rows(row))
 
@@ -101,7 +98,7 @@ def _row_counts(row_bytes: int, ends: list[int], through: list[bool]) -> CountsO
     def counts(rows: Interval) -> Counts:
         inputs = [rows.clip(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         each = (
-            copied_or_mapped(row_bytes, len(some), by_table=mapped)
+            copied(row_bytes, len(some), by_table=mapped)
             for some, mapped in zip(inputs, through, strict=True)
             if len(some)
         )

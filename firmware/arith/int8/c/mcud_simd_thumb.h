@@ -21,7 +21,7 @@
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart: 94 instructions for 24 products. */
 MCUD_NOINLINE const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
-                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     const int16_t *const end = ends[1];
     int32_t sums[6];
@@ -77,7 +77,7 @@ MCUD_NOINLINE const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *co
 
 /* x[groups] of 2 pixels -> y[2][2]: 65 instructions for 16 products. */
 MCUD_NOINLINE const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
-                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     const int16_t *const end = ends[1];
     int32_t sums[4];

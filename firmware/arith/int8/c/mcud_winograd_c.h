@@ -61,7 +61,7 @@ static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor,
 /* Halves of pairs in turn: in one loop, compilers add their products before they add to sums, out of registers. Not
  * inlined, since the loop needs all of them. */
 MCUD_NOINLINE void mcud_multiply_tiles(const int32_t *weights, const int32_t *tiles, int32_t *sums, int32_t pairs,
-                                    int32_t positions)
+                                       int32_t positions)
 {
     for (; positions > 0; positions--, sums += 8, weights += 4 * pairs, tiles += 2 * pairs) {
         uint32_t s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
