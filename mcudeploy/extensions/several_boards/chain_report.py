@@ -11,7 +11,7 @@ from mcudeploy.extensions.several_boards.run import BoardRun, ChainRun
 def report(chain_run: ChainRun) -> dict[str, Any]:
     """Return the JSON object of `run --chain`.
 
-    Seconds beside `measured` are modelled: latencies alone, work of the lines, and payloads over rates.
+    Seconds beside `piped` are modelled: latencies alone, work of the lines, and payloads over rates.
     """
     boards = [_board(each, chain_run) for each in chain_run.boards]
     alone = sum(float(board["seconds"]) for board in boards)
@@ -28,7 +28,7 @@ def report(chain_run: ChainRun) -> dict[str, Any]:
         "latency_seconds": sum(stages) + sum(transfers),
         "throughput_ratio": alone / longest,
         "bottleneck": f"{kind} {among.index(longest) + 1}",
-        "measured": asdict(chain_run.times) | {"throughput_ratio": alone / chain_run.times.frame_seconds},
+        "piped": asdict(chain_run.times) | {"throughput_ratio": alone / chain_run.times.frame_seconds},
         "frames": chain_run.request.frames,
         "verified": not chain_run.verdict.reasons,
         "reasons": list(chain_run.verdict.reasons),

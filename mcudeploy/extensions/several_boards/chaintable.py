@@ -34,7 +34,7 @@ def run(console: Console, report: Values) -> None:
             ("link", f"{report['link']}, modelled: bytes over its rate"),
             ("a frame every", f"{1000 * report['frame_seconds']:.2f} ms, limited by {report['bottleneck']}"),
             ("throughput", f"{report['throughput_ratio']:.2f} times all operators in sequence"),
-            ("measured", _measured(report)),
+            ("piped", _piped(report)),
             ("first frame after", f"{1000 * report['latency_seconds']:.2f} ms"),
             ("sent again", count_text(resends, "packet")),
         ],
@@ -42,11 +42,11 @@ def run(console: Console, report: Values) -> None:
     verdict(console, report)
 
 
-def _measured(report: Values) -> str:
-    times = report["measured"]
+def _piped(report: Values) -> str:
+    times = report["piped"]
     how = {
-        "clock": "by the clocks of the host and the last board",
-        "replay": "counted while piped, replayed over the lines' rate",
+        "clock": "measured by the clocks of the host and the last board",
+        "replay": "counted by the boards, replayed over the lines' rate",
     }[times["method"]]
     ratio = times["throughput_ratio"]
     return f"a frame every {1000 * times['frame_seconds']:.2f} ms, {ratio:.2f} times, {how}"
