@@ -7,9 +7,9 @@ all of these. The plan without cuts is judged by ONNX Runtime and LiteRT's refer
 core's kernels, one with random cuts and, of each fourth seed, one that a search has cut have the same bytes.
 Units of 64, 128 and 256 multipliers take turns. Graphs without such an operator do not count.
 
-A mutant is a stream of a random convolution, pool or operation of two operands in which one register moves
-or resizes what the unit touches, is missing or is set twice, or in which an operation runs that nothing waits
-for. By the functional model it has another result.
+A mutant is a stream of a random convolution, pool, operation of two operands or copy in which one register
+moves or resizes what the unit touches, is missing or is set twice, or in which an operation runs that nothing
+waits for. By the functional model it has another result.
 
 Exits 1 if a graph is wrong, or if the checker accepts a mutant. Without ethos-u-vela nothing is judged.
 """

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from pair_cases import CASES, both, touched_by
+from test_copies import concat, part, streams_of
 from test_streams import stream_of
 from test_unit_calls import convolution, core_and_unit, maximum, mean
 from vela_streams import Array, Regions, model_library
 
 from mcudeploy.extensions.ethos_u.registers import LONG, RegisterCommand, Stream, decode
-from mcudeploy.extensions.ethos_u.stream_judge import elementwise_fault, fault_of
+from mcudeploy.extensions.ethos_u.stream_judge import copy_fault, elementwise_fault, fault_of
 from mcudeploy.extensions.ethos_u.unit_calls import FLASH, OUTPUT, SECOND, SOURCE
 
 _PAIRS = [name for name in CASES if name != "affine"]
@@ -30,6 +31,7 @@ _SCHEDULE = ("_BLK_", "IB_", "AB_", "ACC_FORMAT", "BLOCKDEP")
 """Those that say how the unit works through its own memory: the model is indifferent to them."""
 _ROUNDING = 3 << 14
 _PARTS_FIRST = 4
+_OPERAND = 3 << 8
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,20 @@ class Mutant:
 
 
 def subject(seed: int) -> Subject:
-    """A random convolution, maximum, mean or operation of two operands."""
-    if seed % 4 == 3:
-        name = _PAIRS[seed // 4 % len(_PAIRS)]
+    """A random convolution, maximum, mean, operation of two operands or copy."""
+    if seed % 5 == 4:
+        name, of_copy = (("concat", concat), ("slice", part))[seed // 5 % 2]
+        words, copied = next(streams_of(of_copy(seed)))
+        return Subject(f"{name} {seed}", words, lambda it: copy_fault(it, copied), _bytes(None))
+    if seed % 5 == 3:
+        name = _PAIRS[seed // 5 % len(_PAIRS)]
         case = CASES[name]()
         call = both(case)[1]
         words, touched = touched_by(case, call)
         return Subject(
             name, words, lambda it: elementwise_fault(it, touched), _bytes(call.params["constants"])
         )
-    of = (convolution, maximum, mean)[seed % 4]
+    of = (convolution, maximum, mean)[seed % 5]
     words, reads, x, y = stream_of(seed, of)
     call = core_and_unit(*of(seed))[1]
     fault = lambda it: fault_of(it, reads, x.shape, y.shape)  # noqa: E731
@@ -161,9 +167,11 @@ def _only_values(words: Sequence[int], changed: Sequence[int]) -> bool:
 
 
 def _place(command: RegisterCommand) -> int:
-    """The value of a register without the bits of rounding, and of the order of weights."""
-    spared = {"OFM_PRECISION": _ROUNDING, "KERNEL_STRIDE": _PARTS_FIRST}.get(command.name, 0)
-    return command.value & ~spared
+    """The value of a register without the bits of rounding, of the order of weights and of the operand that
+    has a factor; nothing of an operation, whose parameter says what it computes.
+    """
+    spared = {"OFM_PRECISION": _ROUNDING, "KERNEL_STRIDE": _PARTS_FIRST, "IFM_PRECISION": _OPERAND}
+    return 0 if command.operates else command.value & ~spared.get(command.name, 0)
 
 
 def judged(model: ctypes.CDLL, seed: int, count: int) -> tuple[Counter[str], list[str]]:

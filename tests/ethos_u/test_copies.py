@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from recorder import Rows, made, recording
 
 from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.extensions.ethos_u.registers import Stream, decode
-from mcudeploy.extensions.ethos_u.stream_judge import copy_fault, touched_copy
+from mcudeploy.extensions.ethos_u.stream_judge import TouchedCopy, copy_fault, touched_copy
 from mcudeploy.extensions.ethos_u.unit_offers import reason_against, unit_calls
 from mcudeploy.extensions.ethos_u.unit_steps import copy_parts, words_of
 from mcudeploy.ir.block_rows import BlockRows
@@ -141,10 +141,8 @@ def test_the_kernel_makes_these_words(kernels: ctypes.CDLL, seed: int, of: Calla
         assert made(kernels, call, rows, Rows(y, of_output)) == expected
 
 
-@pytest.mark.parametrize("of", [concat, part])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_judge_refuses_other_bytes(seed: int, of: Callable[[int], Case]) -> None:
-    case = of(seed)
+def streams_of(case: Case) -> Iterator[tuple[list[int], TouchedCopy]]:
+    """The words of each copy of a case, and the bytes that it may touch."""
     call, (operator, inputs, y) = both(case)[1], case
     sources = tuple(
         lambda row, at=number * 4096, it=it: at + row * it.row_bytes for number, it in enumerate(inputs)
@@ -157,7 +155,13 @@ def test_the_judge_refuses_other_bytes(seed: int, of: Callable[[int], Case]) -> 
         reads = tuple(Interval(at, at + sizes[it.number]) for at in read)
         written = [OUT_AT + row * y.row_bytes for row in range(y.shape[0])]
         writes = tuple(Interval(at, at + y.row_bytes) for at in written)
-        touched = touched_copy(loops, it.number, (reads, writes), (inputs, y))
+        yield words, touched_copy(loops, it.number, (reads, writes), (inputs, y))
+
+
+@pytest.mark.parametrize("of", [concat, part])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_judge_refuses_other_bytes(seed: int, of: Callable[[int], Case]) -> None:
+    for words, touched in streams_of(of(seed)):
         assert copy_fault(words, touched) is None
         for name in (
             "IFM_BASE0",

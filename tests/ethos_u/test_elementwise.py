@@ -197,6 +197,15 @@ def test_the_judge_knows_the_bytes_of_scaled_channels() -> None:
     assert "are not its constants" in str(fault_of(words, shorter, SHAPE, SHAPE))
 
 
+@pytest.mark.parametrize("far", [0, 1])
+def test_operands_whose_scales_are_far_apart_stay_on_the_core(far: int) -> None:
+    operator, inputs, y = binary(0)
+    operator = replace(operator, op=replace(operator.op, rounding="once"))
+    small = replace(inputs[far], quantization=Quantization(5e-9, 0))
+    both_inputs = (small, inputs[1]) if far == 0 else (inputs[0], small)
+    assert "no scales of the unit" in str(reason_against(operator, both_inputs, y))
+
+
 def test_rows_whose_result_crosses_an_operand_are_the_cores() -> None:
     case = binary(1)
     size = case[2].row_bytes

@@ -15,7 +15,7 @@ from test_unit_calls import Case, convolution, core_and_unit, maximum, mean, red
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
-from mcudeploy.extensions.ethos_u.registers import LONG, SHORT, Stream, decode
+from mcudeploy.extensions.ethos_u.registers import CODE_BITS, LONG, OPERATIONS, SHORT, Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import Touched, check_streams, columns_read, fault_of
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, block_of, parts_of, unit_steps, words_of
 from mcudeploy.ir.graph import Tensor
@@ -69,7 +69,8 @@ def stream_of(
     columns = columns_read(operator.op.loops((x.shape,)), x.shape)
     constant_bytes, (most, _) = int(call.params["constant_bytes"]), block_of(call, y.shape[0])  # type: ignore[arg-type]
     dilation = getattr(operator.op, "dilation", (1, 1))
-    return words, Touched(reads, columns, writes, constant_bytes, most, dilation), x, y
+    operation = OPERATIONS[int(call.params["operation"]) & CODE_BITS]  # type: ignore[arg-type]
+    return words, Touched(reads, columns, writes, constant_bytes, most, dilation, operation), x, y
 
 
 HARMLESS = frozenset({

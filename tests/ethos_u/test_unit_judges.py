@@ -18,7 +18,7 @@ from stream_mutants import judged
 SEEDS = (301, 304)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(10))
 def test_the_checker_refuses_mutants_that_touch_other_bytes(model: ctypes.CDLL, seed: int) -> None:
     found, accepted = judged(model, seed, 12)
     assert not accepted and len(found) > 3

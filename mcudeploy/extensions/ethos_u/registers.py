@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 _PAYLOAD = 0x4000
 """The bit of a code whose command has a second word."""
-_CODE_BITS = 0x3FF
+CODE_BITS = 0x3FF
+"""The bits that name a command without a second word."""
 _LAST = 0xFFFF
 
 OPERATIONS = {
@@ -121,7 +122,7 @@ def decode(words: Sequence[int]) -> Iterator[RegisterCommand]:
     """
     left = iter(words)
     for word in left:
-        code, value = int(word) & _CODE_BITS, int(word) >> 16
+        code, value = int(word) & CODE_BITS, int(word) >> 16
         if word & _PAYLOAD:
             low = next(left, None)
             if code not in LONG or low is None:

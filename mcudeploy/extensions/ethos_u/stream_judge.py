@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcudeploy.checker.owners import PlanFaultError
-from mcudeploy.extensions.ethos_u.registers import RegisterCommand, decode
+from mcudeploy.extensions.ethos_u.registers import CODE_BITS, OPERATIONS, RegisterCommand, decode
 from mcudeploy.extensions.ethos_u.unit_blocks import MOST_BLOCK
 from mcudeploy.extensions.ethos_u.unit_calls import FLASH, GLOBAL_SCALE, MEAN, OUTPUT, SECOND, SOURCE
 from mcudeploy.extensions.ethos_u.unit_elementwise import (
@@ -41,7 +41,7 @@ Rows = tuple[Interval, ...]
 class Touched:
     """The bytes that a stream may touch: the rows that it reads, in sequence, with the first `columns` of
     each, those that it writes, and the bytes of its constants; `block_rows`: the most that a block has;
-    `dilation`: the distances of a window's taps.
+    `dilation`: the distances of a window's taps. `operation`: what it runs, any for "".
     """
 
     reads: Rows
@@ -50,6 +50,7 @@ class Touched:
     constant_bytes: int
     block_rows: int
     dilation: tuple[int, int] = (1, 1)
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[i
     columns = columns_read(loops, inputs[0].shape)
     block_rows = block_of(step.call, len(rows))[0] if "blocks" in params else MOST_BLOCK[0]
     dilation = getattr(step.operator.op, "dilation", (1, 1))
-    touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows, dilation)
+    operation = OPERATIONS[params["operation"] & CODE_BITS]
+    touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows, dilation, operation)
     return fault_of(words, touched, inputs[0].shape, output.shape)
 
 
@@ -174,7 +176,8 @@ def _row(begin: int, size: int) -> Interval:
 
 def fault_of(words: Sequence[int], touched: Touched, source: Shape, output: Shape) -> str | None:
     """Return what is wrong with a stream of one convolution or pool, None if it touches these bytes."""
-    maps = _maps_of(words, ("CONV", "DEPTHWISE", "POOL"))
+    allowed = (touched.operation,) if touched.operation else ("CONV", "DEPTHWISE", "POOL")
+    maps = _maps_of(words, allowed)
     return maps if isinstance(maps, str) else _reason(lambda: _map_fault(maps, touched, source, output))
 
 

@@ -213,7 +213,8 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
     ratio = Fraction(first, abs(other)) if other else Fraction(0)
     near = ratio.limit_denominator(_MOST_FACTOR)
     if ratio > 1:
-        near = 1 / (1 / ratio).limit_denominator(_MOST_FACTOR)
+        turned = (1 / ratio).limit_denominator(_MOST_FACTOR)
+        near = 1 / turned if turned else Fraction(0)
     if near <= 0:
         return None
     factors = near.numerator, near.denominator
