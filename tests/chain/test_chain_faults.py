@@ -121,3 +121,5 @@ def test_clocks_time_frames_though_the_counter_wraps_around() -> None:
     assert times.method == "clock"
     assert times.frame_seconds == pytest.approx(seconds)
     assert times.latency_seconds == taken[0]
+    alone = timed(ChainRecord([0.0], taken[:1], [(frames[0],)]), node)
+    assert alone.frame_seconds == alone.latency_seconds == taken[0]

@@ -64,8 +64,12 @@ def _ticks_of_frames(record: ChainRecord, number: int, frames: int) -> list[floa
 def timed(record: ChainRecord, last: RunningBoard) -> FrameTimes:
     """Return the times of frames by clocks: the last board's counter, and the host's for the first frame.
 
-    The rate is that of the second half. The host's clock tells how often the counter has wrapped around.
+    The rate is that of the second half; of one frame it is the latency. The host's clock tells how often the
+    counter has wrapped around.
     """
+    latency = record.taken[0] - record.put[0]
+    if len(record.taken) == 1:
+        return FrameTimes("clock", latency, latency)
     half = (len(record.states) - 1) // 2
     start, end = record.states[half][-1], record.states[-1][-1]
     passed = record.taken[-1] - record.taken[half]
@@ -74,4 +78,4 @@ def timed(record: ChainRecord, last: RunningBoard) -> FrameTimes:
     wraps = round((passed * rate - ticks) / _WRAP)
     frames = end.done - start.done
     seconds = (ticks + max(wraps, 0) * _WRAP) / rate / frames if frames else passed
-    return FrameTimes("clock", seconds, record.taken[0] - record.put[0])
+    return FrameTimes("clock", seconds, latency)
