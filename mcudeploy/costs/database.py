@@ -51,7 +51,7 @@ def warn_of_database(consequence: str, error: str) -> None:
 @dataclass(frozen=True, slots=True)
 class TileKey:
     """The key of a tile's time. `kernels`: the digest of all kernel sources and of their compiler. `shape` is
-    `shape_key`; `rows` says which rows it computes, and how cut.
+    `shape_key`; `rows` are the rows that it computes, and their cut.
     """
 
     board: str
@@ -165,7 +165,7 @@ class Database:
         try:
             yield
         except OSError as error:
-            raise ConfigError(f"cannot make {self.path.parent}: {error.strerror}. {_ELSEWHERE}") from error
+            raise ConfigError(f"cannot create {self.path.parent}: {error.strerror}. {_ELSEWHERE}") from error
         except sqlite3.Error as error:
             raise ConfigError(self._explain(error)) from error
         except (ArithmeticError, RecursionError, TypeError, ValueError) as error:  # raised by stored values

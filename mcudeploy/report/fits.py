@@ -82,7 +82,7 @@ def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:
     return {"estimated_latency": latency(curve.latency), "flash_curve": points}
 
 
-def longest(view: PlanView, row: tuple[int, Latency] | None) -> JsonObject | None:
+def longest_step(view: PlanView, row: tuple[int, Latency] | None) -> JsonObject | None:
     """Report the longest step of the program, with its operator."""
     if row is None:
         return None

@@ -199,7 +199,7 @@ def _(result: BuiltModel) -> JsonObject:
         **known,
         **judged,
         **known_latency(deployment),
-        "longest_step": fits.longest(deployment.view, step),
+        "longest_step": fits.longest_step(deployment.view, step),
         "selftest": result.selftest is not None,
         "stack_unknown": result.stack_unknown,
         **result.facts,

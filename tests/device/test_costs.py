@@ -53,14 +53,14 @@ def graph(count: int = 4) -> Graph:
         for name in "xy"
     }
     operators = tuple(Operator(f"pool_{at}", pools[at], (f"x{at}",), f"y{at}", {}) for at in range(count))
-    borders = tuple(
+    io = tuple(
         tuple(
             GraphIO(f"{name}{at}", f"{name}{at}", (24, at + 1, 2), "int8", ORDER[: 48 * (at + 1)])
             for at in range(count)
         )
         for name in "xy"
     )
-    return Graph("g", tensors, operators, *borders, {})
+    return Graph("g", tensors, operators, *io, {})
 
 
 def call_of(graph: Graph, operator: Operator) -> KernelCall:
@@ -88,19 +88,19 @@ def stored(database: Database) -> int:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 30])
 def test_every_tile_is_timed_once_by_the_device_whose_turn_it_is(count: int, database: Database) -> None:
-    built, timers, told = graph(), [Fake() for _ in range(count)], []
+    built, timers, progress_calls = graph(), [Fake() for _ in range(count)], []
     measured = MeasuredTiles(DEVICE, database, timers)
-    measured.prefetch(built, tiles(built) * 2, 60, lambda *done: told.append(done))
+    measured.prefetch(built, tiles(built) * 2, 60, lambda *done: progress_calls.append(done))
     wanted = [(operator.name, rows) for operator, _, rows in tiles(built)]
     assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
-    assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
+    assert progress_calls == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
     time_of = measured.of(built)
     assert [time_of(*tile) for tile in tiles(built)] == [10.0 * len(rows) for *_, rows in tiles(built)]
     assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
     assert stored(database) == len(wanted)
 
 
-def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(database: Database) -> None:
+def test_stored_tiles_are_not_timed_again_and_others_are_timed_on_demand(database: Database) -> None:
     built = graph()
     measured = MeasuredTiles(DEVICE, database, [Fake()])
     measured.prefetch(built, tiles(built)[::2], 60)
@@ -179,16 +179,16 @@ def test_two_processes_measure_no_tile_twice(tmp_path: Path) -> None:
 
 
 def test_every_time_is_stored_before_the_next_is_taken(database: Database) -> None:
-    """Also if the command is busy telling of the first one."""
-    built, kept = graph(), []
+    """Also while the command reports the first one."""
+    built, counts = graph(), []
 
     def look() -> None:
         with Database(database.path) as other:
-            kept.append(stored(other))
+            counts.append(stored(other))
 
     measured = MeasuredTiles(DEVICE, database, [Fake(look)])
     measured.prefetch(built, tiles(built)[:5], 60, lambda *_: time.sleep(0.05))
-    assert kept == [0, 1, 2, 3, 4]
+    assert counts == [0, 1, 2, 3, 4]
     measured.of(built)(*tiles(built)[5])
     assert stored(database) == 6
 

@@ -124,7 +124,7 @@ def test_a_newer_schema(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"cannot make .*MCUDEPLOY_CACHE_DIR"):
+    with pytest.raises(ConfigError, match=r"cannot create .*MCUDEPLOY_CACHE_DIR"):
         Database(tmp_path / "file" / "measurements.sqlite")
     (tmp_path / "folder.sqlite").mkdir()
     with pytest.raises(ConfigError, match=r"cannot write .*MCUDEPLOY_CACHE_DIR"):

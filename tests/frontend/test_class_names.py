@@ -82,7 +82,7 @@ def table(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", [classifier, table])
-def test_labels_are_places_and_maps_are_rows(make: Any, tmp_path: Path) -> None:
+def test_labels_are_indices_and_maps_are_rows(make: Any, tmp_path: Path) -> None:
     path = make(tmp_path)
     x = np.random.default_rng(2).normal(size=(8, 1, WIDTH)).astype(np.float32)
     session = onnxruntime.InferenceSession(path)

@@ -185,7 +185,7 @@ def test_scales_without_a_multiplier(scale: float) -> None:
 )
 @bounded
 def test_a_queue(newest: int, kept: int, channels: int, seed: int, own: bool) -> None:
-    """In the memory of the state, and apart from it."""
+    """In the memory of the state, and in separate memory."""
     rng = np.random.default_rng(seed)
     shapes: dict[str, tuple[Shape, Quantization]] = {
         "x": ((1, newest, channels), Y),

@@ -1,4 +1,4 @@
-/* exp(x) and the functions made of it, for float kernels. They use only + - * / of IEEE single precision: all
+/* exp(x) and functions computed from it, for float kernels. They use only + - * / of IEEE single precision: all
  * machines give the same bits, whichever C library they have. Errors are at most 1 unit in the last place for
  * exp(x), with the polynomial of Cephes (S. Moshier), and 7 for tanh(x) if |x| > 1e-34.
  */

@@ -1,4 +1,4 @@
-/* A pixel times int8 weights of which a half word holds two channels': read where it lies, eight channels at a time.
+/* A pixel, read in place, times int8 weights, a half word for two channels; eight channels at a time.
  *
  * A half is a + 256 b, a and b being the weights of an even and an odd channel. Sums of products with it are A + 256 B;
  * those with its lower byte, sign-extended, are A. All is computed modulo 2^32, and B fits 24 bits: the code generator

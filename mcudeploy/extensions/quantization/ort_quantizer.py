@@ -141,16 +141,16 @@ class Calibration:
         """
         try:
             with _quiet():
-                ranges = self._found(method, samples)
+                ranges = self._computed_ranges(method, samples)
         except DeployError:  # of a sample that can no longer be read
             raise
-        except Exception as error:  # as above
+        except Exception as error:  # as in prepare
             raise ModelError(f"ONNX Runtime does not calibrate by {method}: {first_line(error)}") from error
         if method == "minmax":
             self._whole = ranges
         return ranges
 
-    def _found(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
+    def _computed_ranges(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
         kind = {
             "minmax": CalibrationMethod.MinMax,
             "entropy": CalibrationMethod.Entropy,
@@ -199,7 +199,7 @@ def insert(
     fails.
     """
     clips = _ranges_of_clips(prepared, ranges)
-    ranges = _with(ranges, clips.changed)
+    ranges = _with_ranges(ranges, clips.changed)
     excluded = (*excluded, *clips.kept)
     try:
         with _quiet():
@@ -217,7 +217,7 @@ def insert(
             )
             quantizer.quantize_model()
             quantizer.model.topological_sort()
-    except Exception as error:  # as above
+    except Exception as error:  # as in prepare
         raise ModelError(f"ONNX Runtime does not quantise the model: {first_line(error)}") from error
     return _tidied(quantizer.model.model), clips.dead
 
@@ -234,7 +234,7 @@ def _ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:
     return clip_ranges(onnx.load(prepared), known)
 
 
-def _with(ranges: TensorsData, changed: Mapping[str, Range]) -> TensorsData:
+def _with_ranges(ranges: TensorsData, changed: Mapping[str, Range]) -> TensorsData:
     wider = copy.copy(ranges)
     wider.data = dict(ranges.data)
     for name, (low, high) in changed.items():

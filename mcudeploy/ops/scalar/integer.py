@@ -17,7 +17,8 @@ IntegerFunction = Literal[
     "less", "less_equal", "equal", "keep", "drop", "and", "or", "xor", "shift_left", "shift_right",
 ]  # fmt: skip
 """Functions of IntegerBinary. Overflow wraps around, and division by 0 yields 0. mod has the sign of the
-second operand, fmod that of the first.
+second operand, fmod that of the first. keep yields the second operand where the first is not 0, drop where
+it is 0; elsewhere both yield 0.
 """
 _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
 

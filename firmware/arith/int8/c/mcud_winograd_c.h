@@ -38,15 +38,15 @@ static inline int32_t mcud_lane_twice(int32_t a)
     return 2 * a;
 }
 
-/* A lane's place in a group: its pair is one of two tiles'. */
+/* Channels 0 and 2 of a tile share a word of the group, and so do 1 and 3; the words between are the other tile's. */
 static inline void mcud_lane_store(int32_t *group, int32_t lane, int32_t value)
 {
     int16_t *const to = (int16_t *)(void *)group;
     to[4 * (lane & 1) + (lane >> 1)] = (int16_t)value;
 }
 
-/* 2^s times a sum to its result; `zero` is 2^s times the zero point, and half of 2^s, or, rounded twice, the zero
- * point. */
+/* 2^s times a sum -> its result. `zero` is 2^s times the zero point, plus half of 2^s; if results are rounded twice, it
+ * is the zero point. */
 static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, int32_t zero, int32_t shift)
 {
 #if MCUD_FACTORS == 2
@@ -58,8 +58,8 @@ static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor,
 #endif
 }
 
-/* Halves of pairs in turn: in one loop, compilers add their products before they add to sums, out of registers. Not
- * inlined, since the loop needs all of them. */
+/* First one half of all pairs, then the other: in a single loop, compilers add the two products before they add to
+ * sums, and run out of registers. Not inlined, since the loop needs all registers. */
 MCUD_NOINLINE void mcud_multiply_tiles(const int32_t *weights, const int32_t *tiles, int32_t *sums, int32_t pairs,
                                        int32_t positions)
 {
