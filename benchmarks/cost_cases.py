@@ -27,8 +27,7 @@ from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.one_operator import one_operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.affine import Affine
-from mcudeploy.ops.conv.channel_rows import Conv2dToRows
-from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows, Conv2dToRows
 from mcudeploy.ops.image.grid_sample import GridSample
 from mcudeploy.ops.image.resample import Filter, Resample, resize_taps
 from mcudeploy.ops.image.resize import Resize, ResizedAxis, resize_samples

@@ -15,8 +15,7 @@ from single_node import bounded, seeds
 from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.conv.channel_rows import Conv2dToRows
-from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dToRows
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.model.channels import channels_as_rows

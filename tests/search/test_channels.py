@@ -13,8 +13,7 @@ from mcudeploy.checker.judge import check
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ir.plan import Plan, Rewrites
-from mcudeploy.ops.conv.channel_rows import Conv2dToRows
-from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows, Conv2dToRows
 from mcudeploy.ops.move.feed import StreamedInput
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.axes import components

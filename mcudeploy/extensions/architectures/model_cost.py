@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Unpack, cast
@@ -11,9 +13,9 @@ from pydantic import BaseModel, Field
 from mcudeploy.boards.board import Board
 from mcudeploy.commands.keywords import Choices, Named, Reading, board_of, checked, options_of
 from mcudeploy.commands.loaded import load_for
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.sizes import parse_size
-from mcudeploy.extensions.architectures.torch_export import without_torch
+from mcudeploy.common.text import described, plain
 from mcudeploy.planner.fit import Fit, unsplit_fit
 
 _Size = Annotated[int, Field(gt=0)] | str
@@ -70,7 +72,7 @@ def cost(
     if target.is_host and "latency_ms" in limits:
         raise UsageError(f"budget: latency_ms needs a board: the time on {target.name} is not estimated")
     choices = cast("Choices", reading)
-    loaded = load_for(without_torch(model, sample), target.isa, choices)
+    loaded = load_for(_without_torch(model, sample), target.isa, choices)
     try:
         fit = unsplit_fit(loaded.model, target, options_of(choices))
     finally:
@@ -117,3 +119,25 @@ def _limits(budget: Mapping[str, float | str]) -> dict[str, float]:
         except ValueError as error:
             raise UsageError(f"budget: {name}: {error}") from None
     return limits
+
+
+def _without_torch(model: Any, sample: tuple[Any, ...] | None) -> Any:
+    """Return the ONNX model of a torch module, and any other model as it is.
+
+    Raises UsageError for a module without a sample, or a sample without a module, and ModelError for a module
+    that torch cannot export. torch is not a dependency: a module is there only if torch is.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(model, torch.nn.Module):
+        if sample is not None:
+            raise UsageError(f"sample= is for torch modules, not for {type(model).__name__}: leave it out")
+        return model
+    name = type(model).__name__
+    if not isinstance(sample, tuple):
+        raise UsageError(f"{name} is a torch module: add sample=(torch.zeros(1, 3, 96, 96),), its inputs")
+    try:
+        program = torch.onnx.export(copy.deepcopy(model).eval(), sample, dynamo=True, verbose=False)
+        return program.model_proto
+    except Exception as fault:  # the code of the module raises anything
+        cause = fault.__cause__ if isinstance(fault.__cause__, Exception) else fault  # a text of many lines
+        raise ModelError(f"torch cannot export {name}: {plain(described(cause))}") from fault

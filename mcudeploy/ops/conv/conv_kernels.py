@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.graph import Operator, Tensor
+from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
-from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_dual, conv_mve, conv_rvv, conv_wide
+from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_mve, conv_rvv, conv_wide
 from mcudeploy.ops.conv.conv_asymmetric import asymmetric_kernel, in_bytes, is_asymmetric
 from mcudeploy.ops.conv.conv_constants import (
     FOUR,
@@ -23,10 +26,12 @@ from mcudeploy.ops.conv.conv_constants import (
 )
 from mcudeploy.ops.conv.conv_twice import settled, twin
 from mcudeploy.ops.conv.dwconv_kernels import depthwise_kernel
-from mcudeploy.ops.conv.packing import GROUP, by_tap, padded
+from mcudeploy.ops.conv.packing import EIGHT, GROUP, by_tap, pack_dual, padded
 from mcudeploy.ops.conv.windows import Windowing, group_fields, window_fields
 from mcudeploy.ops.conv.winograd import winograd
 
+_MOST_DUAL_SUM = 1 << 23
+"""Limit of the absolute sums of odd channels, by weights of two channels in a half word."""
 _MOST_EXPANDED_BYTES = 1280
 """Limit in bytes of the expanded windows of two pixels, unless a search weighs time against memory."""
 _SHORT_RUN = 8
@@ -78,7 +83,7 @@ def _int8_kernel(
         if source.shape[0] == 1:  # a row is a pixel
             others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
             others.append(conv_rvv.pointwise(constants, numbers, _pixel_fields(conv, source)))
-            others += conv_dual.pixels(constants, numbers, _pixel_fields(conv, source))
+            others += _dual_kernel(constants, numbers, _pixel_fields(conv, source))
         params, counts = arrays | fields | numbers, conv_counts.full(fields)
         return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
     if conv.is_pointwise:
@@ -96,7 +101,7 @@ def _int8_kernel(
         wide = conv_wide.pointwise(constants, numbers, fields)
         params = constants.packed_fours(runs=1) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
-        dual = conv_dual.pixels(constants, numbers, without(fields, "groups"))
+        dual = _dual_kernel(constants, numbers, without(fields, "groups"))
         params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
         return KernelCall(
             "conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, *vectors, *wide, *dual)
@@ -279,3 +284,25 @@ def _pixel_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
         "stride_rows": 1,
         "pixel_step": values,
     }
+
+
+def _dual_kernel(
+    constants: ConvConstants, numbers: dict[str, ParamValue], fields: dict[str, ParamValue]
+) -> tuple[KernelCall, ...]:
+    """conv2d_s8_1x1_dual, if it is exact for these constants; `fields` are those of conv2d_s8_1x1_direct.
+
+    It is for cores with Arm's DSP extension; see firmware/arith/int8/mcud_dual_s8.h.
+    """
+    known: Mapping[str, Any] = fields
+    weights = constants.weights.reshape(len(constants.weights), -1)
+    if numbers["quant.left_shift"] != 0 or known["dims.input_channels"] % 4 or (weights == -128).any():
+        return ()
+    assert constants.multipliers is not None
+    largest = requantize.largest_products(weights) + np.abs(constants.bias.astype(np.int64))
+    if largest[1::2].max(initial=0) >= _MOST_DUAL_SUM:
+        return ()
+    arrays: dict[str, ParamValue] = {
+        "packed_weights": pack_dual(constants.bias, weights, constants.multipliers)
+    }
+    counts = conv_counts.dual(fields, EIGHT)
+    return (KernelCall("conv2d_s8_1x1_dual", arrays | fields | numbers, isa=Isa.DSP, counts=counts),)

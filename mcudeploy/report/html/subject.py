@@ -16,7 +16,8 @@ from mcudeploy.ir.plan import Measurement
 from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.report import chart
-from mcudeploy.report.html.arena_chart import blocks_of
+from mcudeploy.report.chart.drawing import Drawing
+from mcudeploy.report.chart.svg import scales
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import FLASH, RAM, Curve, Point, curve_picture
 from mcudeploy.report.html.output_picture import output_picture
@@ -87,7 +88,7 @@ def subject_view(subject: Subject) -> View:
         "facts": list(_facts(deployment, report)),
         "budgets": budgets(deployment, report),
         "picture": trusted(chart.svg_picture(drawing)),
-        "blocks": as_data(blocks_of(deployment, drawing)),
+        "blocks": as_data(_blocks_of(deployment, drawing)),
         "curves": [(curve.words.title, trusted(curve_picture(curve))) for curve in _curves(subject)],
         "operators": _operators(deployment, times, clocks),
         "unit": times.unit,
@@ -256,4 +257,48 @@ def _verdict(report: Report) -> View | None:
         "lines": lines,
         "operators": operators_text(all_checks) if all_checks else "",
         "differing": differing,
+    }
+
+
+def _blocks_of(deployment: Deployment, drawing: Drawing) -> View:
+    """Return names, and for each panel its position in the picture and its blocks.
+
+    A block is its name, row range [first, end) (-1, -1: scratch), step range [first, end), offset, and bytes.
+    """
+    plan, tiled, work = deployment.plan, deployment.view.tiled, deployment.view.work
+    names = [*plan.layout.blocks, *plan.layout.scratch]
+    first_scratch = len(plan.layout.blocks)
+    panels = []
+    for panel, scale in zip(drawing.panels, scales(drawing), strict=True):
+        rectangles: list[list[int]] = []
+        for number, (name, blocks) in enumerate(plan.layout.blocks.items()):
+            for block, residences in enumerate(blocks):
+                rows = tiled.block_interval(name, block)
+                size = tiled.block_bytes(name, block)
+                rectangles += (
+                    [number, rows.lo, rows.hi, each.life.lo, each.life.hi, each.offset, size]
+                    for each in residences
+                    if each.memory == panel.memory and len(each.life)
+                )
+        for number, (name, blocks) in enumerate(plan.layout.scratch.items(), first_scratch):
+            rectangles += (
+                [number, -1, -1, each.life.lo, each.life.hi, each.offset, sum(work[name])]
+                for residences in blocks
+                for each in residences
+                if each.memory == panel.memory and len(each.life)
+            )
+        panels.append(
+            {
+                "memory": panel.memory,
+                "frame": [scale.left, scale.bottom, scale.per_step, scale.per_byte],
+                "blocks": rectangles,
+            }
+        )
+    operators = [plan.graph.operators[step.operator].name for step in plan.schedule.steps]
+    known = {name: number for number, name in enumerate(dict.fromkeys(operators))}
+    return {
+        "names": [plain(name) for name in names],
+        "operators": [plain(name) for name in known],
+        "steps": [known[name] for name in operators],
+        "panels": panels,
     }
