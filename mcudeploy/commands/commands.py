@@ -16,8 +16,7 @@ import numpy as np
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.codegen.model_names import model_name
-from mcudeploy.commands.fused_verdict import fused_verdict
-from mcudeploy.commands.window_verdict import require_full, window_outputs, window_verdict
+from mcudeploy.commands.verdicts import fused_verdict, require_full, window_outputs, window_verdict
 from mcudeploy.common.errors import BoardNotFoundError, FitError, UsageError
 from mcudeploy.common.files import path_name, write_file
 from mcudeploy.common.interrupts import through

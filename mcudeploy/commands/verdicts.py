@@ -1,7 +1,9 @@
-"""The verdict on a program that takes new rows of a window.
+"""Verdicts on programs that take new rows of a window, and on those with fused chains.
 
-The program of the whole window is judged operator by operator, as any other. The outputs of the program by
-rows must equal its outputs bit for bit, in every run after which the window is full.
+The tensors between the stages of a chain do not exist, so a rounding tie there cannot be told from an error.
+The program of the whole window, or of the unsplit plan, is judged operator by operator, as any other. The
+outputs of the program by rows, or with fused chains, must equal its outputs bit for bit: by rows in every run
+after which the window is full.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.verify.compare import run_once
 from mcudeploy.verify.samples import Sample, sample_of
-from mcudeploy.verify.verdict import Outputs, Verdict, judge, unequal_elements
+from mcudeploy.verify.verdict import Outputs, Verdict, judge, outputs_of_runs, unequal_elements
 
 
 def require_full(graph: Graph, samples: Sequence[Sample]) -> None:
@@ -95,3 +97,26 @@ def _runs(deployment: Deployment, host: Target, samples: Sequence[Sample]) -> li
             run_once(machine, storage, inputs)
             results.append({it.tensor: storage.get_tensor(machine, it.tensor) for it in graph.own_outputs()})
     return results
+
+
+def fused_verdict(
+    deployment: Deployment, samples: Sequence[Sample], progress: Progress, *, after: Verdict | None = None
+) -> Verdict:
+    """Return the verdict on a program that runs these samples on this computer; `after` as in `judge`."""
+    host, model = Target(load_board("host")), deployment.model
+    unsplit = deployment.with_plan(deployment.planned.baseline)
+    with open_device(host, unsplit.build(host), unsplit.patience_s) as machine:
+        verdict = judge(
+            machine, unsplit.plan, model.path, samples, progress, choices=model.choices, after=after
+        )
+    with open_device(host, deployment.build(host), deployment.patience_s) as machine:
+        runs = outputs_of_runs(machine, deployment.plan, samples, after)
+    reasons = []
+    for number, (fused, plain) in enumerate(zip(runs, verdict.host, strict=True), verdict.first):
+        for io in unsplit.plan.graph.outputs:
+            if differ := unequal_elements(fused[io.tensor], plain[io.tensor]):
+                reasons.append(
+                    f"sample {number}: {printable(io.name)!r} computed by fused chains differs from that "
+                    f"of the unsplit plan in {differ}: this is a defect of mcudeploy"
+                )
+    return replace(verdict, host=runs, reasons=(*verdict.reasons, *reasons))
