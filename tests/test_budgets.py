@@ -27,7 +27,7 @@ BUDGETS = {
     "common": 1290,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain; TOML
     "costs": 711,  # factors of boards, the clock of a unit, reads of flash, and their waits
     "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late
-    "execution": 1334,  # cycles of a unit beside the core, waits for flash, pairs of the Cortex-M7
+    "execution": 1335,  # cycles of a unit beside the core, waits for flash, pairs of the Cortex-M7
     "extensions": 107,
     "extensions/architectures": 293,  # arguments refused, rows of a cache judged, executors that break
     "extensions/audio": 1965,  # several wake words, their front end, a VAD, manifests and names that mislead
@@ -35,7 +35,7 @@ BUDGETS = {
     "extensions/calibration": 260,  # tiles of five kinds, what is no chip, files of factors and their faults
     "extensions/curve": 100,
     "extensions/dossier": 340,
-    "extensions/ethos_u": 1510,  # operations of two operands, means, scaled channels, copies
+    "extensions/ethos_u": 1620,  # operations of two operands, means, scaled channels, copies
     "extensions/evaluation": 1515,  # bases of the gate and their faults, ways out, differences of libraries
     "extensions/graphs": 1039,  # graphs, rectangles of plans, plans from cuts or offsets
     "extensions/heads": 620,

@@ -21,7 +21,8 @@ def with_unit_cycles(cycles: Sequence[float], model: Model, plan: Plan, board: B
         call = model.calls.get(operator.name)
         if call is None or not call.isa.unit:
             return counted
-        total = plan.graph.tensors[operator.output].shape[0]
+        walked = operator.inputs[0] if operator.op.accumulates else operator.output
+        total = plan.graph.tensors[walked].shape[0]
         return time(operator, call, plan.rows_of(operator.name).interval(entry.block, total))
 
     return [cycles_of(*each) for each in zip(plan.tape, cycles, strict=True)]

@@ -22,7 +22,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.reduce.reduce import Reduce
 
 pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
@@ -211,6 +211,38 @@ def test_means_of_other_bits_stay_on_the_core(changed: dict[str, object], reason
     operator = Operator("pool", pool, ("x",), "y")
     assert reason in str(unit.reason_against(operator, (x,), y))
     assert len(core_and_unit(operator, x, y)) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_means_by_rows_have_the_bits_of_the_core(seed: int) -> None:
+    """All rows in one step, in one run or in many; or some rows in each step, which the core adds up."""
+    operator, x, y = mean(2 * seed + 1)
+    operator = replace(operator, op=AveragePoolByRows(operator.op.ties))
+    core, own = core_and_unit(operator, x, y)
+    height, size = x.shape[0], x.row_bytes
+    data = np.random.default_rng(seed).integers(-128, 128, x.shape).astype(np.int8).tobytes()
+    session, state_at, out_at = machine().session, 1 << 15, 1 << 16
+
+    def by(call: KernelCall, steps: list[tuple[int, int]], gap: int) -> bytes:
+        pitch = -(-size // 4) * 4 + gap if gap else size
+        rows = [row * pitch for row in range(height)]
+        for row, offset in enumerate(rows):
+            session.write(0, offset, data[row * size : (row + 1) * size])
+        blocks = BlockRows(1 if gap else height)
+        source = TileTensor(tuple(rows if gap else rows[:1]), size, blocks)
+        output = TileTensor((out_at,), y.row_bytes, BlockRows(1))
+        state = TileTensor((state_at,), 0, BlockRows(height))
+        tile = Tile(call, (source,), output, state, height, BlockRows(height))
+        image = pack(tile, machine().kernels(call.kernel), session.info, at=IMAGE_AT)
+        session.write(image.memory, image.at, image.data)
+        for first, end in steps:
+            session.call(image.memory, image.op_offset, first, end)
+        return session.read(0, out_at, y.row_bytes)
+
+    expected = by(core, [(0, height)], 0)
+    for gap in (0, 8):
+        assert by(own, [(0, height)], gap) == expected
+        assert by(own, [(row, row + 1) for row in range(height)], gap) == expected
 
 
 def test_means_over_channels_stay_on_the_core() -> None:

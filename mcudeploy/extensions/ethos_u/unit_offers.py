@@ -16,7 +16,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
 )
 from mcudeploy.extensions.ethos_u.unit_copies import copy_calls, copy_reason
 from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
-from mcudeploy.extensions.ethos_u.unit_pools import pool_calls, pool_reason
+from mcudeploy.extensions.ethos_u.unit_pools import by_rows_calls, pool_calls, pool_reason, whole_mean
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.isa import Isa
@@ -26,7 +26,7 @@ from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Slice
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.model import Model
@@ -39,6 +39,8 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
         return conv_reason(operator, inputs[0], output)
     if isinstance(operator.op, MaxPool | AveragePool | Reduce):
         return pool_reason(operator, inputs[0], output)
+    if isinstance(operator.op, AveragePoolByRows):
+        return pool_reason(whole_mean(operator, inputs[0]), inputs[0], output)
     if isinstance(operator.op, Binary):
         return binary_reason(operator, inputs, output)
     if isinstance(operator.op, Affine):
@@ -63,6 +65,8 @@ def unit_calls(
         return conv_calls(operator, inputs[0], output, calls, isa)
     if isinstance(operator.op, MaxPool | AveragePool | Reduce):
         return pool_calls(operator, inputs[0], output, calls, isa)
+    if isinstance(operator.op, AveragePoolByRows):
+        return by_rows_calls(operator, inputs[0], output, calls, isa)
     if isinstance(operator.op, Affine):
         return affine_calls(operator, inputs[0], output, calls[0], isa)
     if isinstance(operator.op, Concat | Slice):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,14 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
 )
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block
 from mcudeploy.ir.graph import DType, Operator, Tensor
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, StageCall
+from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.requantize import quantization_of
 
+MEAN_KERNEL = "mean_by_rows_s8_npu"
 _MOST_SHIFT = 63
 
 
@@ -91,6 +93,43 @@ def pool_calls(
     work = UnitWork(unit, window, block, source.shape, 0)
     operation = OPERATION_CODES["POOL"] | mode << 16
     return OfRows(stream.array, work, operation, pads[0], None).calls(output, calls, isa)
+
+
+def by_rows_calls(
+    operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
+) -> tuple[KernelCall, ...]:
+    """Return the call of a mean by rows: by the unit in a step of all rows, else by the core."""
+    whole, core, (height, *_) = whole_mean(operator, source), calls[0], source.shape
+    of_all, _ = pool_calls(whole, source, output, (whole.op.kernel(whole, (source,), output),), isa)
+    tensors = {source.name: source, output.name: output}
+
+    def of_length(length: int) -> StageCall:
+        return StageCall(
+            operator, tensors, core, Interval(1, 1 + length), lambda rows: float(len(rows) == length)
+        )
+
+    def counts(rows: Interval) -> Counts:
+        assert of_all.counts is not None
+        return of_all.counts(Interval(0, 1)) if len(rows) == height else {"calls": 0}
+
+    return (
+        KernelCall(
+            MEAN_KERNEL,
+            {"calls": CallTable((of_all, replace(core, others=()))), "input_rows": height},
+            state_bytes=core.state_bytes,
+            isa=isa,
+            counts=counts,
+            stages=tuple(map(of_length, range(1, height))),
+        ),
+    )
+
+
+def whole_mean(operator: Operator, source: Tensor) -> Operator:
+    """Return the operator that computes a mean by rows in one step, with the same bits."""
+    op = operator.op
+    assert isinstance(op, AveragePoolByRows)
+    size = source.shape[:2]
+    return replace(operator, op=AveragePool(size, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False, op.ties))
 
 
 def _window(operator: Operator, source: Tensor) -> tuple[UnitWindow, Pads]:

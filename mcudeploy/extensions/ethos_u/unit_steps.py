@@ -10,6 +10,7 @@ from mcudeploy.extensions.ethos_u.registers import Stream
 from mcudeploy.extensions.ethos_u.unit_blocks import even_rows
 from mcudeploy.extensions.ethos_u.unit_copies import COPY_KERNEL
 from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
+from mcudeploy.extensions.ethos_u.unit_pools import MEAN_KERNEL
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall, Operator
@@ -216,11 +217,16 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
     graph, block = tiled.graph, entry.block
     operator = graph.operators[entry.operator]
     output = graph.tensors[operator.output]
-    rows = tiled.step_rows[entry.operator].interval(block, output.shape[0])
+    total = tiled.flow.iteration_rows[entry.operator]
+    rows = tiled.step_rows[entry.operator].interval(block, total)
     sources = tuple(
         _source(tiled, places, needed, (rows, graph.tensors[name].row_bytes, time))
         for needed, name in zip(tiled.flow.readings[entry.operator], operator.inputs, strict=True)
     )
+    if call.kernel == MEAN_KERNEL:
+        if len(rows) < total:
+            return UnitStep(operator, call, sources, sources[0], ())  # the core's
+        call, rows = call.params["calls"].calls[0], Interval(0, 1)  # type: ignore[union-attr]
     written = places.destination((operator.output, block), time).offset
     start = tiled.tensor_block_rows(operator.output).start(block)
 
@@ -234,6 +240,8 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
         parts = copy_parts(call, rows, sources, row_bytes)
     else:
         parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
+    if operator.op.accumulates:  # rows in more than two runs are added up by the core
+        parts = (it for it in parts if isinstance(it, UnitRows))
     return UnitStep(operator, call, sources, result, tuple(parts))
 
 
