@@ -137,7 +137,7 @@ def line(planner: Planner, core: Planner, macs: int, overheads: list[float]) -> 
     ours = planner.within_cycles(ALLOWED * vela.cycles) if vela else planner.within(0.0)
     if vela:  # a search with more time to spend may end with plans that do not fit the flash
         quick = [it for it in planned if it.cycles <= ALLOWED * vela.cycles]
-        ours = min(ours, *quick, key=lambda it: it.arena_bytes)
+        ours = min([ours, *quick], key=lambda it: it.arena_bytes)
     ratios = f": {ours.arena_bytes / vela.arena_bytes:.2f}, {ours.cycles / vela.cycles:.2f}" if vela else ""
     yield f"{ours}{ratios}"
     yield str(vela or "")
