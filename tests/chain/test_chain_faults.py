@@ -1,4 +1,4 @@
-"""Boards of a chain whose states are not to be believed."""
+"""Boards of a chain that report impossible states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Counts = tuple[int, int, int, int]
 
 
 class _Board:
-    """A line whose other end has started and says of itself what `state` gives."""
+    """A line to a board that has started, and reports the counts that `state` returns."""
 
     name, bytes_per_second = "line", float("inf")
 
@@ -57,7 +57,7 @@ class _Board:
         return data
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to close."""
 
 
 def _run(state: Callable[[], Counts]) -> None:

@@ -9,7 +9,7 @@
 #include "mcud_clip_s8.h"
 #include "mcud_simd.h"
 
-/* The output channels that a pixel is multiplied to. */
+/* The output channels of a multiplication. */
 typedef struct {
     const int32_t *records; /* [pairs of channels] */
     int32_t channels;

@@ -93,11 +93,11 @@ class MemoryTraffic:
 
 
 def require_emulated(target: Target) -> None:
-    """Raise ConfigError for a target whose accesses nobody counts."""
+    """Raise ConfigError for a target whose accesses no emulator counts."""
     if not target.emulated:
         way_out = ", or add --emulate." if target.board.emulator else "."
         raise ConfigError(
-            f"--timing traffic is for emulated boards; {target.board.name} is none here. "
+            f"--timing traffic is for emulated boards; {target.board.name} is not emulated here. "
             f"Leave --timing out{way_out}"
         )
 
