@@ -18,7 +18,7 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.toolchain import Firmware
 
 _SLICE_S = 2.0
-"""Seconds that a board which another run waits for is kept, so that handing it over costs little."""
+"""Seconds before a board goes to a waiting run: each handover takes time."""
 
 
 class BoardTimer:
@@ -39,7 +39,7 @@ class BoardTimer:
         self._since = 0.0
 
     def ready(self) -> bool:
-        """Whether the board can time a tile now; otherwise another run has it, and then it is our turn."""
+        """Whether the board can time a tile now; if another run has it, this run asks for it."""
         with self._using:
             return self._started() is not None
 

@@ -23,7 +23,7 @@ BOARD = "mps2-an386"
 WAYS = ("whole", "streamed")
 FIGURES = ("arena_bytes", "cycles", "flash_bytes")
 SECONDS = 10.0
-"""Of counted effort: the plans are the same on every machine. A round ends there."""
+"""Limit of the search, in counted effort: plans are the same on every machine. A round ends at this limit."""
 
 Figures = tuple[int, int, int]
 

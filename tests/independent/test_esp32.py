@@ -19,7 +19,6 @@ from tests.independent.tools import PYTHON, esp32, require
 from tests.networks.small import small_model
 
 CHIPS = ("esp32c3", "esp32c6")
-CHIPS = ("esp32c3", "esp32c6")
 COUNTED = 256
 """labwired's cycle counter adds this for each instruction."""
 

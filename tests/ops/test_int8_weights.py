@@ -72,7 +72,7 @@ def test_convolutions(
     dtype: type,
     seed: int,
 ) -> None:
-    """Of one pixel of output and of more, gathered and not; asymmetric only in the type."""
+    """The output has one pixel or more; uint8 weights have the zero point 128, so they fit int8."""
     rng = np.random.default_rng(seed)
     x = normal(rng, (1, groups * channels, 7, 6))
     info = np.iinfo(dtype)

@@ -91,7 +91,7 @@ def test_rows_of_an_input_get_lines_of_their_own_before_a_cache_reads_them() -> 
     pair = board(Unit(name="core"), Unit(name="npu", cached=("ram",)))
     graph, _ = with_transfers(chain(), pair, Assignment("core", {"make_a": "npu"}))
     assert operations(graph)[:4] == [
-        ("Reshape", "x_raw", "x_raw_whole"),  # its rows share lines: none dies before the others
+        ("Reshape", "x_raw", "x_raw_whole"),  # rows share cache lines, so all stay alive together
         ("Clean", "x_raw_whole", "x"),
         ("Invalidate", "x", "x_npu"),
         ("Unary", "x_npu", "a_raw"),

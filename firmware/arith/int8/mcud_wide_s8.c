@@ -9,8 +9,8 @@
 #define NOT_INLINED static
 #endif
 
-/* Blocks take their channels in whole records, of one pixel in pairs of records. `step` of one pixel are the bytes
- * from a record to its neighbour. */
+/* The functions of these headers compute whole records of two channels; for one pixel two records at a time, and
+ * `step` has the bytes from a record to the next one. */
 #if defined(__ARM_FEATURE_DSP) && MCUD_BLOCKS
 #include "mcud_wide_s8_dsp.h"
 #else
@@ -28,7 +28,7 @@ static inline void all_pixels(const mcud_wide_s8 *by, const int16_t *x, int32_t 
     }
 }
 
-/* The same as mcud_wide_multiply of one pixel, or if the last channels are not whole records. */
+/* mcud_wide_multiply for one pixel, or for channels that do not fill the last record. */
 NOT_INLINED void multiply_rest(const mcud_wide_s8 *by, const int16_t *x, int32_t pixels, int8_t *y)
 {
     const int32_t together = pixels == 1 ? 4 : 2; /* channels */

@@ -10,8 +10,8 @@ enum { MOST_BLOCKS = 8, CHANNELS = 16 };
 /* The input of the blocks of some outputs. */
 typedef struct {
     const int8_t *rows[MOST_BLOCKS][4]; /* the first column inside the input; NULL in the padding */
-    int8_t *columns;                    /* those inside the input, of the first block */
-    int32_t inside;                     /* their number */
+    int8_t *columns;                    /* of the first block: its columns inside the input */
+    int32_t inside;                     /* the number of such columns of a block */
     int32_t pitch;                      /* bytes from a block's columns to the next one's */
 } windows;
 

@@ -1,8 +1,8 @@
 /* The largest value along any axes, float. The first one stays unless a later one is greater: NaN if the first is
  * NaN, which is left out elsewhere.
  *
- * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows, `outer` runs
- *          outer_step elements apart in each, `inner` elements in each run
+ * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows; of each row `outer` runs, whose
+ *          starts are outer_step elements apart; of each run `inner` elements
  * out      float [...][cols][channels]
  */
 #ifndef MCUD_REDUCE_MAX_F32_H

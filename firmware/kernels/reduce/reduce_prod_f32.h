@@ -1,7 +1,7 @@
 /* Product along any axes, float.
  *
- * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows, `outer` runs
- *          outer_step elements apart in each, `inner` elements in each run
+ * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows; of each row `outer` runs, whose
+ *          starts are outer_step elements apart; of each run `inner` elements
  * out      float [...][cols][channels]
  */
 #ifndef MCUD_REDUCE_PROD_F32_H

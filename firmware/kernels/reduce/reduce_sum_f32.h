@@ -1,7 +1,7 @@
 /* Sum along any axes, divided by `count` where it is a mean, float.
  *
- * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows, `outer` runs
- *          outer_step elements apart in each, `inner` elements in each run
+ * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows; of each row `outer` runs, whose
+ *          starts are outer_step elements apart; of each run `inner` elements
  * out      float [...][cols][channels]
  */
 #ifndef MCUD_REDUCE_SUM_F32_H

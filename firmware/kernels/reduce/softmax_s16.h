@@ -14,7 +14,7 @@ typedef struct {
     const int16_t *reciprocals;  /* [513]: 1 / (1 + x) for x from 0 to 1 */
     int32_t groups;
     int32_t count;
-    int32_t multiplier; /* of a difference: -65535 is -10; see mcud_scale_twice */
+    int32_t multiplier; /* scales a difference, so that -65535 stands for -10; see mcud_scale_twice */
     int32_t exponent;
 } mcud_softmax_s16_params;
 

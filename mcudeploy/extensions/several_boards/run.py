@@ -190,7 +190,7 @@ def _started(
             device = open_device(member.target, each, member.deployment.patience_s, wires=(before, following))
             delay = resend_us(member.target, line)
             nodes.append(RunningBoard(member.title, stack.enter_context(device), delay))
-        for pair in pairs:  # each board holds its ends now: its lines end with it
+        for pair in pairs:  # each board has copies of its ends, which close when the board stops
             for end in pair:
                 end.close()
         try:

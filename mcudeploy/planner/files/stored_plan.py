@@ -45,7 +45,7 @@ def require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
 
 
 def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
-    """Return what `stored_plan` does, before the plan is held against the board and the checker."""
+    """Return what `stored_plan` does, without checking the plan and its fit on the board."""
     content = planfile.read_plan(path, model.sha256, board.name)
     hop = None if model.window is None else model.window.hop
     keeping = planfile.kept_rows(content, path, hop)

@@ -90,7 +90,7 @@ def _computed(needed: Sequence[Interval], steady: SteadyRows, keeping: KeptRows 
 
 
 def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Merge intervals that overlap or touch, and beyond two those that are closest."""
+    """Merge intervals that overlap or touch, then the closest ones until at most two are left."""
     joined: list[Interval] = []
     for each in sorted(each for each in intervals if len(each)):
         if joined and each.lo <= joined[-1].hi:
