@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import mcudeploy
@@ -49,6 +50,76 @@ def test_it_is_cut_verified_and_built(spectral: Path) -> None:
         assert sources[name] == (spectral / "kernels" / name).read_text("utf-8")
         assert f"  src/{name}\n" in (spectral / "library/LICENSE").read_text("utf-8")
     assert KERNEL not in {Path(name).stem for name in source_index()}  # the block has ended
+
+
+INT8_PYTHON = """        if output.dtype is DType.INT8:
+            x = dequantize_table(inputs[0].quantization)[:, None]
+            y = spectral_gate(np.broadcast_to(x, (256, bins)).T, noise, self.floor)
+            table = quantize(y, output.quantization)
+            return KernelCall("spectral_gate_s8", {"table": table, "cols": cols, "bins": bins})
+        return KernelCall("spectral_gate_f32","""
+INT8_LOWERING = """    noise = builder.constant(node.inputs[1], "the noise").value.astype(np.float32)
+
+    def emission(value, form):
+        x = builder.arranged(value.tensor, image_positions(value.index), (node,))
+        op, shape = SpectralGate(node.number("floor", 0.1)), builder.shape_of(x)
+        form_of = (form.dtype, form.quantization)
+        y = builder.emit(op, (x,), shape, *form_of, constants={"noise": noise}, nodes=form.nodes)
+        return OnnxValue(y, image_index(shape, value.index.ndim), real=True)
+
+    int8_or_float(builder, node, emission)
+
+
+"""
+INT8_KERNEL = """#include "spectral_gate_s8.h"
+void mcud_spectral_gate_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_spectral_gate_s8_params *p = op->params;
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int8_t *x = mcud_row(op->in[0], row);
+        int8_t *y = mcud_row(op->out, row);
+        for (int32_t i = 0; i < p->cols * p->bins; i++) {
+            y[i] = p->table[256 * (i % p->bins) + x[i] + 128];
+        }
+    }
+}
+"""
+INT8_HEADER = """#include "mcud.h"
+typedef struct {
+    const int8_t *table; /* [bins][256] */
+    int32_t cols;
+    int32_t bins;
+} mcud_spectral_gate_s8_params;
+mcud_kernel mcud_spectral_gate_s8;
+"""
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_an_int8_kernel_takes_the_place_of_both_conversions(spectral: Path) -> None:
+    """By `int8_or_float`, which the page names; a float model keeps its kernel."""
+    text = (spectral / "spectral.py").read_text("utf-8")
+    begin, end = text.index("    value = builder.real("), text.index("def cases(")
+    text = text[:begin] + INT8_LOWERING + text[end:]
+    imported = "from mcudeploy.frontend.lower.pool import int8_or_float\n"
+    imported += "from mcudeploy.ops.requantize import dequantize_table, quantize\n"
+    text = text.replace("import numpy as np\n", f"import numpy as np\n{imported}", 1)
+    (spectral / "spectral.py").write_text(text, "utf-8")
+    edit(spectral / "spectral.py", '        return KernelCall("spectral_gate_f32",', INT8_PYTHON)
+    (spectral / "kernels/spectral_gate_s8.c").write_text(INT8_KERNEL, "utf-8")
+    (spectral / "kernels/spectral_gate_s8.h").write_text(INT8_HEADER, "utf-8")
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "org.example": 1]>
+        net (int8[1,64,20] q) => (int8[1,64,20] y) <float s = {0.05}, float t = {0.04}, int8 z = {3}> {
+            x = DequantizeLinear(q, s, z)
+            clean = org.example.SpectralGate<floor = 0.05>(x, noise)
+            y = QuantizeLinear(clean, t, z)
+        }""")
+    noise = np.linspace(0.1, 0.5, 64, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(noise, "noise"))
+    onnx.save(model, "int8.onnx")
+    with extension_files("spectral.py", trust=True):
+        result = mcudeploy.run("int8.onnx", "host", time_limit=1)
+        assert result.verified and [row["kernel"] for row in result.profile] == ["spectral_gate_s8"]
+        assert mcudeploy.plan(MODEL, "host", time_limit=1).report["kernels"]["spectralgate_0"] == KERNEL
 
 
 def test_a_wrong_kernel_is_found_at_its_operator(spectral: Path) -> None:
