@@ -121,7 +121,8 @@ def _channel(record: NDArray[np.int64], clip: tuple[int, int]) -> tuple[int, int
     weights = np.copysign(np.arange(1, _MOST_WEIGHT + 1), factor)
     biases = np.rint((offset - 2.0 ** (right - 1)) / factor * weights)
     least, most = fitting_ratios(weights[:, None] * _X + biases[:, None], wanted, clip)
-    best = int(np.argmax(most / least))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = int(np.argmax(np.nan_to_num(most / least)))  # 0 / 0 is not an interval
     weight, bias = int(weights[best]), int(biases[best])
     found = scale_and_shift((least[best] + most[best]) / 2)
     if found is None or abs(bias) >= _MOST_BIAS:
