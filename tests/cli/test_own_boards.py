@@ -56,7 +56,7 @@ def test_a_file_is_a_board_by_option_and_by_setting(
     ("old", "new", "message"),
     [
         ("clock_hz =", "clock_mhz =", "mine.toml is not a board file:\n  clock_hz: Field required"),
-        ("[uart]", "[uart", "mine.toml: Expected ']'"),
+        ("[uart]", "[uart", "mine.toml is not valid TOML: Expected ']'"),
         ('"memory.c"', '"./gone.c"', "hal.2: there is no file"),
         ('"memory.c"', '"./a/x.c", "./b/x.c"', "two sources beside the board file are called x.c"),
         ('name = "mine"', 'name = "no name"', "name: 'no name' is not possible: the name of a board has"),
