@@ -184,6 +184,8 @@ def test_a_board_without_firmware_is_not_a_target() -> None:
     assert board.facts_only and not board.has_form(emulated=False)
     with pytest.raises(UsageError, match=r"stm32u585: there is no firmware for it.*mcudeploy build"):
         Target(board)
+    with pytest.raises(UsageError, match=r"ra8p1: .*--emulate runs the code of its core"):
+        Target(load_board("ra8p1"))
 
 
 def test_host_ticks_are_not_instructions() -> None:
@@ -202,6 +204,13 @@ def test_vectors_of_risc_v_are_among_the_flags(march: str, allowed: bool) -> Non
     else:
         with pytest.raises(ConfigError, match="-march=rv32imc has neither v nor zve32x"):
             board_at(tomllib.loads(text), path)
+
+
+def test_a_cortex_m_without_vectors_has_no_unit_beside_it() -> None:
+    path = resource_dir("boards") / "mps3-an547-u55.toml"
+    text = path.read_text("utf-8").replace('"cortex-m55"', '"cortex-m33"')
+    with pytest.raises(ConfigError, match="vectors is true, but cortex-m33 has none"):
+        board_at(tomllib.loads(text), path)
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ class Board(Facts):
         timers = (self.timer.emulated, self.timer.hardware)
         single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
         if self.vectors:
-            check_vectors(self.cpu_flags)
+            check_vectors(self.core, self.cpu_flags)
         if self.npu is not None and (not self.vectors or self.core.startswith("rv") or self.cores > 1):
             raise ValueError("an npu is beside one core with vectors of Arm (Helium)")
         check_own_sources({*self.hal, *self.unit_hal, *self.core_hal, *self.port_hal, *single})

@@ -9,6 +9,8 @@ from mcudeploy.boards.facts import Link, Memory, Unit
 from mcudeploy.common.text import first_repeated
 from mcudeploy.ir.engine import CPU
 
+_HELIUM = "cortex-m52", "cortex-m55", "cortex-m85"
+
 
 def check_units(units: Sequence[Unit], memories: Collection[str]) -> None:
     """Check that compute units have distinct names and reach existing memories."""
@@ -50,8 +52,13 @@ def check_own_sources(sources: Collection[str]) -> None:
         raise ValueError(f"two sources beside the board file are called {twice}")
 
 
-def check_vectors(cpu_flags: Collection[str]) -> None:
-    """Raise ValueError if flags of a RISC-V core do not allow its vectors: kernels would be portable C."""
+def check_vectors(core: str, cpu_flags: Collection[str]) -> None:
+    """Raise ValueError for a Cortex-M without vectors, and if flags of a RISC-V core exclude its vectors.
+
+    Without the flags kernels would be portable C.
+    """
+    if core.startswith("cortex-m") and core not in _HELIUM:
+        raise ValueError(f"vectors is true, but {core} has none: {', '.join(_HELIUM)} have them (Helium)")
     for flag in cpu_flags:
         base, *extensions = flag.split("_")
         allowed = base.endswith("v") or any(it.startswith("zve") for it in extensions)

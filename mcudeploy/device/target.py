@@ -63,10 +63,11 @@ class Target:
     def __post_init__(self) -> None:
         if self.board.facts_only:
             emulator = f", and {self.board.core} has no emulated board" if self.emulate else ""
+            twin = "--emulate runs the code of its core in an emulator; " if emulated_twin(self.board) else ""
             raise UsageError(
                 f"{self.board.name}: there is no firmware for it, no start-up code and no serial driver"
                 f"{emulator}. `mcudeploy build` writes the C library of a model for your own project; "
-                "`run --board host` verifies its outputs on this computer."
+                f"{twin}`run --board host` verifies its outputs on this computer."
             )
         if self.emulate and not self.board.is_host:
             emulator_of(self.board)

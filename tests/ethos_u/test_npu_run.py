@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from models import quantised_convolutions
@@ -14,6 +15,8 @@ from mcudeploy.boards.emulated import executing
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
+from mcudeploy.extensions.ethos_u.encoded_weights import encoder
+from mcudeploy.extensions.ethos_u.unit_offers import has_encoder
 from mcudeploy.ir.clock import ESTIMATE_UNIT, manner_of
 from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.model.model import load_model
@@ -87,6 +90,13 @@ def test_without_vela_the_error_names_the_package(model: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "ethosu", None)
     with pytest.raises(ConfigError, match="Vela, which is not installed: pip install ethos-u-vela"):
         load_model(model, isa=Isa.U55_256)
+
+
+def test_a_vela_that_cannot_be_imported_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ethosu", ModuleType("ethosu"))  # without its compiled encoder
+    assert not has_encoder()
+    with pytest.raises(ConfigError, match=r"cannot be imported \(cannot import name 'mlw_codec'"):
+        encoder()
 
 
 def test_a_board_without_the_unit_is_emulated_without_it() -> None:

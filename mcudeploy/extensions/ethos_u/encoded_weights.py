@@ -58,6 +58,22 @@ class EncodedConstants:
         return self.words.nbytes - self.record_bytes
 
 
+def encoder() -> Any:
+    """Return the module of Vela that compresses weights.
+
+    Raises ConfigError if Vela is not installed, or cannot be imported.
+    """
+    try:
+        from ethosu import mlw_codec
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "ethosu"
+        cause = "is not installed" if missing else f"cannot be imported ({error})"
+        raise ConfigError(
+            f"the weights of an Ethos-U are encoded by Arm's Vela, which {cause}: pip install ethos-u-vela"
+        ) from error
+    return mlw_codec
+
+
 def encoded(
     unit: U55, window: UnitWindow, block: Block, weights: NDArray[Any], scaling: Scaling
 ) -> EncodedConstants:
@@ -65,14 +81,7 @@ def encoded(
 
     Raises ConfigError without Vela, whose encoder compresses the weights.
     """
-    try:
-        from ethosu import mlw_codec
-    except ImportError as error:
-        raise ConfigError(
-            "the weights of an Ethos-U are encoded by Arm's Vela, which is not installed: "
-            "pip install ethos-u-vela"
-        ) from error
-    compressed, _ = mlw_codec.reorder_encode(
+    compressed, _ = encoder().reorder_encode(
         INPUT_DEPTH,
         unit.granule[2],
         np.ascontiguousarray(weights, np.int16),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.extensions.ethos_u.encoded_weights import encoder
 from mcudeploy.extensions.ethos_u.stream_judge import check_streams
 from mcudeploy.extensions.ethos_u.unit_affine import affine_calls, affine_reason
 from mcudeploy.extensions.ethos_u.unit_calls import (
@@ -93,8 +93,12 @@ def hal_sources(board: Board) -> list[str]:
 
 
 def has_encoder() -> bool:
-    """Return whether Vela is installed, whose encoder compresses the weights."""
-    return find_spec("ethosu") is not None
+    """Return whether Vela can be imported, whose encoder compresses the weights."""
+    try:
+        encoder()
+    except ConfigError:
+        return False
+    return True
 
 
 UNIT = UnitSupport(
