@@ -32,7 +32,7 @@ BUDGETS = {
     "extensions/architectures": 293,  # arguments refused, rows of a cache judged, executors that break
     "extensions/audio": 1965,  # several wake words, their front end, a VAD, manifests and names that mislead
     "extensions/bounds": 1400,
-    "extensions/calibration": 260,  # tiles of five kinds, what is no chip, files of factors and their faults
+    "extensions/calibration": 263,  # tiles of five kinds, what is no chip, wrong counters, faults of files
     "extensions/curve": 100,
     "extensions/dossier": 340,
     "extensions/ethos_u": 1470,  # operations of two operands, means, scaled channels, copies

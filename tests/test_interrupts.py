@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import signal
@@ -12,6 +13,8 @@ import termios
 from pathlib import Path
 
 import pytest
+
+from mcudeploy.cli import output
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from interrupts import Tally, commands, interrupted
@@ -121,6 +124,12 @@ def test_without_an_alarm_signal_a_thread_looks_again(body: str, message: str) -
 def test_before_anything_began_it_ends_at_once() -> None:
     done = run("interrupt(0.1)\ntime.sleep(30)", begun=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_the_object_of_one_that_ends_at_once_has_its_format() -> None:
+    done = run("sys.argv.append('--json')\ninterrupt(0.1)\ntime.sleep(30)", first="import sys\n", begun=False)
+    error = {"exit_code": 130, "message": "interrupted", "problems": []}
+    assert json.loads(done.stdout) == {"format": output._FORMAT, "error": error}
 
 
 def test_one_that_was_never_taken_does_not_kill_the_process_as_it_ends() -> None:

@@ -81,7 +81,7 @@ class _Interrupts:
         _say(2, f"error: {WORDS[code]}\n")
         if "--json" in sys.argv and not self.closing:
             message = f'{{"exit_code": {code}, "message": "{WORDS[code]}", "problems": []}}'
-            _say(1, f'{{"error": {message}}}\n')
+            _say(1, f'{{"format": 1, "error": {message}}}\n')
         os._exit(code)
 
 

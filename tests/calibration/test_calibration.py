@@ -168,6 +168,16 @@ def test_only_a_chip_is_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, SimpleNamespace(time=lambda *_: Ticks(0)))
     with pytest.raises(DeployError, match="took no time on stm32f405: its counter stands still"):
         calibrating.calibrate(Target(board))
+    fake(monkeypatch, FakeTimer(board, 1e4))
+    with pytest.raises(DeployError, match="over 1000 for each estimated one: its counter"):
+        calibrating.calibrate(Target(board))
+
+    def no_room(*_: object) -> Ticks:
+        raise ValueError("operator does not fit the arena for timing")
+
+    fake(monkeypatch, SimpleNamespace(time=no_room))
+    with pytest.raises(DeployError, match="no kernel fits the memory of stm32f405"):
+        calibrating.calibrate(Target(board))
     assert factors_of(board) is None
 
 

@@ -17,7 +17,7 @@ from mcudeploy.costs.factors import KernelFactors, Kind
 from mcudeploy.device.image import build_bench, digest_of
 from mcudeploy.device.target import Device, Target, open_device, require_port
 from mcudeploy.device.tile import FlashRegion, KernelTable, TileTimer
-from mcudeploy.extensions.calibration.factors_file import factors_of_file
+from mcudeploy.extensions.calibration.factors_file import MOST_FACTOR, factors_of_file
 from mcudeploy.extensions.calibration.kernel_tiles import KernelTile, kernel_tiles
 
 _LOG = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def _timed(
 ) -> list[TileTime]:
     """Time tiles; one that is too large for the board's memory is left out.
 
-    Raises DeployError if the board's counter stands still.
+    Raises DeployError if the board's counter stands still or is wrong, and if no tile fits.
     """
     table, times = KernelTable.of(device.session, kernels), list[TileTime]()
     timer = TileTimer(device.session, table, flash=FlashRegion.of(board))
@@ -114,6 +114,13 @@ def _timed(
                 "at --port may lack the counter; no factor is kept"
             )
         times.append(TileTime(tile, cycles))
+        if times[-1].factor > MOST_FACTOR:
+            raise DeployError(
+                f"{tile.call.kernel} took {cycles:,} cycles on {board.name}, over {MOST_FACTOR} for each "
+                "estimated one: its counter, or clock_hz of its board file, is wrong; no factor is kept"
+            )
+    if not times:
+        raise DeployError(f"no kernel fits the memory of {board.name} for timing: no factor is kept")
     return times
 
 

@@ -18,7 +18,9 @@ from mcudeploy.costs.estimate import Unit, unit_of_model
 from mcudeploy.costs.factors import KernelFactors, Kind
 from mcudeploy.toolchain.firmware_build import compiler_version
 
-_Factor = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False, strict=True)]
+MOST_FACTOR = 1000
+"""A larger factor comes from a wrong counter, not from a chip."""
+_Factor = Annotated[float, Field(gt=0, le=MOST_FACTOR, allow_inf_nan=False, strict=True)]
 
 
 class FactorsFile(Facts):
