@@ -184,7 +184,7 @@ def test_a_board_without_firmware_is_not_a_target() -> None:
     assert board.facts_only and not board.has_form(emulated=False)
     with pytest.raises(UsageError, match=r"stm32u585: there is no firmware for it.*mcudeploy build"):
         Target(board)
-    with pytest.raises(UsageError, match=r"ra8p1: .*--emulate runs the code of its core"):
+    with pytest.raises(UsageError, match=r"ra8p1: .*`run --emulate` runs the code of its core"):
         Target(load_board("ra8p1"))
 
 

@@ -63,7 +63,7 @@ class Target:
     def __post_init__(self) -> None:
         if self.board.facts_only:
             emulator = f", and {self.board.core} has no emulated board" if self.emulate else ""
-            twin = "--emulate runs the code of its core in an emulator; " if emulated_twin(self.board) else ""
+            twin = "`run --emulate` runs the code of its core in QEMU; " if emulated_twin(self.board) else ""
             raise UsageError(
                 f"{self.board.name}: there is no firmware for it, no start-up code and no serial driver"
                 f"{emulator}. `mcudeploy build` writes the C library of a model for your own project; "
