@@ -76,7 +76,10 @@ static void find(const mcud_grid_sample_f32_params *params, float coordinate, in
         found->weights[0] = 1.0f;
         return;
     }
-    value = bounded(padded(params, value, size), -4.0f, (float)size + 4.0f);
+    if (params->padding == REFLECTION) {
+        value = padded(params, value, size);
+    }
+    value = bounded(value, -4.0f, (float)size + 4.0f); /* neighbours, not positions, end at a border */
     const float below = floorf(value);
     const float part = value - below;
     const int32_t before = params->taps / 2 - 1;
