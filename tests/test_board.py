@@ -222,6 +222,7 @@ def test_a_cortex_m_without_vectors_has_no_unit_beside_it() -> None:
         ("origin = 0x20000000", "origin = 0x20000002", "sram at 0x20000002 is not aligned to 4"),
         ("origin = 0x20000000", "origin = 0xfffffff0", "0x20000 bytes from 0xfffffff0 end beyond 4 GiB"),
         ("alignment = 4", "alignment = 3", "alignment"),
+        ("alignment = 4", "alignment = true", "alignment = true: expected a value that is not a boolean"),
         ("bytes = 0x20000\n", "bytes = -1\n", "bytes: Input should be greater than 0"),
         ("stack_bytes = 2048", "stack_bytes = 1000000", "does not fit sram"),
         ("clock_hz =", "cores = 9\nclock_hz =", "cores: Input should be less than or equal to 8"),

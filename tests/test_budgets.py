@@ -19,7 +19,7 @@ import mcudeploy
 
 ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
-    "boards": 1140,  # waits for flash, names people type, emulated twins, units that run command streams
+    "boards": 1142,  # waits for flash, names people type, emulated twins, units that run command streams
     "checker": 870,
     "cli": 2493,  # calibrated boards, rows of chips, folders not to be searched, quiet notes, short help
     "codegen": 1762,  # states in shared arenas, instances, arrays aligned for a unit, calls of a kernel

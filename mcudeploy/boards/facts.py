@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -114,6 +114,18 @@ class Facts(BaseModel):
     """Base of all facts: unknown keys are errors; instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _booleans(cls, facts: Any) -> Any:
+        """Refuse a boolean in place of a number, and any other value in place of a boolean."""
+        for name, value in facts.items() if isinstance(facts, dict) else ():
+            kind = cls.model_fields[name].annotation if name in cls.model_fields else None
+            if kind and isinstance(value, bool) and bool not in (kind, *get_args(kind)):
+                raise ValueError(f"{name} = {str(value).lower()}: expected a value that is not a boolean")
+            if kind is bool and not isinstance(value, bool):
+                raise ValueError(f"{name}: expected true or false, found {value!r}")
+        return facts
 
 
 class BoardRegion(Facts):
