@@ -27,6 +27,7 @@ _OURS = (
     rb"(\*\*Not all|All) budgets are kept\.(\*\*)?( In [^\n]*)?\n\n\| \| arena \|",  # `gate --markdown`
     rb"<\?xml [^\n]*\?>\n<testsuite name=\"mcudeploy gate\"",  # `gate --junit`
     rb"id,lower,upper,size(,alignment)?(,stack)?,offset\n",  # of `graph place` and `graph export`
+    rb'\{\n  "board": "[^\n]*",\n  "core": "[^\n]*",\n  "clock_hz": ',  # factors of `calibrate`
     rb"\x08[\x01-\x7f]\x12\x09mcudeploy[\x1a:]",  # a model: IR version and producer
 )
 

@@ -81,6 +81,11 @@ def test_one_error_does_not_end_the_others(recogniser: Recogniser) -> None:
     assert "did you mean 'split'?" in report["results"][2]["faults"][0]
 
 
+def test_the_code_of_a_board_without_firmware_runs_on_an_emulated_one(recogniser: Recogniser) -> None:
+    (it,) = gate(recogniser, INT8.replace("mps2-an386", "stm32h747"), code=0)["results"]
+    assert it["passed"]
+
+
 def test_a_failing_budget_names_ways_out_that_keep_its_limits(recogniser: Recogniser) -> None:
     model = str(recogniser.folder / "int8.onnx")
     plan = CliRunner().invoke(cli, ["plan", model, "--board", "mps2-an386", "--no-split", "--json"])

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import is_path, load_board
+from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.commands.commands import plan_model, run_model
 from mcudeploy.commands.keywords import options_of
 from mcudeploy.common.errors import ConfigError, DeployError, FitError, Proposal
@@ -161,6 +162,8 @@ def run_gate(budgets: Sequence[ModelBudget], progress: Progress = SILENT) -> lis
 
 def _result(budget: ModelBudget, progress: Progress) -> GateResult:
     board = load_board(budget.board)
+    if budget.emulate and board.facts_only:  # there is no firmware for it: the code runs on another board
+        board = emulated_twin(board) or board
     target = Target(board, None, budget.emulate and board.emulator is not None)
     try:
         options = options_of(budget.options)  # type: ignore[arg-type] # checked there
