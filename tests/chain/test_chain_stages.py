@@ -99,7 +99,7 @@ def _halves(model: Model) -> list[range]:
 
 
 class _Costs:
-    """Expected seconds of stretches, from estimates and payloads."""
+    """Expected seconds of stretches, from estimates, payloads, and what lines take of the cores."""
 
     def __init__(self, model: Model, boards: list[Board], line: UartLink) -> None:
         self.parts = [row_costs(model, board, 5.0) for board in boards]
@@ -107,13 +107,16 @@ class _Costs:
         self.count = len(self.parts[0].graph.names)
 
     def longest(self, parts: Sequence[Sequence[int]]) -> float:
+        stages = stages_of(self.model, parts, self.boards)
+        payloads = [stage.sent.size_bytes for stage in stages[:-1]]
         work = [
             sum(costs.ticks(operator, 1) for operator in part) / board.clock_hz
-            for part, costs, board in zip(parts, self.parts, self.boards, strict=True)
+            + self.line.core_seconds(board, *ends)
+            for part, costs, board, ends in zip(
+                parts, self.parts, self.boards, pairwise((0, *payloads, 0)), strict=True
+            )
         ]
-        stages = stages_of(self.model, parts, self.boards)
-        carried = [stage.sent.size_bytes / self.line.bytes_per_second for stage in stages[:-1]]
-        return max([*work, *carried])
+        return max(*work, *(size / self.line.bytes_per_second for size in payloads))
 
     def least(self) -> float:
         """The least longest time of all cuts, by trying them."""

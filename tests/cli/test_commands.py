@@ -97,6 +97,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "flashers": ["openocd", "st-flash", "pyocd", "probe-rs", "dfu-util"],
             "emulator": "netduinoplus2",
             "radio": [],
+            "calibrated": False,
         }
     ]
 

@@ -79,11 +79,13 @@ VISITS = {
     "parameters push": "parameters push x.npy --port {port}",
     "parameters pull": "parameters pull -o pulled.bin --port {port}",
     "parameters diff": "parameters diff x.npy x.npy --library budgets.toml",
+    "calibrate": "calibrate --board stm32f405 --flasher openocd --port {port}",
     "flash": "flash --board stm32f405 --flasher openocd --port {port}",
 }
 """A command line of each command that gets to its tools: to QEMU, to OpenOCD without a probe."""
 ENDS = {
     "flash": (9,),
+    "calibrate": (9,),
     "diff": (2,),
     "doctor": (0, 1),
     "adapt build": (2,),

@@ -246,7 +246,7 @@ def test_a_plan_with_large_constants_is_planned_again_where_smaller_ones_fit(pat
 
     def text(flash_limit: int) -> str:
         limited = Options(flash_limit=flash_limit).limited(board)
-        return " ".join(missing(deployment.plan, deployment.model.calls, limited, None, least))
+        return " ".join(missing(deployment.view, limited, None, least))
 
     assert f"Other kernels need {least:,}: plan again" in text(weights - 1)
     assert "No plan helps: take a smaller model or a higher --flash-limit." in text(least - 1)

@@ -298,7 +298,8 @@ def test_a_damaged_database_loses_no_run(
 def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, costs_of: str, unit: str) -> None:
     target = load_board(board)
     report = as_json(api.plan_model(model, target, Options(split=False)))
-    assert report["estimates"] == {"core": target.core, "costs_of": costs_of, "unit": unit}
+    costs = {"costs_of": costs_of, "unit": unit, "calibrated": False}
+    assert report["estimates"] == {"core": target.core, **costs}
     timed = find_plans(load_model(model), target, Options(split=False), lambda *_: lambda *_: 1.0)
     assert timed.costs_of is None
 
