@@ -94,6 +94,7 @@ def test_without_vela_the_error_names_the_package(model: Path, monkeypatch: pyte
 
 def test_a_vela_that_cannot_be_imported_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ethosu", ModuleType("ethosu"))  # without its compiled encoder
+    monkeypatch.delitem(sys.modules, "ethosu.mlw_codec", raising=False)
     assert not has_encoder()
     with pytest.raises(ConfigError, match=r"cannot be imported \(cannot import name 'mlw_codec'"):
         encoder()
