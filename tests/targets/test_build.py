@@ -75,9 +75,9 @@ def test_the_other_tests_build_the_same_programs(
     for run in (build.run_logged, SharedObjects(tmp_path, build.run_logged)):
         monkeypatch.setattr(build, "run_logged", run)
         firmware = build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
-        command = ["arm-none-eabi-objcopy", "-O", "binary", firmware.elf, "/dev/stdout"]
-        calls = (firmware.elf.parent / CALLS_NAME).read_text("utf-8")
-        programs.append((subprocess.run(command, capture_output=True, check=True).stdout, calls))
+        image = tmp_path / "image.bin"
+        subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", firmware.elf, image], check=True)
+        programs.append((image.read_bytes(), (firmware.elf.parent / CALLS_NAME).read_text("utf-8")))
         monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
     assert programs[0] == programs[1] and len(programs[0][0]) > 1000
 
