@@ -57,10 +57,6 @@ typedef struct {
     uint32_t stack_bytes;
 } mcud_link;
 
-#ifndef MCUD_CHAIN
-#define MCUD_CHAIN 0 /* 1: this board is one of a chain */
-#endif
-
 /* Executes the request in `link->frame`, or recognises it as a repeat, and sends the reply. */
 void command_answer(mcud_link *link);
 

@@ -28,9 +28,11 @@ void put_u64(uint8_t *to, uint64_t value)
     put_u32(to + 4, (uint32_t)(value >> 32));
 }
 
-/* CRC-32 of IEEE 802.3, a byte at a time: a table of 1 KiB of flash, for the boards of a chain check every payload. */
+/* CRC-32 of IEEE 802.3. The boards of a chain check every payload: there it takes a byte at a time, by a table of 1 KiB
+ * of flash, elsewhere four bits at a time, by one of 64 bytes. */
 static uint32_t crc32(const uint8_t *bytes, uint32_t count)
 {
+#if MCUD_CHAIN
     static const uint32_t table[256] = {
         0x00000000u, 0x77073096u, 0xEE0E612Cu, 0x990951BAu, 0x076DC419u, 0x706AF48Fu, 0xE963A535u, 0x9E6495A3u,
         0x0EDB8832u, 0x79DCB8A4u, 0xE0D5E91Eu, 0x97D2D988u, 0x09B64C2Bu, 0x7EB17CBDu, 0xE7B82D07u, 0x90BF1D91u,
@@ -65,9 +67,21 @@ static uint32_t crc32(const uint8_t *bytes, uint32_t count)
         0xBDBDF21Cu, 0xCABAC28Au, 0x53B39330u, 0x24B4A3A6u, 0xBAD03605u, 0xCDD70693u, 0x54DE5729u, 0x23D967BFu,
         0xB3667A2Eu, 0xC4614AB8u, 0x5D681B02u, 0x2A6F2B94u, 0xB40BBE37u, 0xC30C8EA1u, 0x5A05DF1Bu, 0x2D02EF8Du,
     };
+#else
+    static const uint32_t table[16] = {
+        0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
+        0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu,
+    };
+#endif
     uint32_t crc = 0xFFFFFFFFu;
     for (uint32_t i = 0; i < count; i++) {
+#if MCUD_CHAIN
         crc = table[(crc ^ bytes[i]) & 0xFFu] ^ crc >> 8;
+#else
+        crc ^= bytes[i];
+        crc = table[crc & 15u] ^ crc >> 4;
+        crc = table[crc & 15u] ^ crc >> 4;
+#endif
     }
     return ~crc;
 }

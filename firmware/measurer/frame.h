@@ -7,6 +7,10 @@
 
 #include "mcud_measurer.h"
 
+#ifndef MCUD_CHAIN
+#define MCUD_CHAIN 0 /* 1: this board is one of a chain */
+#endif
+
 enum {
     FRAME_HEADER_BYTES = 4,
     FRAME_CRC_BYTES = 4,
