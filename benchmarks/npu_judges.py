@@ -48,11 +48,11 @@ def _graphs(first: int, folder: Path) -> Iterator[_Drawn]:
         drawn = draw_flat(seed) if seed % 2 else draw(seed)
         if drawn.kind in ("float32", "int16"):
             continue
-        made = drawn if isinstance(drawn, DrawnFile) else drawn.model
+        model = drawn if isinstance(drawn, DrawnFile) else drawn.model
         path = folder / (f"f{seed}.tflite" if seed % 2 else f"g{seed}.onnx")
-        path.write_bytes(made.content if isinstance(made, DrawnFile) else made.SerializeToString())
+        path.write_bytes(model.content if isinstance(model, DrawnFile) else model.SerializeToString())
         if runs_on_unit(path):
-            yield path.stem, seed, made
+            yield path.stem, seed, model
         path.unlink()
 
 
@@ -96,8 +96,8 @@ def main() -> None:
         graphs = _graphs(arguments.seed, Path(folder))
         for batch, first in enumerate(range(0, arguments.graphs, _BATCH)):
             drawn = list(islice(graphs, min(_BATCH, arguments.graphs - first)))
-            found, made = _examined(drawn, MACS[batch % len(MACS)], arguments.keep)
-            total, programs, last = total + found, programs + made, drawn[-1][1]
+            verdicts, built = _examined(drawn, MACS[batch % len(MACS)], arguments.keep)
+            total, programs, last = total + verdicts, programs + built, drawn[-1][1]
             counts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(total.items()))
             print(f"{time.monotonic() - start:.0f} s, to seed {last}: {counts}", file=sys.stderr, flush=True)
     if arguments.graphs:

@@ -49,8 +49,8 @@ def command_line(arguments: Sequence[str], commands: Mapping[str, click.Command]
     if names not in _OF_ANY_BOARD and any(option == "--board" for option, _ in added):
         names, words = ["plan"], [it for it in words if not it[0] or _named(commands["plan"])(it[0])]
     replaced = ({option for option, _ in added} | {_OPPOSITE.get(option, "") for option, _ in added}) - {""}
-    kept = [parts for option, parts in words if option not in replaced]
-    return shlex.join(["mcudeploy", *names, *chain(*kept, *(parts for _, parts in added))])
+    others = [parts for option, parts in words if option not in replaced]
+    return shlex.join(["mcudeploy", *names, *chain(*others, *(parts for _, parts in added))])
 
 
 def _command(

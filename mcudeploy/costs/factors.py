@@ -48,5 +48,5 @@ def factors_of(board: Board) -> KernelFactors | None:
 
     Raises ConfigError if they are in a damaged file.
     """
-    found = (factors(board) for factors in added("factors"))
-    return next((it for it in found if it is not None), None)
+    of_extensions = (factors(board) for factors in added("factors"))
+    return next((it for it in of_extensions if it is not None), None)

@@ -203,8 +203,8 @@ def with_times(deployment: Deployment, observed: Observation) -> Deployment:
     tiled = deployment.view.tiled
     cycles, price = step_times(plan, observed.entries), _price(deployment)
     pace = Pace(board, sum(cycles) + moves_ticks(plan.layout, tiled, price), cycles, price)
-    made = estimate(tiled, plan.schedule.steps, deployment.model.work, plan.layout, pace)
-    return deployment.with_plan(replace(plan, estimate=made))
+    figures = estimate(tiled, plan.schedule.steps, deployment.model.work, plan.layout, pace)
+    return deployment.with_plan(replace(plan, estimate=figures))
 
 
 def _price(deployment: Deployment) -> CopyCost:

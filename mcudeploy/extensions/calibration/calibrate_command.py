@@ -39,7 +39,7 @@ def calibrate(*, target: Target, destination: Path | None, output: Output) -> No
 def _report(calibrated: Calibrated, destination: Path | None) -> dict[str, Any]:
     from mcudeploy.costs.estimate import unit_of_model
 
-    found, board = calibrated.factors, calibrated.board
+    factors, board = calibrated.factors, calibrated.board
     return {
         "board": board.name,
         "core": board.core,
@@ -48,7 +48,7 @@ def _report(calibrated: Calibrated, destination: Path | None) -> dict[str, Any]:
         "kinds": [
             {
                 "kind": kind,
-                "factor": found.kinds[kind],
+                "factor": factors.kinds[kind],
                 "tiles": [
                     {
                         "kernel": it.tile.call.cost_name,
@@ -62,7 +62,7 @@ def _report(calibrated: Calibrated, destination: Path | None) -> dict[str, Any]:
             }
             for kind, times in calibrated.times.items()
         ],
-        "whole": found.whole,
+        "whole": factors.whole,
         "file": None if destination is None else str(destination),
     }
 

@@ -59,7 +59,7 @@ class Calibrated:
 def calibrate(target: Target, progress: Progress = SILENT) -> Calibrated:
     """Time kernels on a chip, and store their cycles: estimates for the board then contain its factors.
 
-    Raises UsageError for a target that is no chip.
+    Raises UsageError for a target that is not a chip.
     """
     _require_chip(target)
     require_port(target)

@@ -10,10 +10,7 @@ from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import CODE_BITS, OPERATIONS, RegisterCommand, decode
 from mcudeploy.extensions.ethos_u.unit_blocks import MOST_BLOCK
 from mcudeploy.extensions.ethos_u.unit_calls import FLASH, GLOBAL_SCALE, MEAN, OUTPUT, SECOND, SOURCE
-from mcudeploy.extensions.ethos_u.unit_elementwise import (
-    BROADCAST,
-    SCALAR,
-)
+from mcudeploy.extensions.ethos_u.unit_elementwise import BROADCAST, SCALAR
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, UnitStep, block_of, unit_steps, words_of
 from mcudeploy.ir.graph import Shape, Tensor
 from mcudeploy.ir.interval import Interval
@@ -235,7 +232,7 @@ class _Maps:
         return begin + row * self[f"{name}_STRIDE_Y"]
 
     def differing(self, wanted: Mapping[str, int]) -> str | None:
-        """Return the first register that has another value than is wanted, as a text."""
+        """Return the first register with another value than the plan needs, as a text."""
         wrong = next((name for name, value in wanted.items() if self[name] != value), None)
         return None if wrong is None else f"{wrong} is {self[wrong]}, the plan needs {wanted[wrong]}"
 

@@ -47,8 +47,8 @@ def affine_reason(operator: Operator, source: Tensor, output: Tensor) -> str | N
     """Return why the unit does not scale and shift channels, None if it does."""
     if max(output.shape) > MOST_SIZE:
         return "a side is longer than 65,536"
-    found = _channels(operator.op.kernel(operator, (source,), output))
-    return None if found else "no weights of 9 bits and scales of 31 give the bits of the core"
+    channels = _channels(operator.op.kernel(operator, (source,), output))
+    return None if channels else "no weights of 9 bits and scales of 31 give the bits of the core"
 
 
 def affine_calls(
@@ -71,7 +71,6 @@ def affine_calls(
     set_constants(stream, constants)
     stream.set(ACTIVATION=0, ACTIVATION_MIN=numbers["act.min"], ACTIVATION_MAX=numbers["act.max"])
     set_block(stream, block)
-    stream.set(OFM_BLK_HEIGHT_M1=block.shape[0] - 1)
     commands = stream.array
     params: dict[str, ParamValue] = {
         "commands": commands,
@@ -97,14 +96,11 @@ def affine_calls(
 def _channels(core: KernelCall) -> _Channels | None:
     """Return weights, biases, scales and shifts with the results of the core's records; None without."""
     numbers: dict[str, Any] = dict(core.params)
-    records, clip = (
-        numbers["records"].reshape(-1, 3).astype(np.int64),
-        (numbers["act.min"], numbers["act.max"]),
-    )
-    found = [_channel(record, clip) for record in records]
-    if None in found:
+    clip = numbers["act.min"], numbers["act.max"]
+    channels = [_channel(record, clip) for record in numbers["records"].reshape(-1, 3).astype(np.int64)]
+    if None in channels:
         return None
-    weight, bias, scale, shift = np.array(found, np.int64).T
+    weight, bias, scale, shift = np.array(channels, np.int64).T
     return _Channels(weight, Scaling(bias, scale, shift))
 
 
@@ -124,8 +120,8 @@ def _channel(record: NDArray[np.int64], clip: tuple[int, int]) -> tuple[int, int
     with np.errstate(divide="ignore", invalid="ignore"):
         best = int(np.argmax(np.nan_to_num(most / least)))  # 0 / 0 is not an interval
     weight, bias = int(weights[best]), int(biases[best])
-    found = scale_and_shift((least[best] + most[best]) / 2)
-    if found is None or abs(bias) >= _MOST_BIAS:
+    scale = scale_and_shift((least[best] + most[best]) / 2)
+    if scale is None or abs(bias) >= _MOST_BIAS:
         return None
-    results = np.clip(scaled(weight * _X + bias, *found), *clip)
-    return (weight, bias, *found) if (results == wanted).all() else None
+    results = np.clip(scaled(weight * _X + bias, *scale), *clip)
+    return (weight, bias, *scale) if (results == wanted).all() else None

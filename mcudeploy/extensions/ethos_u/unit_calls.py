@@ -253,9 +253,10 @@ def set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
 
 
 def set_block(stream: Stream, block: Block) -> None:
-    """Set the registers of a block, but its rows, and its place in the shared RAM."""
+    """Set the registers of a block and its place in the shared RAM."""
     _set_place(stream, block)
     set_depth(stream, block)
+    stream.set(OFM_BLK_HEIGHT_M1=block.shape[0] - 1)
 
 
 def set_depth(stream: Stream, block: Block) -> None:

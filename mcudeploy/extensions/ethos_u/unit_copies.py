@@ -81,7 +81,6 @@ def copy_calls(
         stream = Stream()
         _set_copy(stream, (tensor.shape, piece, output.shape), scale)
         set_block(stream, block)
-        stream.set(OFM_BLK_HEIGHT_M1=block.shape[0] - 1)
         commands.append(stream.array)
     written = [0, *accumulate(piece[1] * piece[2] if _by_column(op) else piece[2] for piece in pieces)]
     first = op.start if isinstance(op, Slice) else (0, 0, 0)
@@ -139,19 +138,19 @@ def _scales(core: KernelCall, inputs: tuple[Tensor, ...], output: Tensor) -> lis
     tables: NDArray[np.int8] | None = numbers.get("tables")
     if tables is None:
         return [_AS_IT_IS] * len(inputs)
-    found: list[_Scale | None] = []
+    scales: list[_Scale | None] = []
     for at, tensor in zip(numbers["table_of_input"].tolist(), inputs, strict=True):
         points = quantization_of(tensor).zero_point, quantization_of(output).zero_point
         table = tables[256 * at : 256 * at + 256].astype(np.int64)
-        found.append(_scale(table, points) if table.size else _AS_IT_IS)
-    return found
+        scales.append(_scale(table, points) if table.size else _AS_IT_IS)
+    return scales
 
 
 def _scale(table: Integers, zero_points: tuple[int, int]) -> _Scale | None:
     """Return the scale with the results of a table, None without one."""
     sums, clip = _X - zero_points[0], (_INT8[0] - zero_points[1], _INT8[1] - zero_points[1])
     least, most = fitting_ratios(sums, table - zero_points[1], clip)
-    found = scale_and_shift(float((least + most) / 2))
-    if found is None or (np.clip(scaled(sums, *found), *clip) + zero_points[1] != table).any():
+    scale = scale_and_shift(float((least + most) / 2))
+    if scale is None or (np.clip(scaled(sums, *scale), *clip) + zero_points[1] != table).any():
         return None
-    return _Scale(zero_points, *found)
+    return _Scale(zero_points, *scale)

@@ -8,11 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from mcudeploy.extensions.ethos_u.registers import Stream
-from mcudeploy.extensions.ethos_u.unit_blocks import (
-    UNITS,
-    PairBlock,
-    find_pair_block,
-)
+from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, PairBlock, find_pair_block
 from mcudeploy.extensions.ethos_u.unit_calls import (
     FLASH,
     GLOBAL_SCALE,
@@ -86,18 +82,18 @@ class _Operands:
 
 def binary_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
     """Return why the unit does not compute an operation of two operands, None if it does."""
-    found = _binary(operator, inputs, output)
-    return found if isinstance(found, str) else None
+    binary = _binary(operator, inputs, output)
+    return binary if isinstance(binary, str) else None
 
 
 def binary_calls(
     operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, core: KernelCall, isa: Isa
 ) -> tuple[KernelCall, ...]:
     """Return the call of a sum, difference or product by the unit, or nothing; `core`: its other call."""
-    found = _binary(operator, inputs, output)
-    if isinstance(found, str):
+    binary = _binary(operator, inputs, output)
+    if isinstance(binary, str):
         return ()
-    operands, scaling = found
+    operands, scaling = binary
     assert isinstance(operator.op, Binary)
     function, scalar = operator.op.function, operands.scalar
     block, stream = find_pair_block(UNITS[isa.unit], output.shape), Stream()
@@ -218,8 +214,8 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
     if near <= 0:
         return None
     factors = near.numerator, near.denominator
-    found = scale_and_shift(first / factors[0] / 2 ** numbers["quant.shift"])
-    if found is None:
+    scale = scale_and_shift(first / factors[0] / 2 ** numbers["quant.shift"])
+    if scale is None:
         return None
     a = STORED.astype(np.int64)[:, None]
     b = (STORED if operands.constant is None else np.unique(operands.constant)).astype(np.int64)
@@ -228,12 +224,12 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
     core = (sums + (1 << whole - 1) - 1 + (sums >> whole & 1)) >> whole
     sums = (a - operands.points[0].zero_point) * factors[0]
     sums = sums + sign * (b - operands.points[1].zero_point) * factors[1]
-    unit = scaled(sums, *found)
+    unit = scaled(sums, *scale)
     low, high = (numbers[f"act.{it}"] - numbers["quant.zero_point"] for it in ("min", "max"))
     if (np.clip(core, low, high) != np.clip(unit, low, high)).any():
         return None
     return {
-        **_result(numbers, found[0] | found[1] << 32, ONCE),
+        **_result(numbers, scale[0] | scale[1] << 32, ONCE),
         "OPA_SCALE": factors[0],
         "OPB_SCALE": factors[1],
     }

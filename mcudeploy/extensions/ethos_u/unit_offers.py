@@ -8,12 +8,7 @@ from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.ethos_u.encoded_weights import encoder
 from mcudeploy.extensions.ethos_u.stream_judge import check_streams
 from mcudeploy.extensions.ethos_u.unit_affine import affine_calls, affine_reason
-from mcudeploy.extensions.ethos_u.unit_calls import (
-    KERNEL,
-    WITH_CORE,
-    conv_calls,
-    conv_reason,
-)
+from mcudeploy.extensions.ethos_u.unit_calls import KERNEL, WITH_CORE, conv_calls, conv_reason
 from mcudeploy.extensions.ethos_u.unit_copies import copy_calls, copy_reason
 from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
 from mcudeploy.extensions.ethos_u.unit_pools import by_rows_calls, pool_calls, pool_reason, whole_mean

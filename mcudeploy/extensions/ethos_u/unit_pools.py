@@ -63,8 +63,8 @@ def pool_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
     reason = window_reason(window, pads)
     if reason is not None or isinstance(op, MaxPool):
         return reason
-    found = _mean(operator, source, output)
-    return found if isinstance(found, str) else None
+    mean = _mean(operator, source, output)
+    return mean if isinstance(mean, str) else None
 
 
 def pool_calls(

@@ -46,7 +46,7 @@ class UnitWork:
 
     def with_low(self, output: Shape) -> UnitWork:
         """Return the work with the blocks of the least time for few rows; all have the same channels."""
-        found = list[Block]()
+        low = list[Block]()
         for rows in range(1, min(_FEW, output[0] - 1) + 1):
             shape = rows, *output[1:]
             fitting = (
@@ -55,8 +55,8 @@ class UnitWork:
                 if it.shape[2] == self.block.shape[2]
             )
             ways = {it: operation_cycles(replace(self, block=it), shape) for it in fitting}
-            found.append(min(ways, key=lambda it: (ways[it], it.shape)))
-        return replace(self, low=tuple(found))
+            low.append(min(ways, key=lambda it: (ways[it], it.shape)))
+        return replace(self, low=tuple(low))
 
 
 def operation_cycles(work: UnitWork, output: Shape) -> float:

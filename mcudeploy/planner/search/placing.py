@@ -216,8 +216,7 @@ def _in_layout(plan: Plan, layout: Layout, work: WorkBytes, tiled: TiledGraph, p
     """Return the plan in another layout; its ticks include the moves there."""
     before, after = (moves_ticks(it, tiled, pace.price) for it in (plan.layout, layout))
     pace = replace(pace, ticks=plan.estimate.ticks - before + after)
-    made = estimate(tiled, plan.schedule.steps, work, layout, pace)
-    return replace(plan, layout=layout, estimate=made)
+    return replace(plan, layout=layout, estimate=estimate(tiled, plan.schedule.steps, work, layout, pace))
 
 
 def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: CopyCost) -> Plan:
