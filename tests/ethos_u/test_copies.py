@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from bench import machine
 from recorder import Rows, made, recording
+from units_on_host import rows_of
 
-from mcudeploy.device.tile import Tile, TileTensor, pack
+from mcudeploy.device.tile import Tile, TileTensor
 from mcudeploy.extensions.ethos_u.registers import Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import TouchedCopy, copy_fault, touched_copy
 from mcudeploy.extensions.ethos_u.unit_offers import reason_against, unit_calls
@@ -24,7 +25,6 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Slice
 
-IMAGE_AT = 1 << 20
 OUT_AT = 1 << 14
 Case = tuple[Operator, tuple[Tensor, ...], Tensor]
 
@@ -85,14 +85,7 @@ def results(call: KernelCall, case: Case, data: list[bytes], gap: int) -> bytes:
         blocks = BlockRows(1 if gap else tensor.shape[0])
         sources.append(TileTensor(tuple(rows if gap else rows[:1]), size, blocks))
     output = TileTensor(tuple(offsets[-1]), y.row_bytes, BlockRows(1))
-    tile = Tile(call, tuple(sources), output, None, y.shape[0], BlockRows(1))
-    image = pack(tile, machine().kernels(call.kernel), session.info, at=IMAGE_AT)
-    session.write(image.memory, image.at, image.data)
-    found = b""
-    for row, offset in enumerate(output.offsets):
-        session.call(image.memory, image.op_offset, row, row + 1)
-        found += session.read(0, offset, y.row_bytes)
-    return found
+    return rows_of(Tile(call, tuple(sources), output, None, y.shape[0], BlockRows(1)))
 
 
 @pytest.mark.parametrize("of", [concat, part])

@@ -10,8 +10,9 @@ import pytest
 from bench import machine
 from pair_cases import CASES, OTHERS, SHAPE, STARTS, Case, affine, binary, both, touched_by
 from recorder import Rows, made, recording
+from units_on_host import rows_of
 
-from mcudeploy.device.tile import Tile, TileTensor, pack
+from mcudeploy.device.tile import Tile, TileTensor
 from mcudeploy.extensions.ethos_u import unit_affine
 from mcudeploy.extensions.ethos_u.registers import Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import Touched, elementwise_fault, fault_of
@@ -24,7 +25,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.scalar.elementwise import Binary
 
-IMAGE_AT = 1 << 20
+
 def results(call: KernelCall, case: Case, data: list[bytes], out: int | None, gap: int) -> bytes:
     """The output of an operation, in the place of input `out` if that is one; rows lie `gap` bytes apart."""
     _, inputs, y = case
@@ -39,14 +40,7 @@ def results(call: KernelCall, case: Case, data: list[bytes], out: int | None, ga
         at = offsets[-1] + pitch + 16
     offsets = tuple(at + row * (y.row_bytes + gap) for row in range(SHAPE[0]))
     output = places[out] if out is not None else TileTensor(offsets, y.row_bytes, BlockRows(1))
-    tile = Tile(call, tuple(places), output, None, SHAPE[0], BlockRows(1))
-    image = pack(tile, machine().kernels(call.kernel), session.info, at=IMAGE_AT)
-    session.write(image.memory, image.at, image.data)
-    found = b""
-    for row, offset in enumerate(output.offsets):
-        session.call(image.memory, image.op_offset, row, row + 1)
-        found += session.read(0, offset, y.row_bytes)
-    return found
+    return rows_of(Tile(call, tuple(places), output, None, SHAPE[0], BlockRows(1)))
 
 
 def check(case: Case, seed: int, isa: Isa) -> None:

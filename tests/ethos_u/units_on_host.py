@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import pytest
+from bench import machine
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.facts import Npu
+from mcudeploy.device.tile import Tile, pack
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner.model import model as planned_model
 
 HOST = load_board("host").model_copy(update={"core": "cortex-m55", "npu": Npu(kind="ethos-u55", macs=128)})
 """With the functional model; times are those of a Cortex-M55."""
+_IMAGE_AT = 1 << 20
+
+
+def rows_of(tile: Tile) -> bytes:
+    """The rows of the output of a tile, whose inputs are in place, computed one by one."""
+    session = machine().session
+    image = pack(tile, machine().kernels(tile.call.kernel), session.info, at=_IMAGE_AT)
+    session.write(image.memory, image.at, image.data)
+    rows = []
+    for row, offset in enumerate(tile.output.offsets):
+        session.call(image.memory, image.op_offset, row, row + 1)
+        rows.append(session.read(0, offset, tile.output.row_bytes))
+    return b"".join(rows)
 
 
 def prefer_unit(monkeypatch: pytest.MonkeyPatch) -> None:
