@@ -15,7 +15,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv.affine import Affine
-from mcudeploy.ops.scalar.elementwise import Binary
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 
 SHAPE = (5, 16, 24)
 """Enough values for every pair of most bytes."""
@@ -78,6 +78,17 @@ def affine(seed: int) -> Case:
     return Operator("op", Affine(low, high), ("x",), "y", constants), (x,), y
 
 
+def clip(seed: int) -> Case:
+    """A table that scales values and clips them, as a ReLU does."""
+    rng = np.random.default_rng(seed)
+    points = [Quantization(float(it), int(rng.integers(-128, 128))) for it in rng.uniform(0.02, 0.1, 2)]
+    x, y = (Tensor(name, SHAPE, DType.INT8, it) for name, it in zip("xy", points, strict=True))
+    low, high = ((0.0, np.inf), (-1.0, 1.5), (0.0, 3.0))[seed % 3]
+    real = np.clip((np.arange(-128, 128) - points[0].zero_point) * points[0].scale, low, high)
+    table = np.clip(np.rint(real / points[1].scale) + points[1].zero_point, -128, 127).astype(np.int8)
+    return Operator("op", Lut(), ("x",), "y", {"table": table}), (x,), y
+
+
 def both(case: Case, isa: Isa = Isa.U55_128) -> tuple[KernelCall, KernelCall]:
     core = case[0].op.kernel(*case)
     calls = unit_calls(*case, core.variants(Isa.ANY), isa)
@@ -85,6 +96,8 @@ def both(case: Case, isa: Isa = Isa.U55_128) -> tuple[KernelCall, KernelCall]:
     return core, calls[0]
 
 
+ALONE = ("affine", "clip")
+"""The cases of one operand."""
 CASES = {
     "sum": lambda: binary(1),
     "in the place of the second": lambda: binary(3),
@@ -93,6 +106,7 @@ CASES = {
     "constant channels": lambda: binary(2, "channels", constant=True),
     "value": lambda: binary(0, "value", constant=True),
     "affine": lambda: affine(0),
+    "clip": lambda: clip(0),
 }
 STARTS = (512, 4096)
 

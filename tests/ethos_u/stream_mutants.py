@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pair_cases import CASES, both, touched_by
+from pair_cases import ALONE, CASES, both, touched_by
 from test_copies import concat, part, streams_of
 from test_streams import stream_of
 from test_unit_calls import convolution, core_and_unit, maximum, mean
@@ -21,8 +21,8 @@ from mcudeploy.extensions.ethos_u.registers import LONG, RegisterCommand, Stream
 from mcudeploy.extensions.ethos_u.stream_judge import copy_fault, elementwise_fault, fault_of
 from mcudeploy.extensions.ethos_u.unit_calls import FLASH, OUTPUT, SECOND, SOURCE
 
-_PAIRS = [name for name in CASES if name != "affine"]
-"""The cases of two operands: the other one is a convolution on the unit."""
+_PAIRS = [name for name in CASES if name not in ALONE]
+"""The cases of two operands: the others are a convolution and a pool on the unit."""
 _BYTES = 1 << 16
 """The size of a region."""
 _VALUES = ("ZERO_POINT", "ACTIVATION_M", "SCALE", "SCALAR")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench import machine
-from pair_cases import CASES, OTHERS, SHAPE, STARTS, Case, affine, binary, both, touched_by
+from pair_cases import ALONE, CASES, OTHERS, SHAPE, STARTS, Case, affine, binary, both, clip, touched_by
 from recorder import Rows, made, recording
 from units_on_host import rows_of
 
@@ -71,6 +71,18 @@ def test_operands_that_are_repeated_or_constant_have_the_bits_of_the_core(
 @pytest.mark.parametrize("seed", range(6))
 def test_scaled_channels_have_the_bits_of_the_core(seed: int) -> None:
     check(affine(seed), seed, (Isa.U55_128, Isa.U55_256)[seed % 2])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clips_have_the_bits_of_the_core(seed: int) -> None:
+    check(clip(seed), seed, (Isa.U55_64, Isa.U55_128, Isa.U55_256)[seed % 3])
+
+
+def test_tables_that_no_scale_gives_stay_on_the_core() -> None:
+    operator, inputs, y = clip(0)
+    curve = replace(operator, constants={"table": operator.constants["table"][::-1].copy()})
+    assert "looks up a table" in str(reason_against(curve, inputs, y))
+    assert unit_calls(curve, inputs, y, (KernelCall("lut_s8"),), Isa.U55_128) == ()
 
 
 def test_channels_that_no_weights_reach_stay_on_the_core() -> None:
@@ -160,7 +172,7 @@ def test_the_kernel_makes_these_words(kernels: ctypes.CDLL, name: str) -> None:
         assert made(kernels, call, places, Rows(y, of_output)) == expected
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "affine"])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ALONE])
 def test_the_judge_refuses_other_rows(name: str) -> None:
     case = CASES[name]()
     words, touched = touched_by(case, both(case)[1])
@@ -189,6 +201,14 @@ def test_the_judge_knows_the_bytes_of_scaled_channels() -> None:
     assert fault_of(words, Touched(rows.reads, SHAPE[1], rows.writes, size, 32), SHAPE, SHAPE) is None
     shorter = Touched(rows.reads, SHAPE[1], rows.writes, size - 16, 32)
     assert "are not its constants" in str(fault_of(words, shorter, SHAPE, SHAPE))
+
+
+def test_the_judge_knows_the_bytes_of_clips() -> None:
+    case = clip(0)
+    words, rows = touched_by(case, both(case)[1])
+    touched = Touched(rows.reads, SHAPE[1], rows.writes, 0, 32, operation="POOL")
+    assert fault_of(words, touched, SHAPE, SHAPE) is None
+    assert fault_of(words, replace(touched, writes=rows.reads), SHAPE, SHAPE) is not None
 
 
 @pytest.mark.parametrize("far", [0, 1])

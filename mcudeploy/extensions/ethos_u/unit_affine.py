@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     set_maps,
     set_window,
 )
-from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
+from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, params_of_one
 from mcudeploy.extensions.ethos_u.unit_scales import fitting_ratios, scale_and_shift, scaled
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, ParamValue
+from mcudeploy.ir.opdef import Counts, KernelCall
 from mcudeploy.ops.requantize import STORED
 
 _WINDOW = UnitWindow((1, 1), (1, 1), (1, 1), True)
@@ -71,24 +71,13 @@ def affine_calls(
     set_constants(stream, constants)
     stream.set(ACTIVATION=0, ACTIVATION_MIN=numbers["act.min"], ACTIVATION_MAX=numbers["act.max"])
     set_block(stream, block)
-    commands = stream.array
-    params: dict[str, ParamValue] = {
-        "commands": commands,
-        "constants": constants.words.view(np.int8),
-        "core": CallTable((replace(core, others=()),)),
-        "command_words": len(commands),
-        "constant_bytes": constants.words.nbytes,
-        "operation": OPERATION_CODES["DEPTHWISE"],
-        "row_bytes": output.row_bytes,
-        "first": 0,
-        "second_row_bytes": 0,
-        "second_bytes": 0,
-    }
+    params = params_of_one(stream, OPERATION_CODES["DEPTHWISE"], output, core)
+    params |= {"constants": constants.words.view(np.int8), "constant_bytes": constants.words.nbytes}
     work = UnitWork(unit, _WINDOW, block, source.shape, constants.weight_bytes)
 
     def counts(rows: Interval) -> Counts:
         cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
-        return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
+        return {"calls": 1, "words": len(stream.words), "unit_cycles": cycles}
 
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
 

@@ -1,4 +1,4 @@
-"""Concatenations and slices by the unit: copies of parts of rows, in another quantisation where needed."""
+"""Concatenations, slices and clips by the unit: copies in another quantisation where needed."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     set_map,
     set_window,
 )
+from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, params_of_one
 from mcudeploy.extensions.ethos_u.unit_scales import Integers, fitting_ratios, scale_and_shift, scaled
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
@@ -41,11 +42,12 @@ _INT8 = -128, 127
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """y = ((x - `zero_points[0]`) * `scale`) / 2^`shift` + `zero_points[1]`."""
+    """y = ((x - `zero_points[0]`) * `scale`) / 2^`shift` + `zero_points[1]`, clipped."""
 
     zero_points: tuple[int, int]
     scale: int
     shift: int
+    clip: tuple[int, int] = _INT8
 
 
 _AS_IT_IS = _Scale((0, 0), 1 << 30, 30)
@@ -129,7 +131,7 @@ def _set_copy(stream: Stream, shapes: tuple[Shape, Shape, Shape], scale: _Scale)
         OFM_SCALE=scale.scale | scale.shift << 32,
     )
     set_window(stream, _WINDOW, parts=False)
-    stream.set(ACTIVATION=0, ACTIVATION_MIN=-128, ACTIVATION_MAX=127)
+    stream.set(ACTIVATION=0, ACTIVATION_MIN=scale.clip[0], ACTIVATION_MAX=scale.clip[1])
 
 
 def _scales(core: KernelCall, inputs: tuple[Tensor, ...], output: Tensor) -> list[_Scale | None]:
@@ -142,15 +144,50 @@ def _scales(core: KernelCall, inputs: tuple[Tensor, ...], output: Tensor) -> lis
     for at, tensor in zip(numbers["table_of_input"].tolist(), inputs, strict=True):
         points = quantization_of(tensor).zero_point, quantization_of(output).zero_point
         table = tables[256 * at : 256 * at + 256].astype(np.int64)
-        scales.append(_scale(table, points) if table.size else _AS_IT_IS)
+        scales.append(_scale(table, points, _INT8) if table.size else _AS_IT_IS)
     return scales
 
 
-def _scale(table: Integers, zero_points: tuple[int, int]) -> _Scale | None:
-    """Return the scale with the results of a table, None without one."""
-    sums, clip = _X - zero_points[0], (_INT8[0] - zero_points[1], _INT8[1] - zero_points[1])
+def _scale(table: Integers, zero_points: tuple[int, int], range_: tuple[int, int]) -> _Scale | None:
+    """Return the scale with the results of a table that ends at a range of values, None without one."""
+    sums, clip = _X - zero_points[0], (range_[0] - zero_points[1], range_[1] - zero_points[1])
     least, most = fitting_ratios(sums, table - zero_points[1], clip)
     scale = scale_and_shift(float((least + most) / 2))
     if scale is None or (np.clip(scaled(sums, *scale), *clip) + zero_points[1] != table).any():
         return None
-    return _Scale(zero_points, *scale)
+    return _Scale(zero_points, *scale, range_)
+
+
+def clip_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
+    """Return why the unit does not compute a table, None if that scales and clips values."""
+    if max(output.shape) > MOST_SIZE:
+        return "a side is longer than 65,536"
+    scale = _clip(operator, source, output)
+    return None if scale else "the unit looks up a table in more time than the core"
+
+
+def clip_calls(
+    operator: Operator, source: Tensor, output: Tensor, core: KernelCall, isa: Isa
+) -> tuple[KernelCall, ...]:
+    """Return the call of a scaling and a clip by the unit, or nothing; `core`: its other call."""
+    scale, unit, shape = _clip(operator, source, output), UNITS[isa.unit], output.shape
+    if scale is None:
+        return ()
+    block, stream = find_block(unit, _WINDOW, shape, shape), Stream()
+    _set_copy(stream, (shape, shape, shape), scale)
+    set_block(stream, block)
+    params = params_of_one(stream, OPERATION_CODES["POOL"] | MEAN << 16, output, core)
+    work = UnitWork(unit, _WINDOW, block, shape, 0)
+
+    def counts(rows: Interval) -> Counts:
+        cycles = operation_cycles(work, (len(rows), *shape[1:]))
+        return {"calls": 1, "words": len(stream.words), "unit_cycles": cycles}
+
+    return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
+
+
+def _clip(operator: Operator, source: Tensor, output: Tensor) -> _Scale | None:
+    """Return the scale and the clip with the results of a table, None without one."""
+    table = operator.constants["table"].astype(np.int64)
+    points = quantization_of(source).zero_point, quantization_of(output).zero_point
+    return _scale(table, points, (int(table.min()), int(table.max())))

@@ -106,19 +106,15 @@ def binary_calls(
         stream.set(IFM2_BASE2=0, IFM2_BROADCAST=_broadcast(operands.shape, output.shape))
     stream.set(**scaling)
     _set_pair_block(stream, block)
-    commands, constant = stream.array, None
+    constant = None
     if operands.constant is not None and scalar is None:
         constant = np.zeros(-(-operands.constant.size // UNIT_ALIGNMENT) * UNIT_ALIGNMENT, np.int8)
         constant[: operands.constant.size] = operands.constant.ravel()
     second_bytes = 0 if scalar is not None else operands.shape[1] * operands.shape[2]
-    params: dict[str, ParamValue] = {
-        "commands": commands,
+    params = params_of_one(stream, OPERATION_CODES["ELEMENTWISE"] | _MODES[function] << 16, output, core)
+    params |= {
         "constants": constant,
-        "core": CallTable((replace(core, others=()),)),
-        "command_words": len(commands),
         "constant_bytes": 0 if constant is None else constant.nbytes,
-        "operation": OPERATION_CODES["ELEMENTWISE"] | _MODES[function] << 16,
-        "row_bytes": output.row_bytes,
         "first": operands.number,
         "second_row_bytes": second_bytes if operands.shape[0] == output.shape[0] else 0,
         "second_bytes": second_bytes,
@@ -126,9 +122,25 @@ def binary_calls(
 
     def counts(rows: Interval) -> Counts:
         cycles = elementwise_cycles(UNITS[isa.unit], len(rows) * output.row_bytes, _SHARES[function])
-        return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
+        return {"calls": 1, "words": len(stream.words), "unit_cycles": cycles}
 
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
+
+
+def params_of_one(stream: Stream, operation: int, output: Tensor, core: KernelCall) -> dict[str, ParamValue]:
+    """Return the parameters of the kernel for an operation of one operand without constants."""
+    return {
+        "commands": stream.array,
+        "constants": None,
+        "core": CallTable((replace(core, others=()),)),
+        "command_words": len(stream.words),
+        "constant_bytes": 0,
+        "operation": operation,
+        "row_bytes": output.row_bytes,
+        "first": 0,
+        "second_row_bytes": 0,
+        "second_bytes": 0,
+    }
 
 
 def _binary(

@@ -9,7 +9,7 @@ from mcudeploy.extensions.ethos_u.encoded_weights import encoder
 from mcudeploy.extensions.ethos_u.stream_judge import check_streams
 from mcudeploy.extensions.ethos_u.unit_affine import affine_calls, affine_reason
 from mcudeploy.extensions.ethos_u.unit_calls import KERNEL, WITH_CORE, conv_calls, conv_reason
-from mcudeploy.extensions.ethos_u.unit_copies import copy_calls, copy_reason
+from mcudeploy.extensions.ethos_u.unit_copies import clip_calls, clip_reason, copy_calls, copy_reason
 from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
 from mcudeploy.extensions.ethos_u.unit_pools import by_rows_calls, pool_calls, pool_reason, whole_mean
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
@@ -43,7 +43,7 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
     if isinstance(operator.op, Concat | Slice):
         return copy_reason(operator, inputs, output)
     if isinstance(operator.op, Lut):
-        return "the unit looks up a table in more time than the core"
+        return clip_reason(operator, inputs[0], output)
     return f"the unit does not compute {operator.op.kind} yet"
 
 
@@ -66,6 +66,8 @@ def unit_calls(
         return affine_calls(operator, inputs[0], output, calls[0], isa)
     if isinstance(operator.op, Concat | Slice):
         return copy_calls(operator, inputs, output, calls[0], isa)
+    if isinstance(operator.op, Lut):
+        return clip_calls(operator, inputs[0], output, calls[0], isa)
     return binary_calls(operator, inputs, output, calls[0], isa)
 
 
