@@ -16,8 +16,8 @@ from time import process_time
 from mcudeploy.checker.residency import check_residency
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
+from mcudeploy.extensions.graphs.limited import trace_of
 from mcudeploy.extensions.graphs.plaingraph import load_plain_graph
-from mcudeploy.extensions.graphs.traces import trace_of
 from mcudeploy.ir.trace import MemoryLink, Trace
 from mcudeploy.planner.offload.exact_cycles import exact_cycles
 from mcudeploy.planner.offload.offload import plan_residency

@@ -24,7 +24,7 @@ from mcudeploy.execution.cycles.memory_traffic import FLASH
 from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.execution.unit_cycles import with_unit_cycles
+from mcudeploy.execution.unit_model import with_unit_cycles
 from mcudeploy.ir.clock import ESTIMATE_UNIT, MODEL_UNIT, PATH_UNIT, manner_of, unit_of_cycles
 from mcudeploy.ir.plan import CoresTime, Measurement, OperatorTime, Plan
 from mcudeploy.planner.planner import Planned

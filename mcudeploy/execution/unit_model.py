@@ -1,12 +1,18 @@
-"""Units beside the core: the note of a functional model in programs, and what their boards refuse."""
+"""Units beside the core: the note of a functional model in programs, what their boards refuse, and estimated
+cycles, since the emulator runs that model.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import cache
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
+from mcudeploy.costs.estimate import board_costs, estimated
+from mcudeploy.ir.plan import Entry, Plan, Run
+from mcudeploy.planner.model.model import Model
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,3 +41,21 @@ def require_no_unit(board: Board, what: str, way_out: str = "leave it out") -> N
             f"{what} counts or times what the core executes; the time of the {board.npu.kind} of "
             f"{board.name} is estimated: {way_out}"
         )
+
+
+def with_unit_cycles(cycles: Sequence[float], model: Model, plan: Plan, board: Board) -> list[float]:
+    """Return the cycles of tape entries, in which steps of the unit have their estimate."""
+    time = estimated(board_costs(board, "cycles"))(plan.graph, ())
+
+    def cycles_of(entry: Entry, counted: float) -> float:
+        if not isinstance(entry, Run):
+            return counted
+        operator = plan.graph.operators[entry.operator]
+        call = model.calls.get(operator.name)
+        if call is None or not call.isa.unit:
+            return counted
+        walked = operator.inputs[0] if operator.op.accumulates else operator.output
+        total = plan.graph.tensors[walked].shape[0]
+        return time(operator, call, plan.rows_of(operator.name).interval(entry.block, total))
+
+    return [cycles_of(*each) for each in zip(plan.tape, cycles, strict=True)]

@@ -28,7 +28,7 @@ EXTENSIONS = (
         "bounds",
         parts="mcudeploy.extensions.bounds.bounds_part:PARTS",
         options="mcudeploy.extensions.bounds.bounds_options:OPTIONS",
-        section="mcudeploy.extensions.bounds.bounds_table:SECTION",
+        section="mcudeploy.extensions.bounds.bounds_options:SECTION",
     ),
     Extension(
         "calibration",
@@ -69,7 +69,7 @@ EXTENSIONS = (
     Extension(
         "instances",
         options="mcudeploy.extensions.instances.instances_options:OPTIONS",
-        section="mcudeploy.extensions.instances.instances_table:SECTION",
+        section="mcudeploy.extensions.instances.instances_options:SECTION",
     ),
     Extension(
         "int16",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mcudeploy.execution.cycles.classes import Kind, classify
+from mcudeploy.execution.cycles.core import Core, Cycles
 from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic
-from mcudeploy.execution.cycles.profile import CORES
+from mcudeploy.execution.cycles.profile import CORES, Profile
 from mcudeploy.execution.results import Measured
-from mcudeploy.ir.clock import latency_object
-from mcudeploy.report.cycles_report import cycles_report
+from mcudeploy.ir.clock import MODEL_UNIT, latency_object
 
 JsonObject = dict[str, Any]
 UNIT = "instructions + stalls (model)"
@@ -26,7 +28,7 @@ def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
     if result.profile is None:
         traffic = _traffic(result.traffic, measured, UNIT)
     else:
-        cycles = cycles_report(result.profile, CORES[deployment.board.core], measured)
+        cycles = _cycles(result.profile, CORES[deployment.board.core], measured)
         traffic = cycles | _traffic(result.traffic, cycles, cycles["latency"]["unit"])
     value, unit = traffic["latency"]["value"], traffic["latency"]["unit"]
     return traffic | {"latency": latency_object(value, unit, deployment.board.clock_hz)}
@@ -63,3 +65,57 @@ def _traffic(each: Mapping[str, MemoryTraffic], report: Mapping[str, Any], unit:
             "source": SOURCE,
         },
     }
+
+
+def _cycles(profile: Profile, core: Core, measured: Mapping[str, Any]) -> JsonObject:
+    """Return the keys of a report of `measure` or `run` that the cycle model replaces or adds.
+
+    Latency and operators get cycles; `operators` keeps the counted instructions under that name. The unsplit
+    plan's latency is in instructions and cannot be compared: the overhead is null.
+    """
+    of_operator = {name: profile.cycles(counts, core) for name, counts in profile.operators.items()}
+    each = {name: _sum(cycles.values()) for name, cycles in of_operator.items()}
+    total = _sum(each.values())
+    kinds: defaultdict[Kind, Cycles] = defaultdict(Cycles)
+    functions: defaultdict[str, Cycles] = defaultdict(Cycles)
+    for cycles in of_operator.values():
+        for address, spent in cycles.items():
+            kinds[classify(profile.instructions[address])] += spent
+            functions[profile.functions.at(address)] += spent
+    whole = profile.whole()
+    operators = [
+        {
+            **operator,
+            "ticks": round(each[operator["name"]].typical),
+            "instructions": profile.operators[operator["name"]].total,
+            "share": each[operator["name"]].typical / (total.typical or 1),
+        }
+        for operator in measured["operators"]
+    ]
+    return {
+        "latency": {"value": round(total.typical), "unit": MODEL_UNIT},
+        "overhead_percent": None,
+        "overhead_source": None,
+        "operators": operators,
+        "cycles_model": {
+            "core": core.name,
+            "source": core.source,
+            "left_out": list(core.left_out),
+            "instructions": whole.total,
+            "cycles": round(total.typical),
+            "least": round(total.least),
+            "most": round(total.most),
+            "histogram": {
+                kind: {"instructions": count, "cycles": round(kinds[kind].typical)}
+                for kind, count in profile.by_kind(whole).items()
+            },
+            "functions": {
+                name: {"instructions": count, "cycles": round(functions[name].typical)}
+                for name, count in profile.by_function(whole).items()
+            },
+        },
+    }
+
+
+def _sum(cycles: Iterable[Cycles]) -> Cycles:
+    return sum(cycles, Cycles())

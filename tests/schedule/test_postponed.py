@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import any_order, problems
 
+from mcudeploy.planner.order.derived import without_idle_memory
 from mcudeploy.planner.order.order_problem import OrderProblem, StepBuffer
-from mcudeploy.planner.order.postponed import without_idle_memory
 
 
 @given(problems(7), st.randoms(use_true_random=False))

@@ -1,4 +1,4 @@
-"""`--bounds` of `build` and `run`."""
+"""`--bounds` of `build` and `run`, and the bounds in their reports."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import functools
 from typing import Any
 
 import rich_click as click
+from rich.console import Console
 
 from mcudeploy.cli.options import Command
+from mcudeploy.cli.output import Values, cell
+from mcudeploy.cli.table_grids import ReportSection, table_of
+from mcudeploy.common.text import plain
 
 
 def _build_option(command: Command) -> Command:
@@ -51,3 +55,33 @@ def _run_option(command: Command) -> Command:
 
 
 OPTIONS = {"build": (_build_option,), "run": (_run_option,)}
+
+
+def _facts(report: Values) -> list[tuple[str, str]]:
+    """Return the bounds of a run and of a step, and why there is none."""
+    bounds = report.get("bounds")
+    if not bounds:
+        return []
+    facts = [
+        (f"{unit}, at most", f"{bounds[f'run_{unit}']:,} a run, {bounds[f'step_{unit}']:,} a step")
+        for unit in ("instructions", "cycles")
+        if bounds[f"run_{unit}"] is not None
+    ]
+    reasons = [f"{plain(it['operator'])}: {it['reason']}" for it in bounds["operators"] if it["reason"]]
+    return [*facts, ("no bound", "; ".join(reasons))]
+
+
+def _table(console: Console, report: Values) -> None:
+    """Print the bounds of each operator."""
+    bounds = report.get("bounds")
+    if not bounds:
+        return
+    table = table_of("operator", "kernel", "data", "steps>", "counted>", "bound>", "cycles, at most>")
+    for operator in bounds["operators"]:
+        numbers = (operator["steps"], operator["counted"], operator["instructions"], operator["cycles"])
+        texts = ("none" if number is None else f"{number:,}" for number in numbers)
+        table.add_row(*map(cell, (operator["operator"], operator["kernel"], operator["data"], *texts)))
+    console.print(table)
+
+
+SECTION = ReportSection(_table, _facts)

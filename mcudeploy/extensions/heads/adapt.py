@@ -7,15 +7,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import onnx
+import onnx.shape_inference
+from onnx.utils import Extractor
+
 from mcudeploy.boards.board import Board
 from mcudeploy.commands.build import build_models
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.heads.head_statistics import training_statistics
 from mcudeploy.extensions.heads.heads import HeadWanted, head_bytes, require_features
-from mcudeploy.frontend.features import write_features_model
+from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
@@ -85,5 +89,28 @@ def features_model(path: Path, board: Board, options: Options, features: str, fo
     outputs |= {it.name: it.output for it in graph.operators}
     reference = graph.references.get(outputs.get(features, ""))
     part = folder / path.name
-    write_features_model(path, features if reference is None else reference.name, part)
+    _write_part(path, features if reference is None else reference.name, part)
     return part
+
+
+def _write_part(path: Path, tensor: str, destination: Path) -> None:
+    """Write the part of an ONNX model that computes a tensor, which becomes its output.
+
+    Raises UsageError for a .tflite file and for a tensor that the model does not have.
+    """
+    if is_tflite(path):
+        raise UsageError(f"{path.name}: a head needs an ONNX file")
+    model = onnx.load(path)
+    produced = [name for node in model.graph.node for name in node.output]
+    if tensor not in produced:
+        last = ", ".join(produced[-8:])
+        raise UsageError(
+            f"--features {tensor}: {path.name} has no such operator or tensor; its last tensors are {last}"
+        )
+    initializers = {it.name for it in model.graph.initializer}
+    inputs = [it.name for it in model.graph.input if it.name not in initializers]
+    try:
+        part = Extractor(onnx.shape_inference.infer_shapes(model)).extract_model(inputs, [tensor])
+    except (ValueError, KeyError) as error:
+        raise ModelError(f"{path.name} cannot end at {tensor}: {error}") from error
+    onnx.save(part, destination)

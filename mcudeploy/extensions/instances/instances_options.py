@@ -1,4 +1,4 @@
-"""`--instances` of `build`."""
+"""`--instances` of `build`, and the RAM of instances in its report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import rich_click as click
 
 from mcudeploy.cli.options import Command
+from mcudeploy.cli.output import Values
+from mcudeploy.cli.table_grids import ReportSection
+from mcudeploy.common.text import plain
 
 
 def _instances_option(command: Command) -> Command:
@@ -34,3 +37,16 @@ def _instances_option(command: Command) -> Command:
 
 
 OPTIONS = {"build": (_instances_option,)}
+
+
+def _facts(report: Values) -> list[tuple[str, str]]:
+    """Return the arenas of all instances, and the share of each."""
+    known = report.get("instances")
+    if not known:
+        return []
+    arenas = ", ".join(f"{plain(memory)} {size:,} B" for memory, size in known["arenas"].items())
+    text = f"{arenas}: arena and states; {known['state_bytes']:,} B of states each"
+    return [(f"{known['count']} instances", text)]
+
+
+SECTION = ReportSection(lambda _console, _report: None, _facts)

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from click import get_current_context
+from rich.console import Console
+from rich.text import Text
 
 from mcudeploy.cli.options import files_option, output_options, planning_options
-from mcudeploy.cli.output import Output
+from mcudeploy.cli.output import Output, Values, cell, lines
 from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.sample_options import sample_options
+from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.errors import OutputsDifferError, UsageError
-from mcudeploy.extensions.several_boards import chaintable
+from mcudeploy.common.text import count_text
 from mcudeploy.extensions.several_boards.chain_report import report as chain_report
 from mcudeploy.extensions.several_boards.run import ChainRequest, run_chain
 from mcudeploy.planner.plan_options import Options
@@ -49,7 +52,7 @@ def run_in_row(
             reading=reading,
             progress=progress,
         )
-    report = output.result(chain_report(chain_run), chaintable.run, chaintable.verdict)
+    report = output.result(chain_report(chain_run), _table, _verdict)
     if not report["verified"]:
         get_current_context().exit(OutputsDifferError.exit_code)
 
@@ -78,3 +81,54 @@ def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) ->
     name = next((name for name, is_set in refused.items() if is_set), None)
     if name is not None:
         raise UsageError(f"{name} cannot be combined with --chain")
+
+
+def _table(console: Console, report: Values) -> None:
+    """Print one row per board, then what limits the rate of frames, and the verdict."""
+    headings = ("board", "operators", "arena>", "payloads>", "RAM>", "flash>", "latency>", "ms>", "sends>")
+    table = table_of(*headings)
+    for number, board in enumerate(report["boards"], 1):
+        table.add_row(
+            cell(f"{number} {board['board']}"),
+            cell(f"{board['first_operator']}..{board['last_operator']}"),
+            f"{board['arena_bytes']:,}",
+            f"{board['payload_bytes']:,}",
+            f"{board['ram_bytes']:,} of {board['board_ram_bytes']:,}",
+            f"{board['flash_bytes']:,} of {board['board_flash_bytes']:,}",
+            f"{board['latency']:,} {board['unit']}",
+            f"{1000 * board['seconds']:.2f}",
+            f"{board['sent_bytes']:,}",
+        )
+    console.print(table)
+    resends = sum(board["resends"] for board in report["boards"])
+    facts(
+        console,
+        [
+            ("link", f"{report['link']}, modelled: bytes over its rate"),
+            ("a frame every", f"{1000 * report['frame_seconds']:.2f} ms, limited by {report['bottleneck']}"),
+            ("throughput", f"{report['throughput_ratio']:.2f} times all operators in sequence"),
+            ("piped", _piped(report)),
+            ("first frame after", f"{1000 * report['latency_seconds']:.2f} ms"),
+            ("sent again", count_text(resends, "packet")),
+        ],
+    )
+    _verdict(console, report)
+
+
+def _piped(report: Values) -> str:
+    times = report["piped"]
+    how = {
+        "clock": "measured by the clocks of the host and the last board",
+        "replay": "counted by the boards, replayed over the lines' rate",
+    }[times["method"]]
+    ratio = times["throughput_ratio"]
+    return f"a frame every {1000 * times['frame_seconds']:.2f} ms, {ratio:.2f} times, {how}"
+
+
+def _verdict(console: Console, report: Values) -> None:
+    """Print whether the frames are verified, and the first reasons if they are not."""
+    verified = report["verified"]
+    text = f"{count_text(report['frames'], 'frame')} {'verified' if verified else 'run, NOT verified'}"
+    console.print(Text(text, "bold green" if verified else "bold red"))
+    for reason in report["reasons"][:10]:
+        console.print(Text(lines(reason)), soft_wrap=True)

@@ -10,7 +10,7 @@ from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.extensions.training import training_functions as functions
 from mcudeploy.extensions.training.forward import Forward
 from mcudeploy.extensions.training.int8_values import bounds, exceeded
-from mcudeploy.extensions.training.onnx_images import NotTrainable
+from mcudeploy.extensions.training.node_list import NotTrainable
 from mcudeploy.extensions.training.recomputing import KeptTensors
 from mcudeploy.extensions.training.unary_slopes import reads_argument
 from mcudeploy.extensions.training.updates import Updates

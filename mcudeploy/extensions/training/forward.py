@@ -19,8 +19,7 @@ from mcudeploy.extensions.training.int8_values import (
     stored,
     stored_output,
 )
-from mcudeploy.extensions.training.node_list import NodeList
-from mcudeploy.extensions.training.onnx_images import NotTrainable, image_shape
+from mcudeploy.extensions.training.node_list import NodeList, NotTrainable, image_shape
 from mcudeploy.extensions.training.recipe import Trained
 from mcudeploy.ir.graph import Graph, GraphIO, Operator
 from mcudeploy.ops.conv.conv import Conv2d

@@ -12,7 +12,7 @@ from mcudeploy.extensions.training import gelu_nodes
 from mcudeploy.extensions.training import training_functions as functions
 from mcudeploy.extensions.training.forward import Forward, ForwardRule, window
 from mcudeploy.extensions.training.int8_values import constant, is_stored
-from mcudeploy.extensions.training.onnx_images import ONNX_AXES, NotTrainable, image_shape
+from mcudeploy.extensions.training.node_list import ONNX_AXES, NotTrainable, image_shape
 from mcudeploy.extensions.training.training import parameter_axes
 from mcudeploy.ir.graph import Operator, Shape
 from mcudeploy.ops.conv.conv import Conv2d

@@ -1,4 +1,4 @@
-"""A model under construction: ONNX nodes with the shapes of their results."""
+"""A model under construction: ONNX nodes with the shapes of their results; tensors are images."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from mcudeploy.ir.graph import Shape
 
 _IR_VERSION = 9
 OnnxShape = tuple[int, ...]
+ONNX_AXES = (2, 3, 1)
+"""The axes of an image [1, C, H, W] that correspond to a tensor's rows, columns and channels."""
 
 
 @dataclass(slots=True)
@@ -157,3 +159,13 @@ class NodeList:
     def _info(self, name: str) -> ValueInfoProto:
         kind = self.types.get(name, TensorProto.FLOAT)
         return helper.make_tensor_value_info(name, kind, self.shapes[name])
+
+
+class NotTrainable(Exception):  # noqa: N818 -- not an error but a verdict about one operator
+    """An operator that no training step supports; the message is the reason shown to the user."""
+
+
+def image_shape(shape: Shape) -> OnnxShape:
+    """(rows, cols, channels) -> [1, channels, rows, cols]."""
+    rows, cols, channels = shape
+    return 1, channels, rows, cols

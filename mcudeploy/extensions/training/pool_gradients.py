@@ -9,7 +9,7 @@ import numpy as np
 from mcudeploy.extensions.training import training_functions as functions
 from mcudeploy.extensions.training.backward import Backward
 from mcudeploy.extensions.training.forward_rules import pool_window
-from mcudeploy.extensions.training.onnx_images import NotTrainable, image_shape
+from mcudeploy.extensions.training.node_list import NotTrainable, image_shape
 from mcudeploy.extensions.training.training_pools import MOST_TAPS
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool

@@ -22,7 +22,7 @@ from mcudeploy.extensions.training.forward import Forward, convolutions, paramet
 from mcudeploy.extensions.training.forward_rules import FORWARD_RULES
 from mcudeploy.extensions.training.gradients import GRADIENT_RULES
 from mcudeploy.extensions.training.int8_values import is_stored
-from mcudeploy.extensions.training.onnx_images import image_shape
+from mcudeploy.extensions.training.node_list import image_shape
 from mcudeploy.extensions.training.recipe import Recipe, Trained
 from mcudeploy.extensions.training.recomputing import KeptTensors
 from mcudeploy.extensions.training.updates import OPTIMIZER, Updates

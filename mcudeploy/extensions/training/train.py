@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mcudeploy.boards.board import Board
+from mcudeploy.codegen.ctext import comment_text
 from mcudeploy.codegen.header import entries_of
+from mcudeploy.codegen.texts import TrainingText
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.execution.parts import BuildRequest
+from mcudeploy.execution.parts import BuildRequest, LibraryPart
+from mcudeploy.execution.results import BuiltModel
 from mcudeploy.extensions.training.forward import convolutions, parameter_name
 from mcudeploy.extensions.training.named_layers import labels_of
 from mcudeploy.extensions.training.recipe import Recipe, Update
 from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.extensions.training.training_steps import WrittenStep, smallest_step, written_step
-from mcudeploy.extensions.training.training_text import StepNames
 from mcudeploy.extensions.training.updates import OPTIMIZER, sum_name
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
@@ -28,6 +30,43 @@ from mcudeploy.report import as_json
 
 COMPARED = ("full", "bias", "last:2", "last:1")
 """The updates that `train check` compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepNames(LibraryPart):
+    """Names in a training step, which its library explains: its input `target`, its output `loss`, its state
+    `optimizer`, and the nodes of the user's model.
+
+    `nodes`: by parameter, or sum of its gradients, the nodes of its layer. `has_classes`: the target has a
+    probability for each class.
+    """
+
+    target: str
+    loss: str
+    optimizer: str
+    has_classes: bool
+    nodes: Mapping[str, tuple[str, ...]]
+
+    samples: ClassVar[int | None] = 2
+    """The second one begins with changed parameters; more could diverge."""
+
+    def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
+        """Return the model of a training step with these texts."""
+        program, graph = built.program, built.deployment.plan.graph
+        inputs, outputs, states = (
+            {end.name: text for end, text in zip(ends, texts, strict=True)}
+            for ends, texts in (
+                (graph.own_inputs(), [it.name for it in program.inputs]),
+                (graph.own_outputs(), [it.name for it in program.outputs]),
+                ([it.before for it in graph.states], [it.io.name for it in program.states]),
+            )
+        )
+        loss, optimizer = outputs.pop(self.loss), states.pop(self.optimizer)
+        (prediction,) = outputs.values()
+        layers = {text: ", ".join(map(comment_text, self.nodes[name])) for name, text in states.items()}
+        target = inputs[self.target]
+        text = TrainingText(target, loss, prediction, optimizer, self.has_classes, layers)
+        return replace(built, program=replace(program, training=text))
 
 
 def check_training(

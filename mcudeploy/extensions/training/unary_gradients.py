@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcudeploy.extensions.training import gelu_nodes
 from mcudeploy.extensions.training import training_functions as functions
 from mcudeploy.extensions.training.backward import Backward
-from mcudeploy.extensions.training.onnx_images import ONNX_AXES, NotTrainable
+from mcudeploy.extensions.training.node_list import ONNX_AXES, NotTrainable
 from mcudeploy.extensions.training.unary_slopes import SLOPES, SMOOTH, clip_bounds
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.reduce.softmax import Softmax

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import inf
 
 from mcudeploy.extensions.training import training_functions as functions
-from mcudeploy.extensions.training.onnx_images import NotTrainable
+from mcudeploy.extensions.training.node_list import NotTrainable
 from mcudeploy.extensions.training.training_unary import Slope
 from mcudeploy.ops.scalar.unary import Unary
 

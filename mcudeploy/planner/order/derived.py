@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
-from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuffer
+from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuffer, mask_of
 
 Pair = tuple[int, int]
 """A step, and one that comes after it."""
@@ -70,3 +70,26 @@ def with_pairs(problem: OrderProblem, pairs: Sequence[Pair]) -> tuple[OrderProbl
     extended = replace(problem, before=tuple(tuple(sorted(before)) for before in needed))
     order = list(TopologicalSorter(dict(enumerate(extended.before))).static_order())
     return restricted(extended, order), order
+
+
+def without_idle_memory(problem: OrderProblem, order: Sequence[int]) -> list[int]:
+    """Return an order whose peak is no larger, with less memory live elsewhere: that leaves room for cuts.
+
+    A step that begins more memory than it ends runs right before the first step that depends on it. One that
+    ends more runs right after the last step that it depends on.
+    """
+    return turned(_postponed(reverse(problem), turned(_postponed(problem, order))))
+
+
+def _postponed(problem: OrderProblem, order: Sequence[int]) -> list[int]:
+    peak, result = problem.peak(order), list(order)
+    for step in reversed(order):
+        old, dependents = result.index(step), problem.after[step]
+        new = next((at for at in range(old + 1, len(result)) if result[at] in dependents), old) - 1
+        if new <= old:
+            continue
+        done = mask_of(result[:old] + result[old + 1 : new + 1])
+        begun, ended = problem.begun_and_ended(step, done)
+        if begun > ended and problem.live(done) + problem.change(step, done)[0] <= peak:
+            result.insert(new, result.pop(old))
+    return result

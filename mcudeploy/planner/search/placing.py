@@ -23,8 +23,8 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.room import over_time, promises
+from mcudeploy.planner.order.derived import without_idle_memory
 from mcudeploy.planner.order.portfolio import DEFAULT, best_order
-from mcudeploy.planner.order.postponed import without_idle_memory
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.order.tiled import problem_of, schedule_of
 from mcudeploy.planner.place.arena import Budget

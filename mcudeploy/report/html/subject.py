@@ -17,11 +17,10 @@ from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.report import chart
 from mcudeploy.report.chart.drawing import Drawing
-from mcudeploy.report.chart.svg import scales
+from mcudeploy.report.chart.svg import px, round_steps, safe, scales
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import FLASH, RAM, Curve, Point, curve_picture
-from mcudeploy.report.html.output_picture import output_picture
-from mcudeploy.report.output_curves import output_curves
+from mcudeploy.report.output_curves import OutputCurve, output_curves
 from mcudeploy.report.times import StepTimes, latency_text, step_times
 from mcudeploy.report.wording import (
     error_text,
@@ -34,6 +33,10 @@ from mcudeploy.report.wording import (
 
 View = dict[str, Any]
 Report = Mapping[str, Any]
+
+_WIDTH, _HEIGHT = 720, 120
+_LEFT, _RIGHT, _TOP, _FOOT = 90, 24, 10, 28
+"""Pixels of the picture of an output: its sizes, and those of its margins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,7 +255,7 @@ def _verdict(report: Report) -> View | None:
     ]
     drawn = output_curves(report["outputs"])
     return {
-        "curves": [(plain(f"{it.name}: {it.summary}"), trusted(output_picture(it))) for it in drawn],
+        "curves": [(plain(f"{it.name}: {it.summary}"), trusted(_picture(it))) for it in drawn],
         "verified": report["verified"],
         "lines": lines,
         "operators": operators_text(all_checks) if all_checks else "",
@@ -302,3 +305,31 @@ def _blocks_of(deployment: Deployment, drawing: Drawing) -> View:
         "steps": [known[name] for name in operators],
         "panels": panels,
     }
+
+
+def _picture(curve: OutputCurve) -> str:
+    """Return the picture as SVG; its colours are the page's."""
+    low, high = curve.reach
+    tall, wide = _HEIGHT - _TOP - _FOOT, _WIDTH - _LEFT - _RIGHT
+    last = max(len(curve.values) - 1, 1)
+
+    def x(run: float) -> str:
+        return px(_LEFT + wide * run / last)
+
+    def y(value: float) -> str:
+        return px(_TOP + tall * ((high - value) / (high - low) if high > low else 0.5))
+
+    path = "M" + "L".join(f"{x(run)} {y(value)}" for run, value in enumerate(curve.values))
+    bottom = _HEIGHT - _FOOT
+    parts = [
+        f'<svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
+        f"<title>{safe(curve.name)}: {safe(curve.summary)}</title>",
+        f'<path class="axis-line" d="M{_LEFT} {bottom}H{_WIDTH - _RIGHT}"/>',
+    ]
+    for value in dict.fromkeys(curve.reach):
+        parts.append(
+            f'<text class="label" x="{_LEFT - 8}" y="{y(value)}" dy="4" text-anchor="end">{value:.4g}</text>'
+        )
+    for run in round_steps(last, 6):
+        parts.append(f'<text class="label" x="{x(run)}" y="{bottom + 18}" text-anchor="middle">{run}</text>')
+    return "\n".join([*parts, f'<path class="stairs" d="{path}"/>', "</svg>"])
