@@ -2,10 +2,10 @@
 
     python benchmarks/npu_judges.py --graphs 2000 --mutants 1000 [--seed 0] [--keep FOLDER]
 
-Graphs are ONNX files (even seeds) and .tflite files with int8 operators that a unit can compute; it computes
-all of these. The plan without cuts is judged by ONNX Runtime and LiteRT's reference kernels. That of the
-core's kernels, one with random cuts and, of each fourth seed, one that a search has cut have the same bytes.
-Units of 64, 128 and 256 multipliers take turns. Graphs without such an operator do not count.
+Graphs are ONNX files (even seeds) and .tflite files with int8 or int16 operators that a unit can compute; it
+computes all of these. The plan without cuts is judged by ONNX Runtime and LiteRT's reference kernels. That of
+the core's kernels, one with random cuts and, of each fourth seed, one that a search has cut have the same
+bytes. Units of 64, 128 and 256 multipliers take turns. Graphs without such an operator do not count.
 
 A mutant is a stream of a random convolution, pool, operation of two operands or copy in which one register
 moves or resizes what the unit touches, is missing or is set twice, or in which an operation runs that nothing
@@ -46,7 +46,7 @@ def _graphs(first: int, folder: Path) -> Iterator[_Drawn]:
     """Yield the graphs with an operator that a unit computes, from a seed on."""
     for seed in count(first):
         drawn = draw_flat(seed) if seed % 2 else draw(seed)
-        if drawn.kind in ("float32", "int16"):
+        if drawn.kind == "float32":
             continue
         model = drawn if isinstance(drawn, DrawnFile) else drawn.model
         path = folder / (f"f{seed}.tflite" if seed % 2 else f"g{seed}.onnx")

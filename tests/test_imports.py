@@ -19,7 +19,7 @@ MODULES = {
 }
 
 
-FROM_THE_CORE, FROM_OTHERS = 0, 13
+FROM_THE_CORE, FROM_OTHERS = 0, 18
 """The most imports of a module of an extension by the core, and by other extensions."""
 
 

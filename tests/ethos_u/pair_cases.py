@@ -10,6 +10,7 @@ import pytest
 from mcudeploy.extensions.ethos_u.stream_judge import TouchedPair
 from mcudeploy.extensions.ethos_u.unit_offers import reason_against, unit_calls
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, elementwise_parts, words_of
+from mcudeploy.extensions.int16.int16 import SUM_BITS, BinaryInt16, Bounds, SigmoidInt16, TwiceScale
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
@@ -60,6 +61,37 @@ def binary(seed: int, other: str = "whole", *, constant: bool = False, function:
     return Operator("op", op, ("x",), "y", {"constant": values}), (x,), y
 
 
+def binary_int16(seed: int, other: str = "whole", *, constant: bool = False) -> Case:
+    """A random operation of 16-bit values, as TFLite rounds it."""
+    rng = np.random.default_rng(seed)
+    function, scales = ("add", "sub", "mul")[seed % 3], np.exp(rng.uniform(-2, 2, 3))
+    if seed % 4 == 0:
+        scales[1] = scales[0]
+    common = 2 * max(scales[:2])
+    factors = scales[0] / common, scales[1] / common, common / (2.0**SUM_BITS * scales[2])
+    a, b, result = map(TwiceScale.of, factors)
+    if function == "mul":
+        result = TwiceScale.of(2.0 ** -int(rng.integers(8, 20)) * float(rng.uniform(1, 2)))
+    op = BinaryInt16(function, a, b, result)  # type: ignore[arg-type]
+    if seed % 5 == 0:
+        op = replace(op, bounds=Bounds(-3000, 9000))
+    x, y = (Tensor(name, SHAPE, DType.INT16) for name in "xy")
+    second = Tensor("z", OTHERS[other], DType.INT16)
+    if not constant:
+        return Operator("op", op, ("x", "z"), "y"), (x, second), y
+    values = rng.integers(-(2**15), 2**15, second.shape).astype(np.int16)
+    op = replace(op, constant_operand=1, constant_shape=second.shape)
+    return Operator("op", op, ("x",), "y", {"constant": values}), (x,), y
+
+
+def curve(seed: int) -> Case:
+    """A logistic function, or a tangent, of 16-bit values."""
+    rng = np.random.default_rng(seed)
+    op = SigmoidInt16(bool(seed % 2), int(rng.integers(1 << 14, 1 << 15)), int(rng.integers(5, 17)))
+    x = Tensor("x", SHAPE, DType.INT16)
+    return Operator("op", op, ("x",), "y"), (x,), replace(x, name="y")
+
+
 def affine(seed: int) -> Case:
     """Random factors and offsets by channel, some of which saturate."""
     pytest.importorskip("ethosu", reason="Vela is not installed: pip install ethos-u-vela")
@@ -96,7 +128,7 @@ def both(case: Case, isa: Isa = Isa.U55_128) -> tuple[KernelCall, KernelCall]:
     return core, calls[0]
 
 
-ALONE = ("affine", "clip")
+ALONE = ("affine", "clip", "curve")
 """The cases of one operand."""
 CASES = {
     "sum": lambda: binary(1),
@@ -107,8 +139,14 @@ CASES = {
     "value": lambda: binary(0, "value", constant=True),
     "affine": lambda: affine(0),
     "clip": lambda: clip(0),
+    "curve": lambda: curve(0),
+    "sum of int16": lambda: binary_int16(0),
+    "product of int16": lambda: binary_int16(2, "channels"),
+    "int16 constant": lambda: binary_int16(3, "column", constant=True),
+    "int16 value": lambda: binary_int16(3, "value", constant=True),
 }
-STARTS = (512, 4096)
+STARTS = (512, 8192)
+OUT_AT = 16384
 
 
 def touched_by(case: Case, call: KernelCall) -> tuple[list[int], TouchedPair]:
@@ -118,11 +156,13 @@ def touched_by(case: Case, call: KernelCall) -> tuple[list[int], TouchedPair]:
         lambda row, start=start, it=it: start + row * it.row_bytes
         for start, it in zip(STARTS, inputs, strict=False)
     )
-    (part,) = elementwise_parts(call, Interval(0, SHAPE[0]), places, lambda row: 8192 + row * y.row_bytes)
+    (part,) = elementwise_parts(call, Interval(0, SHAPE[0]), places, lambda row: OUT_AT + row * y.row_bytes)
     assert isinstance(part, UnitRows)
 
+    value_bytes = y.dtype.size_bytes
+
     def rows(begin: int, shape: Shape) -> tuple[Interval, ...]:
-        size = shape[1] * shape[2]
+        size = shape[1] * shape[2] * value_bytes
         return tuple(Interval(begin + row * size, begin + (row + 1) * size) for row in range(shape[0]))
 
     first = next(number for number, it in enumerate(inputs) if it.shape == SHAPE)
@@ -134,6 +174,7 @@ def touched_by(case: Case, call: KernelCall) -> tuple[list[int], TouchedPair]:
     elif constant is not None:
         second = constant.shape
         others = rows(0, second) if constant.size > 1 else ()
-    reads, writes = rows(STARTS[first], SHAPE), rows(8192, SHAPE)
-    words = words_of(call, part, places, lambda row: 8192 + row * y.row_bytes)
-    return words, TouchedPair(writes, reads, others, SHAPE, second, constant is not None)
+    reads, writes = rows(STARTS[first], SHAPE), rows(OUT_AT, SHAPE)
+    words = words_of(call, part, places, lambda row: OUT_AT + row * y.row_bytes)
+    touched = TouchedPair(writes, reads, others, SHAPE, second, constant is not None, value_bytes)
+    return words, touched

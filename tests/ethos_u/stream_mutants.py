@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pair_cases import ALONE, CASES, both, touched_by
 from test_copies import concat, part, streams_of
 from test_streams import stream_of
-from test_unit_calls import convolution, core_and_unit, maximum, mean
+from test_unit_calls import convolution, convolution_int16, core_and_unit, maximum, mean
 from vela_streams import Array, Regions, model_library
 
 from mcudeploy.extensions.ethos_u.registers import LONG, RegisterCommand, Stream, decode
@@ -66,7 +66,7 @@ def subject(seed: int) -> Subject:
         return Subject(
             name, words, lambda it: elementwise_fault(it, touched), _bytes(call.params["constants"])
         )
-    of = (convolution, maximum, mean)[seed % 5]
+    of = (convolution if seed // 5 % 2 else convolution_int16, maximum, mean)[seed % 5]
     words, reads, x, y = stream_of(seed, of)
     call = core_and_unit(*of(seed))[1]
     fault = lambda it: fault_of(it, reads, x.shape, y.shape)  # noqa: E731

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from models import quantised_convolutions
 from recorder import Rows, made, recording
-from test_unit_calls import Case, convolution, core_and_unit, maximum, mean, reduced
+from test_unit_calls import Case, convolution, convolution_int16, core_and_unit, maximum, mean, reduced
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
@@ -57,7 +57,7 @@ def stream_of(
     call = core_and_unit(operator, x, y)[1]
     (part,) = parts_of(call, Interval(0, y.shape[0]), lambda row: 64 + row * x.row_bytes, x.row_bytes)
     assert isinstance(part, UnitRows)
-    at = 4096
+    at = 1 << 14
     words = words_of(call, part, (lambda row: 64 + row * x.row_bytes,), lambda row: at + row * y.row_bytes)
     reads = tuple(
         Interval(64 + row * x.row_bytes, 64 + (row + 1) * x.row_bytes)
@@ -70,7 +70,8 @@ def stream_of(
     constant_bytes, (most, _) = int(call.params["constant_bytes"]), block_of(call, y.shape[0])  # type: ignore[arg-type]
     dilation = getattr(operator.op, "dilation", (1, 1))
     operation = OPERATIONS[int(call.params["operation"]) & CODE_BITS]  # type: ignore[arg-type]
-    return words, Touched(reads, columns, writes, constant_bytes, most, dilation, operation), x, y
+    touched = Touched(reads, columns, writes, constant_bytes, most, dilation, operation)
+    return words, replace(touched, value_bytes=y.dtype.size_bytes), x, y
 
 
 HARMLESS = frozenset({
@@ -84,7 +85,7 @@ HARMLESS = frozenset({
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("of", [convolution, maximum, mean, reduced])
+@pytest.mark.parametrize("of", [convolution, maximum, mean, reduced, convolution_int16])
 def test_a_changed_register_that_moves_a_byte_is_refused(seed: int, of: Callable[[int], Case]) -> None:
     words, touched, x, y = stream_of(seed, of)
     assert fault_of(words, touched, x.shape, y.shape) is None

@@ -16,6 +16,8 @@ from mcudeploy.extensions.ethos_u.registers import decode
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
 from mcudeploy.extensions.ethos_u.unit_steps import block_of
 from mcudeploy.extensions.ethos_u.unit_time import find_block
+from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16, SumScales, SumTies
+from mcudeploy.extensions.int16.int16 import Bounds
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
@@ -71,6 +73,37 @@ def convolution(seed: int) -> tuple[Operator, Tensor, Tensor]:
     return Operator("conv", conv, ("x",), "y", constants), x, y
 
 
+def convolution_int16(seed: int) -> tuple[Operator, Tensor, Tensor]:
+    """A random convolution of 16-bit values that the unit computes; at some seeds as wide as its input."""
+    operator, x, y = convolution(seed)
+    conv, rng = operator.op, np.random.default_rng(seed)
+    assert isinstance(conv, Conv2d)
+    weights, own = operator.constants["weights"], {}
+    if seed % 4 == 3:  # too wide for the unit, unless whole rows are its channels
+        x, weights = replace(x, shape=(3, 70, 5)), rng.integers(-128, 128, (len(weights), 3, 70, 5))
+        own = {"kernel_shape": (3, 70)}
+    ties: SumTies = "away" if seed // 4 % 2 else "up"
+    spread = 0.3 / float(np.prod(weights.shape[1:])) ** 0.5
+    scales = SumScales.of(rng.uniform(0.001, 0.02, len(weights)) * spread, ties)
+    windows = {it: getattr(conv, it) for it in ("kernel_shape", "stride", "dilation", "pads", "groups")}
+    op = Conv2dInt16(len(weights), **{**windows, **own}, ties=ties, left_shift=scales.left_shift)
+    if seed % 3 == 0:
+        op = replace(op, bounds=Bounds(-900, 20000))
+    biases = rng.integers(-(1 << 34 if seed % 5 == 0 and ties == "up" else 1 << 20), 1 << 20, len(weights))
+    constants = {
+        "weights": weights.astype(np.int8),
+        "bias": np.stack([biases & 0xFFFFFFFF, biases >> 32]).astype(np.uint32).view(np.int32),
+        "multipliers": scales.multipliers,
+        "shifts": scales.shifts,
+    }
+    x, y = (replace(it, dtype=DType.INT16, quantization=None) for it in (x, y))
+    return (
+        Operator("conv", op, ("x",), "y", constants),
+        x,
+        replace(y, shape=op.loops((x.shape,)).output_shape()),
+    )
+
+
 def core_and_unit(operator: Operator, x: Tensor, y: Tensor, isa: Isa = Isa.U55_128) -> list[KernelCall]:
     calls = operator.op.kernel(operator, (x,), y).variants(Isa.ANY)
     return [calls[0], *unit.unit_calls(operator, (x,), y, calls, isa)]
@@ -100,6 +133,32 @@ def results(call: KernelCall, x: Tensor, y: Tensor, data: bytes, block_rows: tup
         session.call(image.memory, image.op_offset, part.lo, part.hi)
         found += session.read(0, offset, len(part) * y.row_bytes)
     return found
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_16_bit_convolutions_have_the_bits_of_the_core_for_any_cut(seed: int) -> None:
+    operator, x, y = convolution_int16(seed)
+    core, alone, own = core_and_unit(operator, x, y, (Isa.U55_64, Isa.U55_128, Isa.U55_256)[seed // 4 % 3])
+    rng = np.random.default_rng(seed)
+    data = rng.integers(-(2**15), 2**15, x.shape).astype("<i2").tobytes()
+    cuts = [(x.shape[0], y.shape[0], 1), *(tuple(int(it) for it in rng.integers(1, 5, 3)) for _ in range(2))]
+    assert results(alone, x, y, data, cuts[0]) == results(core, x, y, data, cuts[0])
+    for cut in cuts:
+        assert results(own, x, y, data, cut) == results(core, x, y, data, cut), (operator.op, cut)
+
+
+def test_16_bit_sums_that_the_unit_rounds_otherwise_stay_on_the_core() -> None:
+    operator, x, y = convolution_int16(0)
+    away = replace(operator.op, ties="away")  # its multipliers end with 16 zeros
+    deep = {**operator.constants, "bias": np.full_like(operator.constants["bias"], 1 << 8)}
+    cases = {
+        "rounded twice": replace(operator, op=replace(away, ties="twice")),
+        "lie halfway": replace(operator, op=away),
+        "the unit has 40 bits": replace(operator, constants=deep),
+    }
+    for reason, changed in cases.items():
+        assert reason in str(unit.reason_against(changed, (x,), y))
+        assert unit.unit_calls(changed, (x,), y, (KernelCall("conv2d_s16"),), Isa.U55_128) == ()
 
 
 @pytest.mark.parametrize("seed", range(48))
@@ -275,10 +334,10 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
 
     def feature_map(of: Tensor, region: int) -> api.NpuFeatureMap:
         made = api.NpuFeatureMap()
-        made.data_type, made.region, made.shape = api.NpuDataType.INT8, region, api.NpuShape3D(*of.shape)
+        kind = api.NpuDataType.INT8 if of.dtype is DType.INT8 else api.NpuDataType.INT16
+        made.data_type, made.region, made.shape = kind, region, api.NpuShape3D(*of.shape)
         made.tiles = api.NpuTileBox(of.shape[0], of.shape[0], of.shape[1], [0, 0, 0, 0])
-        assert of.quantization is not None
-        made.quantization = api.NpuQuantization(1.0, of.quantization.zero_point)
+        made.quantization = api.NpuQuantization(1.0, of.quantization.zero_point if of.quantization else 0)
         made.layout = api.NpuLayout.NHWC
         return made
 
@@ -292,7 +351,7 @@ def vela_registers(operator: Operator, x: Tensor, y: Tensor, call: KernelCall) -
         weights = set_here["WEIGHT_BASE"], set_here["WEIGHT_LENGTH"]
         operation.weights = [api.NpuAddressRange(0, *weights)]
         operation.biases = [api.NpuAddressRange(0, 0, set_here["SCALE_LENGTH"])]
-    twice = pooling or conv.rounding == "tflite"
+    twice = pooling or (isinstance(conv, Conv2d) and conv.rounding == "tflite")
     operation.rounding_mode = api.NpuRoundingMode.TFL if twice else api.NpuRoundingMode.NATURAL
     block = block_of(call, y.shape[0])[0], *(set_here[f"OFM_BLK_{it}_M1"] + 1 for it in ("WIDTH", "DEPTH"))
     operation.block_config = api.NpuShape3D(*block)
@@ -315,19 +374,26 @@ OF_ROWS = frozenset({"IFM_BASE0", "IFM_BASE2", "IFM_HEIGHT0_M1", "IFM_PAD_TOP", 
 
 
 @pytest.mark.parametrize("seed", range(16))
-@pytest.mark.parametrize("of", [convolution, maximum])
+@pytest.mark.parametrize("of", [convolution, maximum, convolution_int16])
 def test_vela_sets_the_same_registers(seed: int, of: Callable[[int], Case]) -> None:
     operator, x, y = of(seed)
     _, call, _ = core_and_unit(operator, x, y)
     own = own_registers(call, y.shape[0])
+    if own["IFM_DEPTH_M1"] >= x.shape[2]:  # whole rows are the channels of a column
+        x = replace(x, shape=(x.shape[0], 1, x.shape[1] * x.shape[2]))
+        operator = replace(operator, op=replace(operator.op, kernel_shape=(operator.op.kernel_shape[0], 1)))
     vela = vela_registers(operator, x, y, call)
     assert {name: it for name, it in own.items() if name not in OF_ROWS} == {
         name: it for name, it in vela.items() if name not in OF_ROWS
     }
 
 
+SUM_BYTES = {1: 4, 2: 5}
+
+
+@pytest.mark.parametrize("value_bytes", [1, 2])
 @pytest.mark.parametrize("name", ["ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256"])
-def test_blocks_lie_in_the_shared_ram_as_vela_places_them(name: str) -> None:
+def test_blocks_lie_in_the_shared_ram_as_vela_places_them(name: str, value_bytes: int) -> None:
     from ethosu.vela import architecture_allocator as allocator  # noqa: PLC0415
     from ethosu.vela.architecture_features import Accelerator, Block, create_default_arch  # noqa: PLC0415
     from ethosu.vela.ethos_u55_regs.ethos_u55_regs import resampling_mode  # noqa: PLC0415
@@ -339,12 +405,13 @@ def test_blocks_lie_in_the_shared_ram_as_vela_places_them(name: str) -> None:
         kernel, stride = (tuple(int(it) for it in rng.integers(1, most, 2)) for most in (10, 4))
         source = tuple(int(it) for it in rng.integers(9, 70, 3))
         output = *(-(-size // step) for size, step in zip(source, stride, strict=False)), source[2]
-        window = UnitWindow(kernel, stride, (1, 1), by_channel)
+        window = UnitWindow(kernel, stride, (1, 1), by_channel, value_bytes, SUM_BYTES[value_bytes])
         block = find_block(UNITS[name], window, source, output)
         kind = NpuBlockType.ConvolutionDepthWise if by_channel else NpuBlockType.ConvolutionMxN
         placed = allocator.try_block_config(
             *(Block(block.shape[1], block.shape[0], block.shape[2]), architecture, kind),
-            *(Block(output[1], output[0], output[2]), Block(source[1], source[0], source[2]), None, False, 8),
+            *(Block(output[1], output[0], output[2]), Block(source[1], source[0], source[2]), None, False),
+            8 * value_bytes,
             is_partkernel=window.parts_first(source[2]),
             kernel=Kernel(kernel[1], kernel[0], stride[1], stride[0]),
             lut_banks=0,

@@ -8,7 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench import machine
-from pair_cases import ALONE, CASES, OTHERS, SHAPE, STARTS, Case, affine, binary, both, clip, touched_by
+from pair_cases import (
+    ALONE,
+    CASES,
+    OTHERS,
+    OUT_AT,
+    SHAPE,
+    STARTS,
+    Case,
+    affine,
+    binary,
+    binary_int16,
+    both,
+    clip,
+    curve,
+    touched_by,
+)
 from recorder import Rows, made, recording
 from units_on_host import rows_of
 
@@ -16,6 +31,7 @@ from mcudeploy.device.tile import Tile, TileTensor
 from mcudeploy.extensions.ethos_u import unit_affine
 from mcudeploy.extensions.ethos_u.registers import Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import Touched, elementwise_fault, fault_of
+from mcudeploy.extensions.ethos_u.unit_int16 import LOGISTIC, TANGENT
 from mcudeploy.extensions.ethos_u.unit_offers import reason_against, unit_calls
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, elementwise_parts, words_of
 from mcudeploy.ir.block_rows import BlockRows
@@ -46,7 +62,7 @@ def results(call: KernelCall, case: Case, data: list[bytes], out: int | None, ga
 def check(case: Case, seed: int, isa: Isa) -> None:
     core, own = both(case, isa)
     rng = np.random.default_rng(seed)
-    data = [rng.integers(-128, 128, it.shape).astype(np.int8).tobytes() for it in case[1]]
+    data = [rng.integers(0, 256, it.size_bytes).astype(np.uint8).tobytes() for it in case[1]]
     expected = results(core, case, data, None, 0)
     whole = [number for number, it in enumerate(case[1]) if it.shape == SHAPE]
     for out, gap in ((None, 0), (None, 8), (whole[0], 0), (whole[-1], 8)):
@@ -76,6 +92,15 @@ def test_scaled_channels_have_the_bits_of_the_core(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_clips_have_the_bits_of_the_core(seed: int) -> None:
     check(clip(seed), seed, (Isa.U55_64, Isa.U55_128, Isa.U55_256)[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_16_bit_values_have_the_bits_of_the_core(seed: int) -> None:
+    isa = (Isa.U55_64, Isa.U55_128, Isa.U55_256)[seed % 3]
+    other = list(OTHERS)[seed // 3]
+    check(binary_int16(seed, other), seed, isa)
+    check(binary_int16(seed, other, constant=True), seed, isa)
+    check(curve(seed), seed, isa)
 
 
 def test_tables_that_no_scale_gives_stay_on_the_core() -> None:
@@ -157,10 +182,10 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 def test_the_kernel_makes_these_words(kernels: ctypes.CDLL, name: str) -> None:
     case = CASES[name]()
     call, (_, inputs, y), rng = both(case)[1], case, np.random.default_rng(0)
-    for out in (8192, STARTS[0], STARTS[-1 if len(inputs) > 1 else 0], STARTS[0] - 100):
+    for out in (OUT_AT, STARTS[0], STARTS[-1 if len(inputs) > 1 else 0], STARTS[0] - 100):
         of_inputs = []
         for start, tensor in zip(STARTS, inputs, strict=False):
-            gaps = np.cumsum((rng.random(tensor.shape[0]) < 0.4) * 16) * (out == 8192)
+            gaps = np.cumsum((rng.random(tensor.shape[0]) < 0.4) * 16) * (out == OUT_AT)
             of_inputs.append([start + row * tensor.row_bytes + int(gap) for row, gap in enumerate(gaps)])
         of_output = [out + row * y.row_bytes for row in range(SHAPE[0])]
         sources = tuple(it.__getitem__ for it in of_inputs)
@@ -203,12 +228,16 @@ def test_the_judge_knows_the_bytes_of_scaled_channels() -> None:
     assert "are not its constants" in str(fault_of(words, shorter, SHAPE, SHAPE))
 
 
-def test_the_judge_knows_the_bytes_of_clips() -> None:
-    case = clip(0)
+@pytest.mark.parametrize("name", ["clip", "curve"])
+def test_the_judge_knows_the_bytes_of_clips_and_curves(name: str) -> None:
+    case = CASES[name]()
     words, rows = touched_by(case, both(case)[1])
     touched = Touched(rows.reads, SHAPE[1], rows.writes, 0, 32, operation="POOL")
+    if name == "curve":
+        touched = replace(touched, value_bytes=2, curve=LOGISTIC)
     assert fault_of(words, touched, SHAPE, SHAPE) is None
-    assert fault_of(words, replace(touched, writes=rows.reads), SHAPE, SHAPE) is not None
+    for changed in ({"writes": rows.reads}, {"value_bytes": 3 - touched.value_bytes}, {"curve": TANGENT}):
+        assert fault_of(words, replace(touched, **changed), SHAPE, SHAPE) is not None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("far", [0, 1])

@@ -1,7 +1,7 @@
-/* Convolution, depthwise convolution or dense layer by an Ethos-U beside the core, int8.
+/* Convolution, depthwise convolution or dense layer by an Ethos-U beside the core, int8 or int16.
  *
- * in[0]    int8 [input_rows][input_cols][input_channels]
- * out      int8 [rows][output_cols][output_channels]
+ * in[0]    int8 or int16 [input_rows][input_cols][input_channels]
+ * out      the same [rows][output_cols][output_channels]
  * scratch  that of the core's call
  *
  * The unit runs one command stream for output rows whose input rows lie in at most two runs: `commands`, then those

@@ -1,8 +1,8 @@
-/* Sums, differences, products and scaled channels by an Ethos-U beside the core, int8, with the bits of the core.
+/* Sums, differences, products, curves and scaled values by an Ethos-U beside the core, with the bits of the core.
  *
- * in[first]      int8 [rows][cols][channels]
+ * in[first]      int8 or int16 [rows][cols][channels]
  * in[1 - first]  a second operand, whose sizes are those or 1; or `constants` contain it, or `commands`
- * out            int8 [rows][cols][channels]; may be in the place of an operand of its shape
+ * out            of the same type [rows][cols][channels]; may be in the place of an operand of its shape
  *
  * The unit runs one command stream for rows that lie one after another in all operands. The core computes those whose
  * result lies over a part of an operand, but not in its place.

@@ -88,7 +88,7 @@ def encoded(
         block.shape[2],
         window.by_channel,
         window.parts_first(weights.shape[3]),
-        8,
+        8 * window.value_bytes,
         SUBKERNEL // window.dilation[0],
         SUBKERNEL // window.dilation[1],
     )

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import CODE_BITS, OPERATIONS, RegisterCommand, decode
 from mcudeploy.extensions.ethos_u.unit_blocks import MOST_BLOCK
-from mcudeploy.extensions.ethos_u.unit_calls import FLASH, GLOBAL_SCALE, MEAN, OUTPUT, SECOND, SOURCE
+from mcudeploy.extensions.ethos_u.unit_calls import (
+    FLASH,
+    GLOBAL_SCALE,
+    MEAN,
+    OUTPUT,
+    SECOND,
+    SOURCE,
+    read_precision,
+    written_precision,
+)
 from mcudeploy.extensions.ethos_u.unit_elementwise import BROADCAST, SCALAR
+from mcudeploy.extensions.ethos_u.unit_int16 import curve_of
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, UnitStep, block_of, unit_steps, words_of
-from mcudeploy.ir.graph import Shape, Tensor
+from mcudeploy.extensions.int16.int16 import BinaryInt16, SigmoidInt16
+from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import UNIT_ALIGNMENT, Index, LoopNest
 from mcudeploy.ir.plan import Plan
@@ -22,8 +33,6 @@ from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.planner.model.model import Model
 
 _RECORD_BYTES = 10
-_INT8 = 1
-"""The precision of signed bytes, channels last, with a scale for each channel."""
 _ROUNDING = 3 << 14
 _STRIDES = 3 | 7 << 6 | 7 << 9 | 1 << 2
 """The strides of windows, and the order of weights."""
@@ -38,7 +47,8 @@ Rows = tuple[Interval, ...]
 class Touched:
     """The bytes that a stream may touch: the rows that it reads, in sequence, with the first `columns` of
     each, those that it writes, and the bytes of its constants; `block_rows`: the most that a block has;
-    `dilation`: the distances of a window's taps. `operation`: what it runs, any for "".
+    `dilation`: the distances of a window's taps. `operation`: what it runs, any for "". `value_bytes`: of
+    a value of both maps. `curve`: the function of results.
     """
 
     reads: Rows
@@ -48,6 +58,8 @@ class Touched:
     block_rows: int
     dilation: tuple[int, int] = (1, 1)
     operation: str = ""
+    value_bytes: int = 1
+    curve: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,7 @@ class TouchedPair:
     second one, which has no bytes if the stream contains its value.
 
     `shape`, `second`: of the output, and of the second operand. `constant`: whether that is in flash.
+    `value_bytes`: of a value of all three.
     """
 
     writes: Rows
@@ -64,6 +77,7 @@ class TouchedPair:
     shape: Shape
     second: Shape
     constant: bool
+    value_bytes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +130,7 @@ def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[i
         )
     ]
     writes = tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
-    if isinstance(step.operator.op, Binary):
+    if isinstance(step.operator.op, Binary | BinaryInt16):
         return elementwise_fault(words, _touched_pair(plan, step, (rows, reads, writes)))
     if isinstance(step.operator.op, Concat | Slice):
         places = reads[part.number], writes
@@ -127,7 +141,12 @@ def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[i
     dilation = getattr(step.operator.op, "dilation", (1, 1))
     operation = OPERATIONS[params["operation"] & CODE_BITS]
     touched = Touched(reads[0], columns, writes, params["constant_bytes"], block_rows, dilation, operation)
+    touched = replace(touched, value_bytes=output.dtype.size_bytes, curve=_curve(step.operator))
     return fault_of(words, touched, inputs[0].shape, output.shape)
+
+
+def _curve(operator: Operator) -> int:
+    return curve_of(operator.op) if isinstance(operator.op, SigmoidInt16) else 0
 
 
 def touched_copy(
@@ -155,16 +174,20 @@ def _touched_pair(plan: Plan, step: UnitStep, of: tuple[Interval, list[Rows], Ro
     rows, reads, writes = of
     operator, shape = step.operator, plan.graph.tensors[step.operator.output].shape
     shapes = [it.shape for it in plan.graph.input_tensors(operator)]
-    assert isinstance(operator.op, Binary)
+    assert isinstance(operator.op, Binary | BinaryInt16)
+    value_bytes = plan.graph.tensors[operator.output].dtype.size_bytes
     if operator.op.constant_operand is None:
         first = int(step.call.params["first"])  # type: ignore[arg-type]
-        return TouchedPair(writes, reads[first], reads[1 - first], shape, shapes[1 - first], False)
+        return TouchedPair(
+            writes, reads[first], reads[1 - first], shape, shapes[1 - first], False, value_bytes
+        )
     values = operator.constants["constant"]
     taken = rows if values.shape[0] == shape[0] else Interval(0, 1)
-    size = values[0].size
+    size = values[0].nbytes
     others = tuple(_row(row * size, size) for row in range(taken.lo, taken.hi))
     scalar = values.min() == values.max()
-    return TouchedPair(writes, reads[0], () if scalar else others, shape, values.shape, True)
+    others = () if scalar else others
+    return TouchedPair(writes, reads[0], others, shape, values.shape, True, value_bytes)
 
 
 def _row(begin: int, size: int) -> Interval:
@@ -257,37 +280,41 @@ class _Maps:
 
 def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> str | None:
     """Return the first rule that an operation breaks."""
+    columns, size = touched.columns, touched.value_bytes
+    if maps["IFM_WIDTH0_M1"] == 0 and columns == source[1]:  # whole rows, as one column of all their values
+        columns, source = 1, (source[0], 1, source[1] * source[2])
     shapes = {
         "IFM_REGION": SOURCE,
         "OFM_REGION": OUTPUT,
         "IFM_WIDTH0_M1": source[1] - 1,
         "IFM_DEPTH_M1": source[2] - 1,
-        "IFM_STRIDE_X": source[2],
-        "IFM_STRIDE_Y": source[1] * source[2],
+        "IFM_STRIDE_X": source[2] * size,
+        "IFM_STRIDE_Y": source[1] * source[2] * size,
         "IFM_UPSCALE": 0,
         "OFM_WIDTH_M1": output[1] - 1,
         "OFM_WIDTH0_M1": output[1] - 1,
         "OFM_DEPTH_M1": output[2] - 1,
-        "OFM_STRIDE_X": output[2],
-        "OFM_STRIDE_Y": output[1] * output[2],
+        "OFM_STRIDE_X": output[2] * size,
+        "OFM_STRIDE_Y": output[1] * output[2] * size,
         "OFM_HEIGHT_M1": len(touched.writes) - 1,
         "OFM_HEIGHT0_M1": len(touched.writes) - 1,
-        "ACTIVATION": 0,
+        "ACTIVATION": touched.curve,
+        "IFM_PRECISION": read_precision(size),
     }
     wrong = maps.differing(shapes)
     if wrong is not None:
         return wrong
     scale = GLOBAL_SCALE if (maps.operation.name, maps.operation.value) == ("POOL", MEAN) else 0
-    if maps["IFM_PRECISION"] != _INT8 or maps["OFM_PRECISION"] & ~_ROUNDING != _INT8 | scale:
-        return "it reads or writes another type than int8, another layout, or has its scales elsewhere"
+    if maps["OFM_PRECISION"] & ~_ROUNDING != written_precision(size) | scale:
+        return "it writes another type, another layout, or has its scales elsewhere"
     taps = maps["KERNEL_STRIDE"] & ~_STRIDES
     if taps != touched.dilation[1] - 1 << 3 | touched.dilation[0] - 1 << 4:
         return f"the taps of its window lie at other distances: KERNEL_STRIDE is {maps['KERNEL_STRIDE']}"
     if maps["OFM_BLK_HEIGHT_M1"] >= touched.block_rows:
         return f"its blocks have {maps['OFM_BLK_HEIGHT_M1'] + 1} rows, {touched.block_rows} fit the unit"
-    if (maps.side(0), maps.side(1)) != (len(touched.reads), touched.columns):
+    if (maps.side(0), maps.side(1)) != (len(touched.reads), columns):
         read = f"{maps.side(0)} rows of {maps.side(1)}"
-        return f"it reads {read}, its step {len(touched.reads)} of {touched.columns}"
+        return f"it reads {read}, its step {len(touched.reads)} of {columns}"
     if maps["IFM_HEIGHT0_M1"] >= len(touched.reads):
         return f"its first run has {maps['IFM_HEIGHT0_M1'] + 1} of {len(touched.reads)} rows"
     misplaced = maps.misplaced("IFM", touched.reads) or maps.misplaced("OFM", touched.writes)
@@ -299,7 +326,8 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
 def _copy_fault(maps: _Maps, touched: TouchedCopy) -> str | None:
     """Return the first rule that a copy breaks."""
     wanted = {"IFM_REGION": SOURCE, "OFM_REGION": OUTPUT, "IFM_UPSCALE": 0, "ACTIVATION": 0}
-    wanted |= {"KERNEL_HEIGHT_M1": 0, "KERNEL_WIDTH_M1": 0, "KERNEL_STRIDE": 0, "IFM_PRECISION": _INT8}
+    wanted |= {"KERNEL_HEIGHT_M1": 0, "KERNEL_WIDTH_M1": 0, "KERNEL_STRIDE": 0}
+    wanted["IFM_PRECISION"] = read_precision(1)
     wanted |= {f"IFM_PAD_{it}": 0 for it in ("TOP", "LEFT", "RIGHT", "BOTTOM")}
     wanted |= {"OFM_HEIGHT_M1": len(touched.writes) - 1, "OFM_WIDTH_M1": touched.cols - 1}
     for name, (_, cols, channels) in (("IFM", touched.source), ("OFM", touched.output)):
@@ -309,7 +337,7 @@ def _copy_fault(maps: _Maps, touched: TouchedCopy) -> str | None:
     wrong = maps.differing(wanted)
     if wrong is not None:
         return wrong
-    if maps["OFM_PRECISION"] & ~_ROUNDING != _INT8 | GLOBAL_SCALE:
+    if maps["OFM_PRECISION"] & ~_ROUNDING != written_precision(1) | GLOBAL_SCALE:
         return "it writes another type than int8, another layout, or has its scales elsewhere"
     return maps.misplaced("IFM", touched.reads) or maps.misplaced("OFM", touched.writes)
 
@@ -330,10 +358,10 @@ def _constants_fault(maps: _Maps, touched: Touched, output: Shape) -> str | None
 
 def _elementwise_fault(maps: _Maps, touched: TouchedPair) -> str | None:
     """Return the first rule that an elementwise operation breaks."""
-    height, (_, cols, channels) = len(touched.writes), touched.shape
+    height, (_, cols, channels), value_bytes = len(touched.writes), touched.shape, touched.value_bytes
     wanted = {"IFM_DEPTH_M1": channels - 1, "OFM_DEPTH_M1": channels - 1, "OFM_WIDTH_M1": cols - 1}
     wanted |= {"OFM_HEIGHT_M1": height - 1, "IFM_UPSCALE": 0, "ACTIVATION": 0}
-    wanted |= {"IFM_REGION": SOURCE, "OFM_REGION": OUTPUT, "IFM2_PRECISION": _INT8}
+    wanted |= {"IFM_REGION": SOURCE, "OFM_REGION": OUTPUT, "IFM2_PRECISION": read_precision(value_bytes)}
     sizes = {"IFM": (height, cols, channels), "OFM": (height, cols, channels)}
     if touched.others:
         repeated = (own < size for own, size in zip(touched.second, touched.shape, strict=True))
@@ -344,12 +372,13 @@ def _elementwise_fault(maps: _Maps, touched: TouchedPair) -> str | None:
         wanted["IFM2_BROADCAST"] = SCALAR
     for name, (high, wide, deep) in sizes.items():
         wanted |= {f"{name}_HEIGHT0_M1": high - 1, f"{name}_WIDTH0_M1": wide - 1}
-        wanted |= {f"{name}_STRIDE_X": deep, f"{name}_STRIDE_Y": wide * deep}
+        wanted |= {f"{name}_STRIDE_X": deep * value_bytes, f"{name}_STRIDE_Y": wide * deep * value_bytes}
     wrong = maps.differing(wanted)
     if wrong is not None:
         return wrong
     manner = _ROUNDING | GLOBAL_SCALE
-    if maps["IFM_PRECISION"] & ~_OPERAND != _INT8 or maps["OFM_PRECISION"] & ~manner != _INT8:
-        return "it reads or writes another type than int8, or another layout"
+    types = maps["IFM_PRECISION"] & ~_OPERAND, maps["OFM_PRECISION"] & ~manner
+    if types != (read_precision(value_bytes), written_precision(value_bytes)):
+        return "it reads or writes another type, or another layout"
     places = (("IFM", touched.reads), ("IFM2", touched.others), ("OFM", touched.writes))
     return next(filter(None, (maps.misplaced(name, each) for name, each in places)), None)

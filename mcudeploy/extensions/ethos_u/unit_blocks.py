@@ -30,8 +30,9 @@ class U55:
     """A configuration of the unit.
 
     `granule`: the output's rows, columns and channels that are computed at a time. `banks`, `table_banks`:
-    those of the shared RAM, and those that tables have at its end. `input_banks`, `sum_banks`: what the parts
-    of 8-bit inputs and of 32-bit sums are multiples of. `output_cycles`: for each value of an output.
+    those of the shared RAM, and those that tables have at its end. `input_banks`, `sum_banks`,
+    `wide_sum_banks`: what the parts of inputs, of 32-bit and of 40-bit sums are multiples of.
+    `output_cycles`: for each value of an output.
     """
 
     granule: Shape
@@ -39,13 +40,14 @@ class U55:
     table_banks: int
     input_banks: int
     sum_banks: int
+    wide_sum_banks: int
     output_cycles: float
 
 
-_OF_256 = U55((2, 2, 8), 48, 2, 8, 16, 0.25)
+_OF_256 = U55((2, 2, 8), 48, 2, 8, 16, 20, 0.25)
 UNITS = {
-    "ethos-u55-64": U55((1, 1, 8), 16, 0, 2, 4, 1.0),
-    "ethos-u55-128": U55((1, 2, 8), 24, 2, 4, 8, 0.5),
+    "ethos-u55-64": U55((1, 1, 8), 16, 0, 2, 4, 8, 1.0),
+    "ethos-u55-128": U55((1, 2, 8), 24, 2, 4, 8, 12, 0.5),
     "ethos-u55-256": _OF_256,
     "ethos-u65-256": _OF_256,
 }
@@ -57,12 +59,15 @@ class UnitWindow:
     """The values that an operation reads for one output: rows and columns of taps, their steps and distances.
 
     `by_channel`: each output channel reads its input channel only, as a depthwise convolution does.
+    `value_bytes`, `sum_bytes`: of an input's values, and of their sums.
     """
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
     dilation: tuple[int, int]
     by_channel: bool
+    value_bytes: int = 1
+    sum_bytes: int = 4
 
     @property
     def area(self) -> tuple[int, int]:
@@ -70,16 +75,26 @@ class UnitWindow:
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))  # type: ignore[return-value]
 
     def parts_first(self, depth: int) -> bool:
-        """Whether the taps of 8 input channels are taken first, instead of 32 channels of one tap."""
+        """Whether some taps of 8 input channels are taken first, instead of `deepest` channels of one tap."""
         if self.by_channel:
             return False
         taps = self.kernel[0] * self.kernel[1]
-        of_parts = depth * taps / (_up(depth, 8) * _up(taps, 4))
-        return depth <= 8 or of_parts > depth / _up(depth, 32)
+        of_parts = depth * taps / (_up(depth, 8) * _up(taps, self.taps_taken))
+        return depth <= 8 or of_parts > depth / _up(depth, self.deepest)
+
+    @property
+    def taps_taken(self) -> int:
+        """Taps of 8 input channels that are taken at a time."""
+        return 4 // self.value_bytes
+
+    @property
+    def deepest(self) -> int:
+        """The most input channels of a tap that are taken at a time."""
+        return 32 // self.value_bytes
 
     def channels_taken(self, depth: int) -> int:
         """Return the channels of an input that are taken at a time, if not by channel."""
-        return min(depth, 16 if self.parts_first(depth) else 32)
+        return min(depth, 16 if self.parts_first(depth) else self.deepest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +137,10 @@ def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | N
         for size, stride, area, step in zip(shape, window.stride, window.area, unit.granule, strict=False)
     )
     taken = shape[2] if window.by_channel else window.channels_taken(depth)
-    inputs = _up(2 * -(-high * wide * _up(taken, INPUT_DEPTH) // _BANK_BYTES), unit.input_banks)
-    sums = _up(2 * -(-shape[0] * shape[1] * _up(shape[2], 8) * 4 // _BANK_BYTES), unit.sum_banks)
+    pixel_bytes = _up(taken * window.value_bytes, INPUT_DEPTH)
+    inputs = _up(2 * -(-high * wide * pixel_bytes // _BANK_BYTES), unit.input_banks)
+    sum_banks = unit.wide_sum_banks if window.sum_bytes > 4 else unit.sum_banks
+    sums = _up(2 * -(-shape[0] * shape[1] * _up(shape[2], 8) * window.sum_bytes // _BANK_BYTES), sum_banks)
     end, begin = _OUTPUT_BANKS + inputs, unit.banks - unit.table_banks - sums
     return Block(shape, end, begin) if end <= begin else None
 
@@ -137,12 +154,12 @@ class PairBlock:
     second_begin: int
 
 
-def find_pair_block(unit: U55, output: Shape) -> PairBlock:
+def find_pair_block(unit: U55, output: Shape, value_bytes: int = 1) -> PairBlock:
     """Return the largest block of an operation of two inputs of the output's shape."""
     end, best = unit.banks - unit.table_banks, None
     for shape in _shapes(unit, output):
         size = shape[0] * shape[1] * _up(shape[2], 8)
-        second = _OUTPUT_BANKS + _up(2 * -(-size // _BANK_BYTES), unit.input_banks)
+        second = _OUTPUT_BANKS + _up(2 * -(-size * value_bytes // _BANK_BYTES), unit.input_banks)
         fits = 2 * second - _OUTPUT_BANKS <= end
         if fits and (best is None or size > prod(best.shape)):
             best = PairBlock(shape, end, second)

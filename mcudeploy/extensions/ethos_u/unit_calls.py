@@ -37,7 +37,19 @@ GLOBAL_SCALE = 1 << 8
 """One scale for all channels, in a register."""
 MEAN = 1
 """The mode of a pool that computes means."""
+SUMS_OF_32_BITS, SUMS_OF_40_BITS = 0, 1
 _SUM_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureMap:
+    """A map that an operation reads or writes: its shape, the bytes of a value, the columns of it or None for
+    all.
+    """
+
+    shape: Shape
+    value_bytes: int = 1
+    cols: int | None = None
 
 
 Pads = tuple[int, int, int, int]
@@ -202,7 +214,7 @@ def _commands(
 ) -> NDArray[np.uint32]:
     """Return the commands that set the registers which are the same for all rows of the output."""
     conv, stream = layer.conv, Stream()
-    right = pad_right(conv.pads, layer.window, layer.source, layer.output)
+    right = pad_right(conv.pads, layer.window, layer.source.shape, layer.output)
     zero_point = requantize.quantization_of(layer.source).zero_point
     set_maps(stream, layer.source.shape, layer.output, (conv.pads[1], right), zero_point)
     rounding = TWICE if conv.rounding == "tflite" else ONCE
@@ -227,17 +239,18 @@ def set_constants(stream: Stream, constants: EncodedConstants) -> None:
 
 
 def set_maps(stream: Stream, source: Shape, output: Tensor, pads: tuple[int, int], zero_point: int) -> None:
-    """Set the registers of an input with these pads, left and right, and of an output."""
-    set_map(stream, "IFM", SOURCE, source)
+    """Set the registers of an input with these pads, left and right, and of an output of the same type."""
+    value_bytes = output.dtype.size_bytes
+    set_map(stream, "IFM", SOURCE, FeatureMap(source, value_bytes))
     stream.set(
         IFM_DEPTH_M1=source[2] - 1,
         IFM_ZERO_POINT=zero_point,
-        IFM_PRECISION=1,
+        IFM_PRECISION=read_precision(value_bytes),
         IFM_UPSCALE=0,
         IFM_PAD_LEFT=pads[0],
         IFM_PAD_RIGHT=pads[1],
     )
-    set_map(stream, "OFM", OUTPUT, output.shape)
+    set_map(stream, "OFM", OUTPUT, FeatureMap(output.shape, value_bytes))
     stream.set(OFM_WIDTH_M1=output.shape[1] - 1, OFM_DEPTH_M1=output.shape[2] - 1)
 
 
@@ -259,9 +272,9 @@ def set_block(stream: Stream, block: Block) -> None:
     stream.set(OFM_BLK_HEIGHT_M1=block.shape[0] - 1)
 
 
-def set_depth(stream: Stream, block: Block) -> None:
-    """Set the registers of all blocks of an operator: they have the same channels."""
-    stream.set(OFM_BLK_DEPTH_M1=block.shape[2] - 1, ACC_FORMAT=0, BLOCKDEP=0)
+def set_depth(stream: Stream, block: Block, sums: int = SUMS_OF_32_BITS) -> None:
+    """Set the registers of all blocks of an operator: they have the same channels, and this type of sums."""
+    stream.set(OFM_BLK_DEPTH_M1=block.shape[2] - 1, ACC_FORMAT=sums, BLOCKDEP=0)
 
 
 def _set_place(stream: Stream, block: Block) -> None:
@@ -275,24 +288,33 @@ def _of_block(block: Block) -> list[int]:
     return stream.words
 
 
-def set_map(stream: Stream, name: str, region: int, shape: Shape, cols: int | None = None) -> None:
-    """Set the registers of a feature map, channels last, whose rows are one or two runs; of all its columns,
-    or of some.
-    """
+def read_precision(value_bytes: int) -> int:
+    """Return the type of an input: signed, channels last."""
+    return 1 | value_bytes - 1 << 2
+
+
+def written_precision(value_bytes: int) -> int:
+    """Return the type of an output: signed, channels last, with a scale for each channel."""
+    return 1 | value_bytes - 1 << 1
+
+
+def set_map(stream: Stream, name: str, region: int, of: FeatureMap) -> None:
+    """Set the registers of a feature map, channels last, whose rows are one or two runs."""
+    (_, cols, channels), size = of.shape, of.value_bytes
     registers = {
         "REGION": region,
         "BASE1": 0,
         "BASE3": 0,
-        "WIDTH0_M1": (shape[1] if cols is None else cols) - 1,
+        "WIDTH0_M1": (of.cols or cols) - 1,
         "HEIGHT1_M1": 0,
-        "STRIDE_C": 1,
-        "STRIDE_X": shape[2],
-        "STRIDE_Y": shape[1] * shape[2],
+        "STRIDE_C": size,
+        "STRIDE_X": channels * size,
+        "STRIDE_Y": cols * channels * size,
     }
     stream.set(**{f"{name}_{register}": value for register, value in registers.items()})
 
 
-def pad_right(pads: Pads, window: UnitWindow, source: Tensor, output: Tensor) -> int:
+def pad_right(pads: Pads, window: UnitWindow, source: Shape, output: Tensor) -> int:
     """Return the columns of padding that windows read at the right."""
     end = (output.shape[1] - 1) * window.stride[1] + window.area[1]
-    return max(0, end - pads[1] - source.shape[1])
+    return max(0, end - pads[1] - source[1])

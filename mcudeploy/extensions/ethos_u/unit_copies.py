@@ -19,6 +19,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     OPERATION_CODES,
     OUTPUT,
     SOURCE,
+    FeatureMap,
     set_block,
     set_map,
     set_window,
@@ -111,7 +112,7 @@ def _by_column(op: object) -> bool:
 def _set_copy(stream: Stream, shapes: tuple[Shape, Shape, Shape], scale: _Scale) -> None:
     """Set the registers of a copy; the shapes: of the input, of the part that is copied, of the output."""
     source, (_, cols, channels), output = shapes
-    set_map(stream, "IFM", SOURCE, source, cols)
+    set_map(stream, "IFM", SOURCE, FeatureMap(source, cols=cols))
     stream.set(
         IFM_DEPTH_M1=channels - 1,
         IFM_ZERO_POINT=scale.zero_points[0],
@@ -122,7 +123,7 @@ def _set_copy(stream: Stream, shapes: tuple[Shape, Shape, Shape], scale: _Scale)
         IFM_PAD_RIGHT=0,
         IFM_PAD_BOTTOM=0,
     )
-    set_map(stream, "OFM", OUTPUT, output, cols)
+    set_map(stream, "OFM", OUTPUT, FeatureMap(output, cols=cols))
     stream.set(
         OFM_WIDTH_M1=cols - 1,
         OFM_DEPTH_M1=channels - 1,

@@ -1,4 +1,4 @@
-"""Sums, differences and products of two int8 operands by the unit, with the bits of the core's kernels."""
+"""Sums, differences and products of two operands by the unit, with the bits of the core's kernels."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     SECOND,
     SOURCE,
     TWICE,
+    FeatureMap,
+    read_precision,
     set_map,
+    written_precision,
 )
 from mcudeploy.extensions.ethos_u.unit_scales import scale_and_shift, scaled
 from mcudeploy.extensions.ethos_u.unit_time import elementwise_cycles
+from mcudeploy.extensions.int16.int16 import BinaryInt16
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
@@ -38,8 +42,8 @@ BROADCAST = (1, 2, 4)
 _MODES = {"mul": 0, "add": 1, "sub": 2}
 _SHARES = {"mul": 1.5, "add": 3.0, "sub": 3.0}
 """How much longer than a sum of products a result takes."""
-_FRACTION = 20
-"""Bits by which TFLite's sums shift their operands left; the unit does that itself."""
+_FRACTION = {1: 20, 2: 15}
+"""Bits by which TFLite's sums shift their operands left, by bytes of a value; the unit does that itself."""
 _FIRST, _OTHER = 1, 2
 """The operand with a factor: the one with the smaller scale."""
 _MOST_SHIFT = 63
@@ -53,13 +57,14 @@ Registers = dict[str, int]
 class _Operands:
     """The operands of the unit: the one at `position` of the operator, of the output's shape, and the other.
 
-    `points`: their quantisations in this order. `shape`: of the other one. `constant`: its values, None if it
-    is an input.
+    `points`: their quantisations in this order. `shape`: of the other one. `value_bytes`: of a value of both.
+    `constant`: the values of the other one, None if it is an input.
     """
 
     position: int
     points: tuple[Quantization, Quantization]
     shape: Shape
+    value_bytes: int
     constant: ConstantArray | None
 
     @property
@@ -94,23 +99,25 @@ def binary_calls(
     if isinstance(binary, str):
         return ()
     operands, scaling = binary
-    assert isinstance(operator.op, Binary)
-    function, scalar = operator.op.function, operands.scalar
-    block, stream = find_pair_block(UNITS[isa.unit], output.shape), Stream()
+    assert isinstance(operator.op, Binary | BinaryInt16)
+    function, scalar, unit = operator.op.function, operands.scalar, UNITS[isa.unit]
+    value_bytes = operands.value_bytes
+    block, stream = find_pair_block(unit, output.shape, value_bytes), Stream()
     _set_first(stream, inputs[operands.number], output)
-    stream.set(IFM2_ZERO_POINT=operands.points[1].zero_point, IFM2_PRECISION=1)
+    stream.set(IFM2_ZERO_POINT=operands.points[1].zero_point, IFM2_PRECISION=read_precision(value_bytes))
     if scalar is not None:
         stream.set(IFM2_BROADCAST=SCALAR, IFM2_SCALAR=scalar)
     else:
-        set_map(stream, "IFM2", SECOND if operands.constant is None else FLASH, operands.shape)
+        second = FeatureMap(operands.shape, value_bytes)
+        set_map(stream, "IFM2", SECOND if operands.constant is None else FLASH, second)
         stream.set(IFM2_BASE2=0, IFM2_BROADCAST=_broadcast(operands.shape, output.shape))
     stream.set(**scaling)
     _set_pair_block(stream, block)
     constant = None
     if operands.constant is not None and scalar is None:
-        constant = np.zeros(-(-operands.constant.size // UNIT_ALIGNMENT) * UNIT_ALIGNMENT, np.int8)
-        constant[: operands.constant.size] = operands.constant.ravel()
-    second_bytes = 0 if scalar is not None else operands.shape[1] * operands.shape[2]
+        constant = np.zeros(-(-operands.constant.nbytes // UNIT_ALIGNMENT) * UNIT_ALIGNMENT, np.int8)
+        constant[: operands.constant.nbytes] = operands.constant.ravel().view(np.int8)
+    second_bytes = 0 if scalar is not None else operands.shape[1] * operands.shape[2] * value_bytes
     params = params_of_one(stream, OPERATION_CODES["ELEMENTWISE"] | _MODES[function] << 16, output, core)
     params |= {
         "constants": constant,
@@ -121,7 +128,8 @@ def binary_calls(
     }
 
     def counts(rows: Interval) -> Counts:
-        cycles = elementwise_cycles(UNITS[isa.unit], len(rows) * output.row_bytes, _SHARES[function])
+        values, result = len(rows) * output.row_bytes // value_bytes, _SHARES[function] * unit.output_cycles
+        cycles = elementwise_cycles(values, result, value_bytes)
         return {"calls": 1, "words": len(stream.words), "unit_cycles": cycles}
 
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
@@ -148,8 +156,8 @@ def _binary(
 ) -> tuple[_Operands, Registers] | str:
     """Return the operands and registers of an operation of two operands, or why the unit does not have it."""
     op = operator.op
-    assert isinstance(op, Binary)
-    if any(it.dtype is not DType.INT8 for it in (*inputs, output)):
+    assert isinstance(op, Binary | BinaryInt16)
+    if isinstance(op, Binary) and any(it.dtype is not DType.INT8 for it in (*inputs, output)):
         return f"the unit takes int8, this is {output.dtype}"
     if op.function not in _MODES:
         return f"the unit does not compute {op.function}"
@@ -159,13 +167,22 @@ def _binary(
     if operands is None:
         return f"neither operand of {op.function} that the unit could have first is of the result's shape"
     numbers = {it: x for it, x in op.kernel(operator, inputs, output).params.items() if isinstance(x, int)}
+    if isinstance(op, BinaryInt16):
+        numbers |= {"quant.multiplier": op.result.multiplier, "quant.shift": op.result.exponent}
+        numbers |= {"quant.zero_point": 0, "twice": 1}
     if op.function == "mul":
         scaling = _product(numbers)
-    elif op.rounding == "tflite":
+    elif isinstance(op, BinaryInt16) or op.rounding == "tflite":
         scaling = _sum_twice(numbers, operands)
     else:
         scaling = _sum_once(numbers, operands)
-    return (operands, scaling) if scaling else "no scales of the unit give the bits of the core"
+    if scaling is None:
+        return "no scales of the unit give the bits of the core"
+    precisions = {
+        "IFM_PRECISION": read_precision(operands.value_bytes),
+        "OFM_PRECISION": written_precision(operands.value_bytes),
+    }
+    return operands, scaling | {name: it | scaling.get(name, 0) for name, it in precisions.items()}
 
 
 def _operands(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> _Operands | None:
@@ -174,12 +191,15 @@ def _operands(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) ->
     Those of sums and products may change places, those of differences not.
     """
     op = operator.op
-    assert isinstance(op, Binary)
-    shapes, points = op.operands(tuple(it.shape for it in inputs)), op.operand_quantizations(inputs)
+    assert isinstance(op, Binary | BinaryInt16)
+    shapes, points = op.operands(tuple(it.shape for it in inputs)), (Quantization(1.0, 0),) * 2
+    if isinstance(op, Binary):
+        points = op.operand_quantizations(inputs)
     for first in (0, 1) if op.function != "sub" else (0,):
         if shapes[first] == output.shape and op.constant_operand != first:
             constant = None if op.constant_operand is None else operator.constants["constant"]
-            return _Operands(first, (points[first], points[1 - first]), shapes[1 - first], constant)
+            own = points[first], points[1 - first]
+            return _Operands(first, own, shapes[1 - first], output.dtype.size_bytes, constant)
     return None
 
 
@@ -199,13 +219,13 @@ def _sum_twice(numbers: dict[str, int], operands: _Operands) -> Registers | None
     """
     other, exact = ("b", "a") if numbers["a_exponent"] == 0 else ("a", "b")
     half = numbers[f"{exact}_multiplier"], numbers[f"{exact}_exponent"]
-    operand_shift = 31 - numbers[f"{other}_exponent"] - _FRACTION
+    operand_shift = 31 - numbers[f"{other}_exponent"] - _FRACTION[operands.value_bytes]
     sum_shift = 31 - numbers["quant.shift"]
     if half != (1 << 30, 0) or not (0 <= operand_shift <= _MOST_SHIFT and 31 <= sum_shift <= _MOST_SHIFT):
         return None
     return {
         **_result(numbers, numbers["quant.multiplier"] | sum_shift << 32, TWICE),
-        "IFM_PRECISION": 1 | (_FIRST if other == operands.letters[0] else _OTHER) << 8,
+        "IFM_PRECISION": (_FIRST if other == operands.letters[0] else _OTHER) << 8,
         "OPA_SCALE": numbers[f"{other}_multiplier"] | operand_shift << 32,
         "OPB_SCALE": 0,
     }
@@ -250,10 +270,9 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
 def _result(numbers: dict[str, int], scale: int, rounding: int) -> Registers:
     """Return the registers of results with one scale, where both operands have factors, or none has."""
     return {
-        "IFM_PRECISION": 1,
         "OFM_SCALE": scale,
         "OFM_ZERO_POINT": numbers["quant.zero_point"],
-        "OFM_PRECISION": 1 | GLOBAL_SCALE | rounding << 14,
+        "OFM_PRECISION": GLOBAL_SCALE | rounding << 14,
         "ACTIVATION": 0,
         "ACTIVATION_MIN": numbers["act.min"],
         "ACTIVATION_MAX": numbers["act.max"],
@@ -267,11 +286,11 @@ def _broadcast(other: Shape, shape: Shape) -> int:
 
 def _set_first(stream: Stream, source: Tensor, output: Tensor) -> None:
     """Set the registers of the first operand and of the output, of one shape."""
-    for name, region, shape in (("IFM", SOURCE, source.shape), ("OFM", OUTPUT, output.shape)):
-        set_map(stream, name, region, shape)
-        stream.set(**{f"{name}_BASE2": 0, f"{name}_DEPTH_M1": shape[2] - 1})
+    for name, region, tensor in (("IFM", SOURCE, source), ("OFM", OUTPUT, output)):
+        set_map(stream, name, region, FeatureMap(tensor.shape, tensor.dtype.size_bytes))
+        stream.set(**{f"{name}_BASE2": 0, f"{name}_DEPTH_M1": tensor.shape[2] - 1})
     stream.set(
-        IFM_ZERO_POINT=quantization_of(source).zero_point,
+        IFM_ZERO_POINT=quantization_of(source).zero_point if source.dtype is DType.INT8 else 0,
         IFM_UPSCALE=0,
         OFM_WIDTH_M1=output.shape[1] - 1,
     )

@@ -11,8 +11,16 @@ from mcudeploy.extensions.ethos_u.unit_affine import affine_calls, affine_reason
 from mcudeploy.extensions.ethos_u.unit_calls import KERNEL, WITH_CORE, conv_calls, conv_reason
 from mcudeploy.extensions.ethos_u.unit_copies import clip_calls, clip_reason, copy_calls, copy_reason
 from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
+from mcudeploy.extensions.ethos_u.unit_int16 import (
+    conv_int16_calls,
+    conv_int16_reason,
+    curve_calls,
+    curve_reason,
+)
 from mcudeploy.extensions.ethos_u.unit_pools import by_rows_calls, pool_calls, pool_reason, whole_mean
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
+from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16
+from mcudeploy.extensions.int16.int16 import BinaryInt16, SigmoidInt16
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
@@ -36,7 +44,11 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
         return pool_reason(operator, inputs[0], output)
     if isinstance(operator.op, AveragePoolByRows):
         return pool_reason(whole_mean(operator, inputs[0]), inputs[0], output)
-    if isinstance(operator.op, Binary):
+    if isinstance(operator.op, Conv2dInt16):
+        return conv_int16_reason(operator, inputs[0], output)
+    if isinstance(operator.op, SigmoidInt16):
+        return curve_reason(operator, output)
+    if isinstance(operator.op, Binary | BinaryInt16):
         return binary_reason(operator, inputs, output)
     if isinstance(operator.op, Affine):
         return affine_reason(operator, inputs[0], output)
@@ -62,6 +74,10 @@ def unit_calls(
         return pool_calls(operator, inputs[0], output, calls, isa)
     if isinstance(operator.op, AveragePoolByRows):
         return by_rows_calls(operator, inputs[0], output, calls, isa)
+    if isinstance(operator.op, Conv2dInt16):
+        return conv_int16_calls(operator, inputs[0], output, calls, isa)
+    if isinstance(operator.op, SigmoidInt16):
+        return curve_calls(operator, inputs[0], output, calls[0], isa)
     if isinstance(operator.op, Affine):
         return affine_calls(operator, inputs[0], output, calls[0], isa)
     if isinstance(operator.op, Concat | Slice):

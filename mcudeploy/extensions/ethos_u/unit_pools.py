@@ -74,7 +74,7 @@ def pool_calls(
     unit, (window, pads), stream = UNITS[isa.unit], _window(operator, source), Stream()
     block = find_block(unit, window, source.shape, output.shape)
     zero_point, mode = quantization_of(source).zero_point, 0
-    at_sides = pads[1], pad_right(pads, window, source, output)
+    at_sides = pads[1], pad_right(pads, window, source.shape, output)
     if isinstance(operator.op, MaxPool):
         set_maps(stream, source.shape, output, at_sides, zero_point)
         stream.set(OFM_ZERO_POINT=zero_point, OFM_PRECISION=1)

@@ -18,6 +18,8 @@ _LEAST_CYCLES = 32
 """Cycles that the decoder of weights takes for the channels of a granule of 8."""
 _BURST, _WRITTEN_BURST = 32, 16
 """Bytes of a burst, and those that a result fills."""
+_WIDE_SHARE = 1.5
+"""How much longer the result of a sum of 40 bits takes."""
 _UNITS = 4
 """Parts of the unit that work on a block at a time: none is shorter than their mean."""
 _FEW = 4
@@ -71,18 +73,22 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     used = min(rows, output[0]), min(block.shape[1], output[1]), min(block.shape[2], output[2])
     granules = [-(-size // step) for size, step in zip(used, unit.granule, strict=True)]
     blocks = [-(-size // most) for size, most in zip(output, used, strict=True)]
-    at_once = max(_LEAST_CYCLES, 4 * granules[0] * granules[1])
+    at_once = 4 * granules[0] * granules[1] * (window.value_bytes if window.by_channel else 1)
+    at_once = max(_LEAST_CYCLES, at_once)
     steps = sum(_steps(window, source[2], taps) for taps in _parts(window.kernel))
     if not work.weight_bytes:
         at_once, steps = granules[0] * granules[1], max(4, window.kernel[0] * window.kernel[1])
-    parts = at_once * steps * granules[2], prod(used) * unit.output_cycles
+        at_once *= window.value_bytes
+    result = unit.output_cycles * (_WIDE_SHARE if window.sum_bytes > 4 else 1)
+    parts = at_once * steps * granules[2], prod(used) * result
     least = (sum(parts) + _moved(work, used) / _SRAM_RATE) / _UNITS
     computed = prod(blocks) * max(*parts, least) + max(min(parts), least)
     fetched = work.weight_bytes * (1 if window.by_channel else blocks[0] * blocks[1])
     read = blocks[0] * blocks[1] * (1 if window.by_channel else blocks[2]) * source[2]
     for size, stride, area in zip(used, window.stride, window.area, strict=False):
         read *= (size - 1) * stride + area
-    return _START_CYCLES + max(computed, fetched / _FLASH_RATE, max(read, prod(output)) / _SRAM_RATE)
+    moved = max(read, prod(output)) * window.value_bytes
+    return _START_CYCLES + max(computed, fetched / _FLASH_RATE, moved / _SRAM_RATE)
 
 
 def _moved(work: UnitWork, used: Shape) -> float:
@@ -90,14 +96,15 @@ def _moved(work: UnitWork, used: Shape) -> float:
 
     Values that are contiguous fill bursts: those of a pixel, or of a row if the block has all channels.
     """
-    window, channels = work.window, work.source[2]
+    window, channels, size_bytes = work.window, work.source[2], work.window.value_bytes
     depth = used[2] if window.by_channel else window.channels_taken(channels)
     rows, cols = (
         (size - 1) * stride + min(span, SUBKERNEL)
         for size, stride, span in zip(used, window.stride, window.area, strict=False)
     )
-    read = min(_BURST, depth * (cols if depth >= channels else 1))
-    return _BURST * (rows * cols * depth / read + prod(used) / min(used[2], _WRITTEN_BURST))
+    read = min(_BURST, depth * size_bytes * (cols if depth >= channels else 1))
+    written = min(used[2] * size_bytes, _WRITTEN_BURST)
+    return _BURST * size_bytes * (rows * cols * depth / read + prod(used) / written)
 
 
 def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> Block:
@@ -119,12 +126,9 @@ def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> B
     return best
 
 
-def elementwise_cycles(unit: U55, values: int, share: float) -> float:
-    """Return the cycles of an operation of two operands: of its results, or of its feature maps.
-
-    `share`: how much longer a result takes than one of a convolution.
-    """
-    return _START_CYCLES + max(values * share * unit.output_cycles, 3 * values / _SRAM_RATE)
+def elementwise_cycles(values: int, result_cycles: float, value_bytes: int = 1) -> float:
+    """Return the cycles of an operation of up to two operands: of its results, or of its feature maps."""
+    return _START_CYCLES + values * max(result_cycles, 3 * value_bytes / _SRAM_RATE)
 
 
 def _parts(kernel: tuple[int, int]) -> list[int]:
@@ -138,5 +142,5 @@ def _steps(window: UnitWindow, depth: int, taps: int) -> int:
     if window.by_channel:
         return -(-taps // 4)
     if window.parts_first(depth):
-        return -(-taps // 4) * -(-depth // 8)
-    return taps * -(-depth // 32)
+        return -(-taps // window.taps_taken) * -(-depth // 8)
+    return taps * -(-depth // window.deepest)

@@ -93,14 +93,15 @@ class Conv2dInt16(PlainOperator):
     bounds: Bounds = UNBOUNDED
 
     @property
-    def _like(self) -> Conv2d:
+    def like(self) -> Conv2d:
+        """The convolution of int8 values with the same windows."""
         return Conv2d(
             self.out_channels, self.kernel_shape, self.stride, self.dilation, self.pads, self.groups
         )
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest of Conv2d."""
-        return self._like.loops(inputs)
+        return self.like.loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s16 or dwconv2d_s16. Raises ValueError for sums that could overflow."""
@@ -114,8 +115,8 @@ class Conv2dInt16(PlainOperator):
             "quant.ties": get_args(SumTies).index(self.ties),
             **self.bounds.params(),
         }
-        fields = window_fields(self._like.windowing, source, output)
-        if self._like.windowing.is_depthwise(channels) and self.out_channels == channels and narrow:
+        fields = window_fields(self.like.windowing, source, output)
+        if self.like.windowing.is_depthwise(channels) and self.out_channels == channels and narrow:
             return _depthwise(operator, fields, numbers)
         return self._general(operator, fields, numbers, (source, output), wide=not narrow)
 
@@ -137,7 +138,7 @@ class Conv2dInt16(PlainOperator):
         one_row = kernel_rows == 1 or (self.dilation[0] == 1 and kernel_cols == source.shape[1])
         adjacent = kernel_cols == 1 or self.dilation[1] == 1
         piece = self.groups == 1 and values % GROUP == 0 and one_row and adjacent
-        fields |= group_fields(self._like.windowing, source) | {
+        fields |= group_fields(self.like.windowing, source) | {
             "patch_groups": patch_groups,
             "wide": int(wide),
             "most_groups": _MOST_TAPS // GROUP if wide else patch_groups,
@@ -173,10 +174,7 @@ class Conv2dInt16(PlainOperator):
         """Whether all sums fit 32 bits. Raises ValueError if some do not fit 64, or what they are rounded
         from.
         """
-        weights, (low, high) = operator.constants["weights"], operator.constants["bias"]
-        bias = high.astype(np.int64) * 2**32 + low.astype(np.uint32)
-        products = _REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
-        largest = np.abs(bias.astype(np.float64)) + products
+        largest = largest_sums(operator)
         most = 31 if self.ties == "twice" else 62 - self.left_shift
         if largest.max(initial=0) >= 2.0**most:
             channel = int(largest.argmax())
@@ -185,6 +183,21 @@ class Conv2dInt16(PlainOperator):
                 f"{most} bits; the weights or the bias are too large"
             )
         return self.left_shift == 0 and bool(largest.max(initial=0) < 2.0**31)
+
+
+def bias_of(operator: Operator) -> NDArray[np.int64]:
+    """Return the biases of a Conv2dInt16, by output channel."""
+    low, high = operator.constants["bias"]
+    biases: NDArray[np.int64] = high.astype(np.int64) * 2**32 + low.astype(np.uint32)
+    return biases
+
+
+def largest_sums(operator: Operator) -> NDArray[np.float64]:
+    """Return the magnitudes that the sums of a Conv2dInt16 can reach, by output channel."""
+    weights = operator.constants["weights"]
+    products = _REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
+    largest: NDArray[np.float64] = np.abs(bias_of(operator).astype(np.float64)) + products
+    return largest
 
 
 def check_weights(operator: Operator, needed: tuple[int, ...]) -> None:
