@@ -68,6 +68,23 @@ def test_shipped_board(name: str) -> None:
         assert board.instructions(round(1_000_003 * ticks)) == 1_000_003
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "fault"),
+    [
+        ("column_bits = 8", "column_bits = 9", "sdram has 0x800000 bytes, its sdram 0x1000000"),
+        ("origin = 0xC0000000", "origin = 0x60000000", "SDRAM at 0xc0000000 and 0xd0000000 only"),
+        ("rc_ns = 60\n", "rc_ns = 600\n", "less than or equal to 150"),
+        ("rp_ns = 18\n", "", "rp_ns: Field required"),
+    ],
+)
+def test_an_sdram_that_cannot_be_is_refused(right: str, wrong: str, fault: str) -> None:
+    path = resource_dir("boards") / "stm32f746-disco.toml"
+    text = path.read_text(encoding="utf-8")
+    assert right in text
+    with pytest.raises(ConfigError, match=fault):
+        board_at(tomllib.loads(text.replace(right, wrong)), path)
+
+
 def test_a_family_has_one_default() -> None:
     defaults = [board.family for board in list_boards() if board.family_default]
     assert len(defaults) == len(set(defaults))
@@ -83,6 +100,7 @@ def test_family_name_means_its_default_first() -> None:
         "stm32f746",
         "stm32g071",
         "stm32h743",
+        "stm32h743i-eval",
         "stm32l476",
     ]
     assert [board.name for board in family("mps2-an385")] == ["mps2-an385"]

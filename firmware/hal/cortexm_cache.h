@@ -4,12 +4,29 @@
 
 #include <stdint.h>
 
+#include "hal_parts.h"
+
 /* Nothing answers at 0x60000000 to 0xDFFFFFFF, where external memory would be: without a rule against it the core may
  * read ahead there and never get an answer. */
 void external_memory_off(void);
 
 /* The same, but for flash of 2^log2_bytes bytes there, which is read and executed through the caches. */
 void external_memory_only(uintptr_t origin, uint32_t log2_bytes);
+
+/* How the core may use external RAM: not at all, each access as the program makes it, or through the data cache. */
+typedef enum { EXTERNAL_CLOSED, EXTERNAL_UNCACHED, EXTERNAL_CACHED } external_access;
+
+/* Lets the core read and write RAM of 2^log2_bytes bytes there, from now on, and execute nothing of it. The cache writes
+ * back. After external_memory_off() or external_memory_only(). */
+void external_memory_use(uintptr_t origin, uint32_t log2_bytes, external_access access);
+
+/* Opens external RAM that its driver has started, through the data cache; one that does not answer stays closed. */
+static inline void external_memory_try(uintptr_t origin, uint32_t log2_bytes)
+{
+    external_memory_use(origin, log2_bytes, EXTERNAL_UNCACHED);
+    external_memory_use(origin, log2_bytes,
+                        memory_answers(origin, 1u << log2_bytes) ? EXTERNAL_CACHED : EXTERNAL_CLOSED);
+}
 
 /* Instruction and data cache, emptied first. */
 void caches_on(void);

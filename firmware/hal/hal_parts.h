@@ -88,6 +88,15 @@ uint32_t port_init(void);
 /* The handler of all their interrupts. */
 void dma_interrupt(void);
 
+/* --- external memories: cortexm/external_memory.c --------------------------------------------- */
+
+/* Waits at least as long, by the timer, which runs. */
+void pause_us(uint32_t us);
+
+/* 1 if every address line and every bit of a word works. `bytes` is a power of two. It overwrites some words, and needs
+ * them uncached. */
+int32_t memory_answers(uintptr_t origin, uint32_t bytes);
+
 /* --- timer: one of the files named by the board ----------------------------------------------- */
 
 void timer_init(void);

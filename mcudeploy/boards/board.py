@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from mcudeploy.boards.consistency import (
+    check_chips,
     check_controllers,
     check_links,
     check_own_sources,
@@ -146,6 +147,7 @@ class Board(Facts):
                     raise ValueError(f"memories overlap at {other.lo:#010x}")
         check_units(self.units, set(names))
         check_controllers(self.io_dma, self.memories)
+        check_chips(self.memories)
         check_links(self.links, [unit.name for unit in self.units], set(names))
         timers = (self.timer.emulated, self.timer.hardware)
         single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]

@@ -23,6 +23,13 @@ def check_units(units: Sequence[Unit], memories: Collection[str]) -> None:
             raise ValueError(f"unit {unit.name} names memories that the board lacks: {sorted(unknown)}")
 
 
+def check_chips(memories: Sequence[Memory]) -> None:
+    """Check that the firmware has one SDRAM to start: there is one driver, with one set of facts."""
+    chips = [it.name for it in memories if it.sdram is not None]
+    if len(chips) > 1:
+        raise ValueError(f"one memory has an sdram, not {', '.join(chips)}")
+
+
 def check_controllers(common: Collection[str], memories: Sequence[Memory]) -> None:
     """Check that each of the common DMA controllers is known to reach a memory."""
     known = {name for memory in memories for name in memory.dma or ()}

@@ -106,6 +106,8 @@ Pin = Annotated[
     str,
     spelled(r"P[A-K](\d|1[0-5])|P[01]\.([0-2]\d|3[01])", "a pin is named like PD8 (STM32) or P1.03 (nRF)"),
 ]
+Nanoseconds = Annotated[int, Field(gt=0, le=150)]
+"""A time of a memory chip."""
 Clocks = Annotated[float, Field(ge=0, le=1e9)]
 """Cycles of the first unit."""
 
@@ -209,6 +211,42 @@ Controllers = Annotated[tuple[Identifier, ...] | None, BeforeValidator(_controll
 """Names of DMA controllers; None: all of the chip."""
 
 
+class Sdram(Facts):
+    """An SDRAM of four banks at the FMC of an STM32, which the firmware starts. `pins`: all that it uses.
+
+    `width`: bits of the bus. `clock_divider`: the FMC's clocks in one of the memory; `read_pipe`: clocks by
+    which the FMC delays what it reads. Times are those of the memory's data sheet: tRAS, tRC (tRFC, if that
+    is longer), tRP, tRCD and tXSR in ns, the refresh of one row, and the pause after the clock starts.
+    """
+
+    width: Literal[8, 16, 32]
+    row_bits: Annotated[int, Field(ge=11, le=13)]
+    column_bits: Annotated[int, Field(ge=8, le=11)]
+    cas_latency: Literal[1, 2, 3]
+    clock_divider: Literal[2, 3]
+    read_pipe: Literal[0, 1, 2] = 0
+    ras_ns: Nanoseconds
+    rc_ns: Nanoseconds
+    rp_ns: Nanoseconds
+    rcd_ns: Nanoseconds
+    xsr_ns: Nanoseconds
+    refresh_ns: Annotated[int, Field(ge=3900, le=65000)]
+    power_up_us: Annotated[int, Field(ge=100, le=1000)]
+    pins: Annotated[tuple[Pin, ...], Field(min_length=1)]
+
+    @property
+    def bytes(self) -> int:
+        """The size of the memory as far as the bus reaches it."""
+        return 4 * self.width // 8 << (self.row_bits + self.column_bits)
+
+    @property
+    def macros(self) -> dict[str, str]:
+        """The facts for the driver, by the names of their macros."""
+        numbers = self.model_dump(exclude={"pins"})
+        pins = ", ".join(f"{pin_number(it)}u" for it in self.pins)
+        return {name.upper(): f"{value}u" for name, value in numbers.items()} | {"PINS": pins}
+
+
 class Memory(BoardRegion):
     """Memory for arenas; the first one of a board also contains .data, .bss and the stack.
 
@@ -216,7 +254,7 @@ class Memory(BoardRegion):
     `latency_cycles` come before the first byte of a transfer. `emulated_origin` is its address in an emulator
     that lacks the chip's own address. `arena_limit`: the maximum size of an arena there, 0 for none; all free
     bytes if None. `started`: the board's firmware starts a memory that does not start by itself. `dma`: the
-    controllers that reach it.
+    controllers that reach it. `sdram`: the chip that the firmware starts.
     """
 
     name: Identifier
@@ -228,6 +266,15 @@ class Memory(BoardRegion):
     arena_limit: Annotated[int, Field(ge=0)] | None = None
     started: bool = True
     dma: Controllers = None
+    sdram: Sdram | None = None
+
+    @model_validator(mode="after")
+    def _as_large_as_its_chip(self) -> Self:
+        if self.sdram is not None and self.sdram.bytes != self.bytes:
+            raise ValueError(f"{self.name} has {self.bytes:#x} bytes, its sdram {self.sdram.bytes:#x}")
+        if self.sdram is not None and self.origin not in (0xC0000000, 0xD0000000):
+            raise ValueError(f"{self.name}: an FMC has SDRAM at 0xc0000000 and 0xd0000000 only")
+        return self
 
     @property
     def is_fast(self) -> bool:

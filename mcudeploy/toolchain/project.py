@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
-from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
+from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Memory, Timer
 from mcudeploy.boards.facts import SerialLine, Uart, pin_number
 from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.codegen.kernelfiles import (
@@ -181,6 +181,12 @@ def _check_pins(board: Board, files: Mapping[str, str]) -> None:
         return
     sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
     hal = "".join(files[name] for name in sources)
+    for it in board.memories:
+        if it.sdram is not None and "MCUD_SDRAM_PINS" not in hal:
+            raise ConfigError(
+                f"{board.name}: no source of its hal starts {it.name}: stm32/fmc_sdram.c does, which "
+                "stm32/stm32f746.c and stm32/stm32h743.c call"
+            )
     named = dict(_pins(board.uart))
     for name in ("TX", "RX"):
         if (f"MCUD_UART_{name}_PIN" in hal) != (name in named):
@@ -271,6 +277,9 @@ def board_header(
             ("MCUD_DMA_IRQS", ", ".join(map(str, irqs))),
         ]
     facts += _npu_facts(board)
+    for it in board.memories:
+        if it.sdram is not None:
+            facts += [(f"MCUD_SDRAM_{name}", value) for name, value in _chip_facts(it, it.sdram.macros)]
     for number, unit in enumerate(board.units):
         if unit.stack is not None:
             facts += [
@@ -278,6 +287,12 @@ def board_header(
                 (f"MCUD_UNIT{number}_STACK_SECTION", f'".arena.{unit.name}_stack"'),
             ]
     return _header(board, facts)
+
+
+def _chip_facts(memory: Memory, macros: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return where the memory of a chip lies, and the chip's facts for its driver."""
+    log2_bytes = memory.bytes.bit_length() - 1
+    return [("ORIGIN", f"{memory.origin:#010x}u"), ("LOG2_BYTES", f"{log2_bytes}u"), *macros.items()]
 
 
 def _header(board: Board, facts: Iterable[tuple[str, str]], note: str = "") -> str:

@@ -22,6 +22,7 @@ CHIP_OF = {
     "rp2350-usb": "rp2350",
     "stm32f407-disco": "stm32f405",
     "stm32f746-disco": "stm32f746",
+    "stm32h743i-eval": "stm32h743",
     "stm32l476-disco": "stm32l476",
 }
 """Boards that are not called like their chip."""
@@ -109,7 +110,7 @@ class Chip:
 
 
 KINDS = {
-    **{f"GPIO{letter}": ("GPIO",) for letter in "ABCDEFGH"},
+    **{f"GPIO{letter}": ("GPIO",) for letter in "ABCDEFGHI"},
     **{f"USART{number}": ("USART",) for number in range(1, 7)},
     **{f"LPUART{number}": ("LPUART",) for number in range(1, 9)},
     "P1": ("P0",),

@@ -16,6 +16,7 @@ import unicorn
 from unicorn import arm_const
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import BoardRegion
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.images import flash_content
 from tests.chips.facts import Chip, Register
@@ -110,6 +111,11 @@ class Machine:
         self._uc.mem_map(0, PAGE)
         for address, word in words.items():
             self._uc.mem_write(address, struct.pack("<I", word))
+
+    def map_memory(self, region: BoardRegion) -> None:
+        """Map a memory, whose content is not zero of itself."""
+        self._uc.mem_map(region.origin, -(-region.bytes // PAGE) * PAGE)
+        self._uc.mem_write(region.origin, b"\xa5" * region.bytes)
 
     def run(self) -> None:
         """Run until the program sleeps and nothing is to be done, or has sent something."""
@@ -271,9 +277,8 @@ class Machine:
         board, uc = self.board, self._uc
         self._frames: list[tuple[int, list[int]]] = []
         self._stopped = False
-        for region in (board.flash, *board.memories):
-            uc.mem_map(region.origin, -(-region.bytes // PAGE) * PAGE)
-            uc.mem_write(region.origin, b"\xa5" * region.bytes)  # nothing is zero of itself
+        for region in (board.flash, *(it for it in board.memories if it.sdram is None)):
+            self.map_memory(region)
         uc.mem_map(RETURN, PAGE)
         uc.mem_write(RETURN, b"\x00\xbf" * 2)
         uc.mmio_map(CORE, 0x100000, self._read_core, None, self._write_core, None)

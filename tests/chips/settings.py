@@ -329,6 +329,18 @@ SETTINGS |= {
         "USART1.BRR:DIV_Mantissa": 58,
         "USART1.BRR:DIV_Fraction": 10,
     },
+    # PB14 and PB15 with function 4, as ST's stm32h743i_eval.h has them; APB2 at 120 MHz: 1042 is 115163 baud
+    "stm32h743i-eval": {
+        **{place: value for place, value in SETTINGS["stm32h743"].items() if place[0] not in "GU"},
+        "GPIOB.MODER:MODE14": 2,
+        "GPIOB.MODER:MODE15": 2,
+        "GPIOB.PUPDR:PUPD15": 1,
+        "GPIOB.AFRH:AFSEL14": 4,
+        "GPIOB.AFRH:AFSEL15": 4,
+        "RCC.APB2ENR:USART1EN": 1,
+        "USART1.BRR:BRR_4_15": 65,
+        "USART1.BRR:BRR_0_3": 2,
+    },
     # PD5 and PD6, as ST's UM1879 has them
     "stm32l476-disco": {
         **{place: value for place, value in SETTINGS["stm32l476"].items() if not place.startswith("GPIO")},

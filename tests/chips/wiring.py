@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.chips import rp2
 from tests.chips.facts import Register
 from tests.chips.machine import Machine
+from tests.chips.sdram import CHIPS, Sdram
 from tests.chips.usb import UsbHost
 
 FOLLOWING = {
@@ -86,6 +87,7 @@ UARTS = {
     "stm32f746": ("USART3", USART_V2),
     "stm32f746-disco": ("USART1", USART_V2),
     "stm32h743": ("USART3", USART_V2),
+    "stm32h743i-eval": ("USART1", USART_V2),
 }
 
 
@@ -95,6 +97,8 @@ def wire(machine: Machine) -> None:
     _follow(machine, FOLLOWING.get(machine.chip.name, {}))
     if board.startswith("rp2"):
         rp2.connect(machine)
+    if board in CHIPS:
+        Sdram(machine)
     if board == "teensy41":
         machine.on_write[machine.chip.registers["IOMUXC_GPR.GPR16"].address] = _divide_flexram
     if machine.chip.name == "nrf52840":

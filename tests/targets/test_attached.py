@@ -134,7 +134,7 @@ def test_a_chip_without_a_board_or_with_two(plug: Plug, tool: Tool) -> None:
     ):
         attached_board("stm32")
     tool("st-info", st_info(("066DFF48", "0x450")))
-    with pytest.raises(BoardNotFoundError, match="has id 0x450, as stm32h743, stm32h747: name the board"):
+    with pytest.raises(BoardNotFoundError, match="id 0x450, as stm32h743, stm32h743i-eval, stm32h747: name"):
         attached_board("stm32")
     tool("st-info", "exit 1")
     with pytest.raises(BoardNotFoundError, match=r"which one is not known.*apt-get install stlink-tools"):

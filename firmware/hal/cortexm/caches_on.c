@@ -29,6 +29,7 @@
 
 #define ALL_4_GIB 31u
 #define READ_ONLY 6u
+#define READ_AND_WRITE 3u
 #define ALL_BUT_EXTERNAL 0x87u /* eighths of the address space: 0, 1, 2 and 7 keep their default */
 
 static inline void barrier(void)
@@ -58,6 +59,21 @@ void external_memory_only(uintptr_t origin, uint32_t log2_bytes)
     set_region(1u, origin,
                MPU_RASR_AP(READ_ONLY) | MPU_RASR_TEX(1u) | MPU_RASR_C | MPU_RASR_B | MPU_RASR_SIZE(log2_bytes - 1u));
     external_memory_off();
+}
+
+void external_memory_use(uintptr_t origin, uint32_t log2_bytes, external_access access)
+{
+    /* Normal memory, written back, with lines for writes too; or strongly ordered. */
+    const uint32_t cached = MPU_RASR_TEX(1u) | MPU_RASR_C | MPU_RASR_B;
+    const uint32_t open = MPU_RASR_AP(READ_AND_WRITE) | MPU_RASR_XN | MPU_RASR_SIZE(log2_bytes - 1u);
+    barrier();
+    if (access == EXTERNAL_CLOSED) {
+        reg_write(MPU_RNR, 2u);
+        reg_write(MPU_RASR, 0u);
+    } else {
+        set_region(2u, origin, open | (access == EXTERNAL_CACHED ? cached : 0u));
+    }
+    barrier();
 }
 
 void caches_on(void)

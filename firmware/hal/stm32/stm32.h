@@ -27,23 +27,39 @@ static inline void clock_enable(uintptr_t enable_register, uint32_t bits)
     (void)reg_read(enable_register);
 }
 
-/* A pin of medium speed for a peripheral, pulled up: quiet if nothing is connected. */
-static inline void gpio_alternate(uintptr_t port, uint32_t pin, uint32_t function)
+/* What a peripheral makes of a pin: the number of its function, and how fast the pin is. */
+typedef struct {
+    uint32_t function;
+    uint32_t speed;
+} pin_use;
+
+#define MEDIUM_SPEED 1u
+#define VERY_HIGH_SPEED 3u
+
+/* A pin for a peripheral, pulled up: quiet if nothing is connected. */
+static inline void gpio_alternate(uintptr_t port, uint32_t pin, pin_use use)
 {
     const uint32_t nibble = 4u * (pin % 8u);
     const uint32_t pair = 2u * pin;
-    reg_change(port + (pin < 8u ? GPIO_AFRL : GPIO_AFRH), 15u << nibble, function << nibble);
+    reg_change(port + (pin < 8u ? GPIO_AFRL : GPIO_AFRH), 15u << nibble, use.function << nibble);
     reg_change(port + GPIO_PUPDR, 3u << pair, 1u << pair);
-    reg_change(port + GPIO_OSPEEDR, 3u << pair, 1u << pair);
+    reg_change(port + GPIO_OSPEEDR, 3u << pair, use.speed << pair);
     reg_change(port + GPIO_MODER, 3u << pair, 2u << pair);
 }
 
-/* A pin of the line to the host. `port_a`: the address of port A; `enable_a`: the bit of its clock. */
-static inline void usart_pin(uintptr_t enable_register, uint32_t enable_a, uintptr_t port_a, uint32_t pin)
+/* A pin of any port for a peripheral. `port_a`: the address of port A; `enable_a`: the bit of its clock. */
+static inline void peripheral_pin(uintptr_t enable_register, uint32_t enable_a, uintptr_t port_a, uint32_t pin,
+                                  pin_use use)
 {
     const uint32_t port = pin / PORT_PINS;
     clock_enable(enable_register, enable_a << port);
-    gpio_alternate(port_a + PORT_BYTES * port, pin % PORT_PINS, USART_FUNCTION);
+    gpio_alternate(port_a + PORT_BYTES * port, pin % PORT_PINS, use);
+}
+
+/* A pin of the line to the host. */
+static inline void usart_pin(uintptr_t enable_register, uint32_t enable_a, uintptr_t port_a, uint32_t pin)
+{
+    peripheral_pin(enable_register, enable_a, port_a, pin, (pin_use){USART_FUNCTION, MEDIUM_SPEED});
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "cortexm_cache.h"
+#include "fmc_sdram.h"
 #include "hal_parts.h"
 #include "mcud_board.h"
 #include "mcud_hal.h"
@@ -11,6 +12,8 @@
 
 /* RM0385: 5.3 */
 #define RCC_AHB1ENR_GPIOAEN (1u << 0)
+#define RCC_AHB3ENR 0x40023838u
+#define RCC_AHB3ENR_FMCEN (1u << 0)
 #define RCC_APB1ENR_USART3EN (1u << 18)
 #define RCC_APB2ENR 0x40023844u
 #define RCC_APB2ENR_USART1EN (1u << 4)
@@ -28,6 +31,7 @@
 #define FLASH_ACR 0x40023C00u
 #define FLASH_ACR_LATENCY(n) ((n) << 0)
 
+#define FMC 0xA0000000u
 #define GPIOA 0x40020000u
 #define USART1 0x40011000u
 #define USART3 0x40004800u
@@ -83,6 +87,18 @@ static uint32_t start_usart(void)
 #endif
 }
 
+/* The SDRAM of a board that has it; the FMC has the core's clock. */
+static void start_sdram(void)
+{
+#ifdef MCUD_SDRAM_ORIGIN
+    clock_enable(RCC_AHB3ENR, RCC_AHB3ENR_FMCEN);
+    fmc_sdram_pins(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN, GPIOA);
+    fmc_sdram_configure(FMC, core_hz);
+    fmc_sdram_power_up(FMC, core_hz);
+    external_memory_try(MCUD_SDRAM_ORIGIN, MCUD_SDRAM_LOG2_BYTES);
+#endif
+}
+
 void hal_init(void)
 {
     start_pll();
@@ -92,6 +108,7 @@ void hal_init(void)
     usart_pin(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN, GPIOA, MCUD_UART_TX_PIN);
     usart_pin(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN, GPIOA, MCUD_UART_RX_PIN);
     timer_init();
+    start_sdram();
     uart_init(MCUD_UART_BASE, usart_hz, MCUD_UART_BAUD);
     core_irq(MCUD_UART_IRQ, 1);
 }

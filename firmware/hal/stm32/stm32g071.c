@@ -87,8 +87,8 @@ void hal_init(void)
     start_pll();
     clock_enable(RCC_APBENR1, RCC_APBENR1_USART2EN);
     clock_enable(RCC_IOPENR, RCC_IOPENR_IOPAEN);
-    gpio_alternate(GPIOA, MCUD_UART_TX_PIN, USART2_FUNCTION);
-    gpio_alternate(GPIOA, MCUD_UART_RX_PIN, USART2_FUNCTION);
+    gpio_alternate(GPIOA, MCUD_UART_TX_PIN, (pin_use){USART2_FUNCTION, MEDIUM_SPEED});
+    gpio_alternate(GPIOA, MCUD_UART_RX_PIN, (pin_use){USART2_FUNCTION, MEDIUM_SPEED});
     timer_init();
     uart_init(MCUD_UART_BASE, core_hz, MCUD_UART_BAUD);
     core_irq(MCUD_UART_IRQ, 1);

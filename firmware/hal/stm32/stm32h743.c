@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "cortexm_cache.h"
+#include "fmc_sdram.h"
 #include "hal_parts.h"
 #include "mcud_board.h"
 #include "mcud_hal.h"
@@ -39,10 +40,14 @@
 #define RCC_AHB2ENR_SRAM1EN (1u << 29)
 #define RCC_AHB2ENR_SRAM2EN (1u << 30)
 #define RCC_AHB2ENR_SRAM3EN (1u << 31)
+#define RCC_AHB3ENR 0x580244D4u
+#define RCC_AHB3ENR_FMCEN (1u << 12)
 #define RCC_AHB4ENR 0x580244E0u
 #define RCC_AHB4ENR_GPIOAEN (1u << 0)
 #define RCC_APB1LENR 0x580244E8u
 #define RCC_APB1LENR_USART3EN (1u << 18)
+#define RCC_APB2ENR 0x580244F0u
+#define RCC_APB2ENR_USART1EN (1u << 4)
 #define RCC_APB4ENR 0x580244F4u
 #define RCC_APB4ENR_SYSCFGEN (1u << 1)
 
@@ -70,12 +75,23 @@
 #define DBGMCU_IDC 0x5C001000u
 #define DBGMCU_IDC_REV_ID(n) ((n) << 16)
 
+/* RM0433: Flexible memory controller, FMC_BCR1 */
+#define FMC 0x52004000u
+#define FMC_BCR1 0x52004000u
+#define FMC_BCR1_FMCEN (1u << 31)
+
 #define GPIOA 0x58020000u
+#define USART1 0x40011000u
 #define USART3 0x40004800u
 
-#if MCUD_UART_BASE != USART3
-#error "this HAL drives USART3: see base of [uart] in the board file"
+#if MCUD_UART_BASE != USART1 && MCUD_UART_BASE != USART3
+#error "this HAL drives USART1 and USART3: see base of [uart] in the board file"
 #endif
+
+/* DS12110, alternate functions: USART1 has number 4 on PB14 and PB15, and 7 on its other pins. */
+#define PB14 30u
+#define PB15 31u
+#define USART1_FUNCTION_ON_PB14 4u
 
 #define HSI_HZ 64000000u
 #define PLL 3u
@@ -84,7 +100,8 @@
 #define REVISION_Y 0x1003u
 
 static uint32_t core_hz = HSI_HZ;
-static uint32_t apb1_hz = HSI_HZ;
+static uint32_t ahb_hz = HSI_HZ;
+static uint32_t apb_hz = HSI_HZ; /* APB1 and APB2 */
 
 /* Voltage scale 1, which the write to CR3 lets change at all; 0 above 400 MHz. */
 static int32_t raise_voltage(int32_t most)
@@ -144,12 +161,44 @@ static void start_pll(void)
     reg_change(RCC_CFGR, RCC_CFGR_SW(7u), RCC_CFGR_SW(PLL));
     if (!reg_wait(RCC_CFGR, RCC_CFGR_SWS(7u), RCC_CFGR_SWS(PLL), READY_ATTEMPTS)) {
         reg_change(RCC_CFGR, RCC_CFGR_SW(7u), 0u);
-        apb1_hz = HSI_HZ / 4u;
+        ahb_hz = HSI_HZ / 2u;
+        apb_hz = HSI_HZ / 4u;
         core_hz = HSI_HZ;
         return;
     }
     core_hz = HSI_HZ / 8u * multiplier;
-    apb1_hz = core_hz / 4u;
+    ahb_hz = core_hz / 2u;
+    apb_hz = core_hz / 4u;
+}
+
+static void start_usart(void)
+{
+#if MCUD_UART_BASE == USART1
+    clock_enable(RCC_APB2ENR, RCC_APB2ENR_USART1EN);
+#else
+    clock_enable(RCC_APB1LENR, RCC_APB1LENR_USART3EN);
+#endif
+    static const uint32_t pins[] = {MCUD_UART_TX_PIN, MCUD_UART_RX_PIN};
+    for (uint32_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
+        const int32_t fourth = MCUD_UART_BASE == USART1 && (pins[i] == PB14 || pins[i] == PB15);
+        const pin_use use = {fourth ? USART1_FUNCTION_ON_PB14 : USART_FUNCTION, MEDIUM_SPEED};
+        peripheral_pin(RCC_AHB4ENR, RCC_AHB4ENR_GPIOAEN, GPIOA, pins[i], use);
+    }
+    uart_init(MCUD_UART_BASE, apb_hz, MCUD_UART_BAUD);
+    core_irq(MCUD_UART_IRQ, 1);
+}
+
+/* The SDRAM of a board that has it; the FMC has the clock of the AHB buses. */
+static void start_sdram(void)
+{
+#ifdef MCUD_SDRAM_ORIGIN
+    clock_enable(RCC_AHB3ENR, RCC_AHB3ENR_FMCEN);
+    fmc_sdram_pins(RCC_AHB4ENR, RCC_AHB4ENR_GPIOAEN, GPIOA);
+    fmc_sdram_configure(FMC, ahb_hz);
+    reg_set(FMC_BCR1, FMC_BCR1_FMCEN);
+    fmc_sdram_power_up(FMC, ahb_hz);
+    external_memory_try(MCUD_SDRAM_ORIGIN, MCUD_SDRAM_LOG2_BYTES);
+#endif
 }
 
 void hal_init(void)
@@ -158,12 +207,9 @@ void hal_init(void)
     external_memory_off();
     caches_on();
     clock_enable(RCC_AHB2ENR, RCC_AHB2ENR_SRAM1EN | RCC_AHB2ENR_SRAM2EN | RCC_AHB2ENR_SRAM3EN);
-    clock_enable(RCC_APB1LENR, RCC_APB1LENR_USART3EN);
-    usart_pin(RCC_AHB4ENR, RCC_AHB4ENR_GPIOAEN, GPIOA, MCUD_UART_TX_PIN);
-    usart_pin(RCC_AHB4ENR, RCC_AHB4ENR_GPIOAEN, GPIOA, MCUD_UART_RX_PIN);
     timer_init();
-    uart_init(MCUD_UART_BASE, apb1_hz, MCUD_UART_BAUD);
-    core_irq(MCUD_UART_IRQ, 1);
+    start_sdram();
+    start_usart();
 }
 
 uint32_t hal_clock_hz(void)

@@ -1,0 +1,39 @@
+/* What drivers of external memories share. */
+#include <stdint.h>
+
+#include "hal_parts.h"
+#include "mcud_hal.h"
+
+#define HZ_PER_MHZ 1000000u
+
+void pause_us(uint32_t us)
+{
+    const uint32_t start = hal_ticks();
+    const uint32_t ticks = us * ((hal_ticks_hz() + HZ_PER_MHZ - 1u) / HZ_PER_MHZ);
+    while (hal_ticks() - start < ticks) {
+    }
+}
+
+/* The word at an address that differs from the origin's in one bit, or in none: `offset` is a power of two, or 0. */
+static uint32_t sample(uint32_t offset, uint32_t flip)
+{
+    return (0x5A3CC3A5u ^ offset) ^ flip;
+}
+
+int32_t memory_answers(uintptr_t origin, uint32_t bytes)
+{
+    volatile uint32_t *const words = (volatile uint32_t *)origin;
+    int32_t right = 1;
+    for (uint32_t pass = 0; pass < 2u; pass++) { /* the second one has each bit the other way round */
+        const uint32_t flip = 0u - pass;
+        words[0] = sample(0u, flip);
+        for (uint32_t offset = 4u; offset < bytes; offset <<= 1) {
+            words[offset / 4u] = sample(offset, flip);
+        }
+        right &= words[0] == sample(0u, flip);
+        for (uint32_t offset = 4u; offset < bytes; offset <<= 1) {
+            right &= words[offset / 4u] == sample(offset, flip);
+        }
+    }
+    return right;
+}

@@ -1,0 +1,180 @@
+"""Memories beside the chip: firmware starts them as their data sheets ask, and a network runs in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from mcudeploy.boards.board import Memory
+from mcudeploy.boards.catalogue import load_board
+from mcudeploy.boards.facts import BoardRegion
+from mcudeploy.commands import commands as api
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.device.session import Session
+from mcudeploy.device.target import Device, open_device
+from mcudeploy.execution.deployment import Deployment
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.project import assemble
+from mcudeploy.verify.samples import load_samples
+from tests.chips.facts import Chip
+from tests.chips.machine import Machine, MachineLine
+from tests.chips.programs import HOST, PATIENT, built, ran
+from tests.chips.sdram import Sdram
+from tests.chips.wiring import wire
+from tests.networks.small import small_model
+
+EXTERNAL: Mapping[str, str] = MappingProxyType({"stm32f746-disco": "sdram", "stm32h743i-eval": "sdram"})
+MPU_RNR, MPU_RBAR, MPU_RASR = 0xE000ED98, 0xE000ED9C, 0xE000EDA0
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a small network."""
+    return small_model(tmp_path_factory.mktemp("model") / "small.onnx")
+
+
+@pytest.fixture(scope="module", params=EXTERNAL)
+def program(
+    request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Deployment, Firmware]:
+    """Return a plan whose only arena is in the external memory, and its firmware."""
+    board = load_board(request.param)
+    limits = {it.name: 0 for it in board.memories if it.name != EXTERNAL[board.name]}
+    deployment = api.plan_model(model, board.limited(limits), Options(split=False))
+    return deployment, built(deployment, tmp_path_factory.mktemp(board.name))
+
+
+@pytest.fixture(scope="module")
+def machine(program: tuple[Deployment, Firmware]) -> Machine:
+    """Return a chip that has started its memory."""
+    _, firmware = program
+    machine = Machine(firmware, Chip(firmware.board.name), wire)
+    machine.run()
+    return machine
+
+
+def external(board: str) -> Memory:
+    """Return the external memory of a board."""
+    return load_board(board).memory(EXTERNAL[board])
+
+
+def region_of(machine: Machine) -> tuple[int, int, int]:
+    """Return number, origin and attributes of the region that the firmware has set last."""
+    return machine.core[MPU_RNR], machine.core[MPU_RBAR], machine.core[MPU_RASR]
+
+
+def cached_region(memory: Memory) -> tuple[int, int, int]:
+    """Return normal memory, written back, never executed (Arm DDI 0403E, B3.5.9)."""
+    never, all_may, normal_written_back, size = (
+        1 << 28,
+        3 << 24,
+        1 << 19 | 3 << 16,
+        memory.bytes.bit_length() - 2,
+    )
+    return 2, memory.origin, never | all_may | normal_written_back | size << 1 | 1
+
+
+def test_a_network_runs_in_the_memory(program: tuple[Deployment, Firmware], model: Path) -> None:
+    deployment, firmware = program
+    memory = external(firmware.board.name)
+    assert (
+        deployment.plan.layout.arenas[memory.name]
+        and sum(deployment.plan.layout.arenas.values()) == (deployment.plan.layout.arenas[memory.name])
+    )
+    (sample,) = load_samples(deployment.model.graph, [], [], 0)
+    host = api.plan_model(model, load_board("host"), Options(split=False))
+    with open_device(HOST, host.build(HOST)) as device:
+        expected = ran(host, device, sample)[1]
+    machine = Machine(firmware, Chip(firmware.board.name), wire)
+    with Session(MachineLine(machine), board=firmware.board.name, timing=PATIENT) as session:
+        session.hello(firmware.hash)
+        assert region_of(machine) == cached_region(memory)
+        device = Device(session, "unicorn", firmware, 3600.0)
+        assert ran(deployment, device, sample)[1] == expected
+
+
+class Unplugged(Machine):
+    """A chip whose external memory is not there: pull-ups answer."""
+
+    def map_memory(self, region: BoardRegion) -> None:
+        """Map ones in place of the external memory."""
+        if region.origin != external(self.board.name).origin:
+            super().map_memory(region)
+            return
+        self._uc.mmio_map(region.origin, region.bytes, self._ones, None, self._nothing, None)
+
+    def _ones(self, _: Any, offset: int, size: int, __: Any) -> int:
+        return (1 << 8 * size) - 1
+
+    def _nothing(self, _: Any, offset: int, size: int, value: int, __: Any) -> None:
+        """Nothing stores it."""
+
+
+def test_a_memory_that_does_not_answer_stays_closed(program: tuple[Deployment, Firmware]) -> None:
+    _, firmware = program
+    machine = Unplugged(firmware, Chip(firmware.board.name), wire)
+    machine.run()
+    number, _, attributes = region_of(machine)
+    assert (number, attributes) == (2, 0)
+
+
+SEQUENCE = (1, 2, 3 | 7 << 5, 4 | 0x230 << 9)
+"""Words of the commands: clock, precharge, eight refreshes, mode."""
+
+
+@pytest.mark.parametrize(
+    ("commands", "pause_us", "fault"),
+    [
+        (SEQUENCE[1:], 100, "without a clock"),
+        (SEQUENCE, 99, "too soon"),
+        ((SEQUENCE[0], *SEQUENCE[2:]), 100, "the order is"),
+        ((*SEQUENCE[:2], 3, SEQUENCE[3]), 100, "too few refreshes"),
+        ((*SEQUENCE[:3], 4 | 0x220 << 9), 100, "other latencies"),
+        ((*SEQUENCE[:3], 4 | 0x231 << 9), 100, "bursts"),
+        (SEQUENCE[:3], 100, "not started yet"),
+    ],
+)
+def test_the_model_refuses_other_orders(
+    machine: Machine, commands: tuple[int, ...], pause_us: int, fault: str
+) -> None:
+    """The model itself."""
+    Sdram(machine)
+    command, refresh = (machine.chip.registers[f"FMC.{it}"] for it in ("SDCMR", "SDRTR"))
+    with pytest.raises(AssertionError, match=fault):
+        for word in commands:
+            machine.on_write[command.address](machine, command, word | 1 << (5 - bank_of(machine)))
+            machine.instructions += pause_us * machine.board.clock_hz // 1_000_000
+        machine.on_write[refresh.address](machine, refresh, machine.values[refresh.address])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("TRAS", 1), ("TRC", 1), ("TRP", 0), ("TRCD", 0), ("TXSR", 1), ("TWR", 0), ("TMRD", 0)],
+)
+def test_the_model_refuses_short_times(machine: Machine, field: str, value: int) -> None:
+    Sdram(machine)
+    register = f"FMC.SDTR{1 if field in ('TRC', 'TRP') else bank_of(machine)}"
+    right = machine.field(register, field)
+    machine.set_field(register, field, value)
+    command = machine.chip.registers["FMC.SDCMR"]
+    with pytest.raises(AssertionError):
+        machine.on_write[command.address](machine, command, 1 | 1 << (5 - bank_of(machine)))
+    machine.set_field(register, field, right)
+    machine.on_write[command.address](machine, command, 1 | 1 << (5 - bank_of(machine)))
+
+
+def bank_of(machine: Machine) -> int:
+    """Return the number of the memory's bank at the FMC."""
+    return 1 + (external(machine.board.name).origin >> 28 & 1)
+
+
+def test_a_chip_that_no_source_starts_is_refused() -> None:
+    board = load_board("stm32f746-disco")
+    silent = board.model_copy(update={"hal": tuple(it for it in board.hal if "fmc" not in it)})
+    with pytest.raises(ConfigError, match=r"no source of its hal starts sdram: stm32/fmc_sdram\.c does"):
+        assemble(silent, {}, [], emulate=False)
