@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from mcudeploy.codegen.kernelfiles import OF_THE_TAPE, UNIT_SUFFIX, kernel_sources
 from mcudeploy.codegen.render import Types, render
@@ -21,13 +20,9 @@ _SUFFIXES = {
 """Ends of the names of kernels that are not for every core; those of a unit beside it are not timed."""
 
 
-def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
-    """Return names of all kernels that compute, sorted; those of the C files in `folder` if it is given."""
-    if folder is None:
-        texts = (source.text for source in kernel_sources())
-    else:
-        texts = (path.read_text("utf-8") for path in folder.glob("*.c"))
-    names = {name for text in texts for name in kernels_in(text)}
+def all_kernels() -> tuple[str, ...]:
+    """Return names of all kernels that compute, sorted."""
+    names = {name for source in kernel_sources() for name in kernels_in(source.text)}
     return tuple(sorted(names - OF_THE_TAPE))
 
 

@@ -61,15 +61,15 @@ class Lease:
 
 
 @contextmanager
-def leased(port: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+def leased(port: str) -> Iterator[None]:
     """Hold the port inside of the block. Waits for other runs; PortError if that takes too long."""
     lease, start = Lease(port), time.monotonic()
     reported = False
     try:
         while not lease.take():
             waited = time.monotonic() - start
-            if waited > patience_s:
-                raise PortError(f"{port} has been in use by {lease.holder()} for {patience_s:.0f} s.")
+            if waited > PATIENCE_S:
+                raise PortError(f"{port} has been in use by {lease.holder()} for {PATIENCE_S:.0f} s.")
             if waited > _NOTICE_S and not reported:
                 _LOG.warning("waiting for %s, which %s uses", port, lease.holder())
                 reported = True

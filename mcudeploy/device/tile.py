@@ -30,7 +30,7 @@ _MERGE_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class TileTensor:
-    """A tensor in an arena: block b of `block_rows` begins at byte `offsets[b]`.
+    """A tensor in the first arena: block b of `block_rows` begins at byte `offsets[b]`.
 
     Scratch has `row_bytes` 0, and one offset for each block of the output. With `first_block`, `offsets`
     begins with that block: the ones before it must not be touched.
@@ -39,7 +39,6 @@ class TileTensor:
     offsets: tuple[int, ...]
     row_bytes: int
     block_rows: BlockRows
-    memory: int = 0
     first_block: int = 0
 
 
@@ -75,9 +74,8 @@ class FlashRegion:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Bytes for offset `at` of arena `memory`; the operator record is at byte `op_offset` of that arena."""
+    """Bytes for offset `at` of the first arena; the operator record is at its byte `op_offset`."""
 
-    memory: int
     at: int
     data: bytes
     op_offset: int
@@ -132,16 +130,15 @@ def pack(
     info: DeviceInfo,
     *,
     at: int,
-    memory: int = 0,
     flash: FlashRegion | None = None,
 ) -> Image:
-    """The image of a tile for offset `at` (a multiple of 8) of arena `memory`.
+    """The image of a tile for offset `at` (a multiple of 8) of the first arena.
 
     Constants become part of it. With `flash`, arrays of int8, int32 and float32 that fit are assumed to be
     there, with any content: sufficient for kernels whose time does not depend on data.
     Raises ValueError for offsets that are misaligned or unreachable for the device, or an unknown kernel.
     """
-    base = info.arenas[memory].base
+    base = info.arenas[0].base
     if (base + at) % _IMAGE_ALIGN:
         raise ValueError(f"an image at address {base + at:#x} is not aligned to {_IMAGE_ALIGN} bytes")
     builder = _Builder(base + at, info.pointer_bytes)
@@ -151,7 +148,7 @@ def pack(
     scratch = 0 if tile.scratch is None else _tensor(tile.scratch, builder, info)
     record = builder.pointers([kernels[tile.call.kernel], params, inputs, output, scratch])
     op = builder.add(record + struct.pack("<II", tile.rows, tile.block_rows.rows))
-    return Image(memory, at, bytes(builder.data), op - base)
+    return Image(at, bytes(builder.data), op - base)
 
 
 def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
@@ -162,7 +159,7 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
         raise ValueError(f"offset {max(tensor.offsets)} does not fit the {info.offset_bytes}-byte tables")
     offsets = builder.add(units.astype({2: "<u2", 4: "<u4"}[info.offset_bytes]).tobytes())
     virtual = offsets - tensor.first_block * info.offset_bytes
-    head = builder.pointers([info.arenas[tensor.memory].base, virtual])
+    head = builder.pointers([info.arenas[0].base, virtual])
     return builder.add(head + struct.pack("<III", tensor.row_bytes, *tensor.block_rows))
 
 
@@ -215,10 +212,9 @@ class TileTimer:
         session: Session,
         kernels: KernelTable,
         *,
-        memory: int = 0,
         flash: FlashRegion | None = None,
     ) -> None:
-        self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
+        self._session, self._kernels, self._flash = session, kernels, flash
         self._sent = b""
         self._changes = session.changes  # the count when `_sent` was on the device
 
@@ -240,22 +236,20 @@ class TileTimer:
         single block or the image does not fit the arena.
         """
         info = self._session.info
-        size = info.arenas[self._memory].size_bytes
-        tile, used = timing_tile(
-            graph, operator, call, rows, info, input_block_rows=input_block_rows, memory=self._memory
-        )
+        size = info.arenas[0].size_bytes
+        tile, used = timing_tile(graph, operator, call, rows, info, input_block_rows=input_block_rows)
         flash = self._flash if graph.loops(operator).multiplies else None
         home = image_home(size)
         at = max(home, used)
-        image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=flash)
+        image = pack(tile, self._kernels, info, at=at, flash=flash)
         if at + len(image.data) > size:  # other operators' times need their constants, which do not fit
-            image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=self._flash)
+            image = pack(tile, self._kernels, info, at=at, flash=self._flash)
         if at + len(image.data) > size:
             raise ValueError(f"{operator.name} with its constants does not fit the arena for timing")
         known = at == home and self._changes == self._session.changes
         for part in _changes(self._sent if known else b"", image.data):
-            self._session.write(self._memory, at + part.lo, image.data[part.lo : part.hi])
-        ticks = self._session.call(self._memory, image.op_offset, rows.lo, rows.hi, timeout_s=timeout_s)
+            self._session.write(0, at + part.lo, image.data[part.lo : part.hi])
+        ticks = self._session.call(0, image.op_offset, rows.lo, rows.hi, timeout_s=timeout_s)
         self._sent, self._changes = image.data if at == home else b"", self._session.changes
         return ticks
 
@@ -286,7 +280,6 @@ def timing_tile(
     info: DeviceInfo,
     *,
     input_block_rows: Sequence[int] | None = None,
-    memory: int = 0,
 ) -> tuple[Tile, int]:
     """Return a tile for timing and the offset after its tensors, for the image.
 
@@ -299,7 +292,7 @@ def timing_tile(
     loops = graph.loops(operator)
     accumulates = operator.op.accumulates
     total = inputs[0].shape[0] if accumulates else output.shape[0]
-    arena = _Arena(info.arenas[memory].size_bytes, memory)
+    arena = _Arena(info.arenas[0].size_bytes)
     block_rows = BlockRows(len(rows), -rows.lo % len(rows))
     touched = Interval(block_rows.block_of(rows.lo), block_rows.block_of(rows.lo) + 1)
     work = None
@@ -325,9 +318,8 @@ def timing_tile(
 class _Arena:
     """Allocates addresses from offset 0; restarts within a tensor when it is full."""
 
-    def __init__(self, size_bytes: int, memory: int) -> None:
+    def __init__(self, size_bytes: int) -> None:
         self._limit = image_home(size_bytes)
-        self._memory = memory
         self.used = 0
 
     def place(self, blocks: Interval, block_bytes: int, row_bytes: int, block_rows: BlockRows) -> TileTensor:
@@ -337,4 +329,4 @@ class _Arena:
         distinct = min(len(blocks), max(1, (self._limit - start) // max(size, 1)))
         offsets = tuple(start + index % distinct * size for index in range(len(blocks)))
         self.used = start + distinct * size
-        return TileTensor(offsets, row_bytes, block_rows, self._memory, blocks.lo)
+        return TileTensor(offsets, row_bytes, block_rows, blocks.lo)

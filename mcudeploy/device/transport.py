@@ -27,7 +27,7 @@ _UNIX = "unix://"
 USB = "usb:"
 """Prefix of a port that is named by its USB id, because the system does not show it yet."""
 _CHUNK_BYTES = 65536
-_HANGS_S = 10.0
+_CONNECT_S, _HANGS_S = 5.0, 10.0
 _RFC2217_READ_S = 0.02
 _HEAD_LINES, _TAIL_LINES = 12, 3
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -110,12 +110,12 @@ def _address(url: str) -> tuple[str, int]:
     raise PortError(f"{url} is not an address: {fault}. Write {url.partition(':')[0]}://host:port.")
 
 
-def _connect(url: str, timeout_s: float) -> socket.socket:
+def _connect(url: str) -> socket.socket:
     if not url.startswith(_UNIX):
-        return socket.create_connection(_address(url), timeout_s)
+        return socket.create_connection(_address(url), _CONNECT_S)
     connection = local_socket()
     try:
-        connection.settimeout(timeout_s)
+        connection.settimeout(_CONNECT_S)
         connection.connect(url.removeprefix(_UNIX))
     except BaseException:
         connection.close()
@@ -150,9 +150,9 @@ class SocketTransport(_Stream):
     Raises RefusedError if nothing listens, PortError for any other fault.
     """
 
-    def __init__(self, url: str, connect_timeout_s: float = 5.0) -> None:
+    def __init__(self, url: str) -> None:
         try:
-            self._socket = _connect(url, connect_timeout_s)
+            self._socket = _connect(url)
         except (OSError, UnicodeError) as error:  # a name may be invalid
             kind = RefusedError if isinstance(error, ConnectionRefusedError) else PortError
             raise kind(

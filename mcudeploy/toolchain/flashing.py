@@ -65,8 +65,6 @@ def flash(
     elf: Path,
     attached: Attached | None = None,
     name: str | None = None,
-    *,
-    timeout_s: float = _TIMEOUT_S,
 ) -> None:
     """Write the program and start it. FlashError names the cause and the way out.
 
@@ -79,7 +77,7 @@ def flash(
         _LOG.warning("%s: %s", board.name, TOOLS[flasher.tool].note)
     enter_boot_loader(board, flasher, attached.port if attached else None)
     drive = drive_of(flasher) if isinstance(flasher, Uf2) else None
-    timeout_s *= board.patience
+    timeout_s = _TIMEOUT_S * board.patience
     deadline = time.monotonic() + timeout_s
     for line in command_lines(flasher, board, elf, attached or Attached()):
         _run(flasher, board, line, max(0.0, deadline - time.monotonic()), timeout_s)

@@ -12,21 +12,25 @@ from click.testing import CliRunner
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import FitError
-from mcudeploy.extensions.curve.overheads import curve_points
+from mcudeploy.extensions.curve import curve_option
 from mcudeploy.planner.plan_options import Options
 
 
-def test_every_point_is_smaller_and_slower_than_the_one_before(model: Path) -> None:
+def test_every_point_is_smaller_and_slower_than_the_one_before(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curve_option, "LIMITS", (0.0, 30.0, 30.01, 100.0))
     options = Options(time_limit=0.5, stream_input=True)
-    points = curve_points(model, load_board("mps2-an386"), options, (0.0, 30.0, 30.0, 100.0))
-    arenas = [point.deployment.plan.layout.arena_bytes for point in points if point.deployment is not None]
+    points = curve_option.curve_points(model, load_board("mps2-an386"), options)
+    arenas = [it.plan.layout.arena_bytes for it in points.values() if it is not None]
     assert len(arenas) >= 2 and arenas == sorted(set(arenas), reverse=True)
 
 
-def test_a_model_that_fits_at_no_limit_is_an_error(model: Path) -> None:
+def test_a_model_that_fits_at_no_limit_is_an_error(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curve_option, "LIMITS", (0.0, 10.0))
     board, options = load_board("mps2-an386"), Options(time_limit=0.2, ram_limit=16)
     with pytest.raises(FitError):
-        curve_points(model, board, options, (0.0, 10.0))
+        curve_option.curve_points(model, board, options)
 
 
 def test_its_commands_plan_the_points(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

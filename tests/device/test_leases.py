@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.common.errors import ConfigError, PortError
+from mcudeploy.device import lease
 from mcudeploy.device.hints import flash_hint, silence_hint
 from mcudeploy.device.lease import Claims, Lease, leased
 
@@ -43,19 +44,20 @@ def _hold(port: str, ready: multiprocessing.synchronize.Event) -> None:
     time.sleep(60)
 
 
-def test_a_process_that_is_killed_has_no_lease(cache: Path) -> None:
+def test_a_process_that_is_killed_has_no_lease(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "PATIENCE_S", 0.1)
     context = multiprocessing.get_context("fork")
     ready = context.Event()
     child = context.Process(target=_hold, args=("/dev/ttyX", ready))
     child.start()
     assert ready.wait(10)
     said = rf"/dev/ttyX has been in use by process {child.pid} on .* for 0 s"
-    with pytest.raises(PortError, match=said), leased("/dev/ttyX", 0.1):
+    with pytest.raises(PortError, match=said), leased("/dev/ttyX"):
         pass
     os.kill(child.pid or 0, signal.SIGKILL)
     child.join()
     other = Lease("/dev/ttyX")
-    with leased("/dev/ttyX", 0.1):
+    with leased("/dev/ttyX"):
         assert not other.take()
     assert other.take()
 

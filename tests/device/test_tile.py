@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import struct
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from bench import machine
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
+from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.device.replies import Arena, DeviceInfo, Ticks
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import (
@@ -149,8 +149,8 @@ def run_in_blocks(session: Session, table: KernelTable, height: int) -> bytes:
     out = b""
     for block, offset in enumerate(output.offsets):
         rows = Interval(block * height, min(y.shape[0], (block + 1) * height))
-        session.write(image.memory, image.at, image.data)
-        session.call(image.memory, image.op_offset, rows.lo, rows.hi)
+        session.write(0, image.at, image.data)
+        session.call(0, image.op_offset, rows.lo, rows.hi)
         out += session.read(0, offset, len(rows) * y.row_bytes)
     return out
 
@@ -219,8 +219,7 @@ def test_times_are_the_same_each_time(device: tuple[Session, KernelTable, FlashR
     assert abs(timed(Interval(4, 6), 1).ticks - parts[2]) <= 1
 
 
-def test_kernels_are_found_in_their_sources(tmp_path: Path) -> None:
-    (tmp_path / "a.c").write_text("int c;\n\nvoid mcud_b(const mcud_op *op, int32_t f, int32_t e)\n{\n}\n")
-    (tmp_path / "z.c").write_text("void mcud_a(const mcud_op *op,\n            int32_t f, int32_t e)\n{\n}\n")
-    assert all_kernels(tmp_path) == ("a", "b")
+def test_kernels_are_found_in_their_sources() -> None:
+    assert kernels_in("int c;\n\nvoid mcud_b(const mcud_op *op, int32_t f, int32_t e)\n{\n}\n") == ("b",)
+    assert kernels_in("void mcud_a(const mcud_op *op,\n            int32_t f, int32_t e)\n{\n}\n") == ("a",)
     assert set(KERNELS) <= set(all_kernels())

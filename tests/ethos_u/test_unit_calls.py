@@ -126,11 +126,11 @@ def results(call: KernelCall, x: Tensor, y: Tensor, data: bytes, block_rows: tup
     scratch = TileTensor((at + pitch * count,) * count, 0, BlockRows(made)) if call.scratch_bytes else None
     tile = Tile(call, (source,), output, scratch, rows, BlockRows(made))
     image = pack(tile, machine().kernels(call.kernel), session.info, at=IMAGE_AT)
-    session.write(image.memory, image.at, image.data)
+    session.write(0, image.at, image.data)
     found = b""
     for block, offset in enumerate(output.offsets):
         part = Interval(block * made, min(rows, (block + 1) * made))
-        session.call(image.memory, image.op_offset, part.lo, part.hi)
+        session.call(0, image.op_offset, part.lo, part.hi)
         found += session.read(0, offset, len(part) * y.row_bytes)
     return found
 
@@ -293,9 +293,9 @@ def test_means_by_rows_have_the_bits_of_the_core(seed: int) -> None:
         state = TileTensor((state_at,), 0, BlockRows(height))
         tile = Tile(call, (source,), output, state, height, BlockRows(height))
         image = pack(tile, machine().kernels(call.kernel), session.info, at=IMAGE_AT)
-        session.write(image.memory, image.at, image.data)
+        session.write(0, image.at, image.data)
         for first, end in steps:
-            session.call(image.memory, image.op_offset, first, end)
+            session.call(0, image.op_offset, first, end)
         return session.read(0, out_at, y.row_bytes)
 
     expected = by(core, [(0, height)], 0)

@@ -20,10 +20,10 @@ def rows_of(tile: Tile) -> bytes:
     """The rows of the output of a tile, whose inputs are in place, computed one by one."""
     session = machine().session
     image = pack(tile, machine().kernels(tile.call.kernel), session.info, at=_IMAGE_AT)
-    session.write(image.memory, image.at, image.data)
+    session.write(0, image.at, image.data)
     rows = []
     for row, offset in enumerate(tile.output.offsets):
-        session.call(image.memory, image.op_offset, row, row + 1)
+        session.call(0, image.op_offset, row, row + 1)
         rows.append(session.read(0, offset, tile.output.row_bytes))
     return b"".join(rows)
 

@@ -209,11 +209,11 @@ def run(device: Device, work: Work, call: KernelCall) -> bytes:
     tile = Tile(call, placed, output, scratch, rows, size)
     image = pack(tile, device.kernels, device.session.info, at=IMAGE_AT)
     assume(IMAGE_AT + len(image.data) <= ARENA_BYTES)
-    device.session.write(image.memory, image.at, image.data)
+    device.session.write(0, image.at, image.data)
     out = b""
     for block, offset in enumerate(output.offsets):
         part = Interval(block * work.height, min(rows, (block + 1) * work.height))
-        device.session.call(image.memory, image.op_offset, part.lo, part.hi)
+        device.session.call(0, image.op_offset, part.lo, part.hi)
         out += device.session.read(0, offset, len(part) * work.output.row_bytes)
     return out
 

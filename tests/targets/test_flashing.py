@@ -234,19 +234,20 @@ def test_known_complaints_have_their_remedy(
 
 
 def test_a_flasher_that_hangs_is_ended_with_its_children(
-    fake: Fake, program: Callable[[Board], Path], tmp_path: Path
+    fake: Fake, program: Callable[[Board], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board = load_board("stm32f405")
     fake("openocd", hangs="1", says="Info : waiting")
+    monkeypatch.setattr(flashing, "_TIMEOUT_S", 0.4)
     with pytest.raises(
-        FlashError, match=r"did not finish within 0\.5 s \(Info : waiting\): unplug the board"
+        FlashError, match=r"did not finish within 0\.4 s \(Info : waiting\): unplug the board"
     ):
-        flash(board, program(board), timeout_s=0.5)
+        flash(board, program(board))
     _await_end(tmp_path)
     teensy = load_board("teensy41")
     fake("teensy_loader_cli", says="Waiting for Teensy device...")
-    with pytest.raises(FlashError, match=r"0\.3 s \(Waiting for Teensy device\): press the button"):
-        flash(teensy, program(teensy), timeout_s=0.3)
+    with pytest.raises(FlashError, match=r"0\.4 s \(Waiting for Teensy device\): press the button"):
+        flash(teensy, program(teensy))
     _await_end(tmp_path)
 
 

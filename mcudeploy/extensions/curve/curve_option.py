@@ -1,8 +1,10 @@
-"""--curve of `plan`."""
+"""--curve of `plan`: plans of a model under rising limits of the latency overhead."""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -10,12 +12,17 @@ from click import get_current_context
 from rich.console import Console
 
 from mcudeploy.cli.options import Command, typed_arguments
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.common.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.cli.output import Values
-    from mcudeploy.extensions.curve.overheads import CurvePoint
+    from mcudeploy.execution.deployment import Deployment
+    from mcudeploy.planner.plan_options import Options
+
+LIMITS = (0.0, 2.0, 5.0, 10.0, 25.0, 60.0, 100.0)
+"""The limits of the overhead in percent that are tried."""
 
 
 def curve_option(command: Command) -> Command:
@@ -36,17 +43,41 @@ def curve_option(command: Command) -> Command:
         single_results.append(rest["options"].order_file)
         if any(single_results) or len(rest["boards"]) > 1:
             raise UsageError("--curve is for one board, without -o, --chart, --explain, --plan and --order")
-        from mcudeploy.extensions.curve.overheads import curve_points
-
         (board,) = rest["boards"]
         with rest["output"].progress() as progress:
-            points = curve_points(rest["model"], board, rest["options"], progress=progress)
+            points = curve_points(rest["model"], board, rest["options"], progress)
         rest["output"].result(_report(points, board), _table)
 
     return packed
 
 
-def _report(points: tuple[CurvePoint, ...], board: Board) -> dict[str, Any]:
+def curve_points(
+    path: Path, board: Board, options: Options, progress: Progress = SILENT
+) -> dict[float, Deployment | None]:
+    """Return the smallest plan within each limit that allows a smaller arena than the limits below it.
+
+    None if no plan fits the board. Every point is a plan that `plan --max-overhead` finds in as much time.
+    Raises FitError if none fits.
+    """
+    from mcudeploy.commands.commands import plan_model
+
+    points: dict[float, Deployment | None] = {}
+    least, fault = 0, FitError("")
+    for limit in LIMITS:
+        try:
+            deployment = plan_model(path, board, replace(options, max_overhead=limit), progress)
+        except FitError as error:
+            points[limit], fault = None, error
+            continue
+        arena_bytes = deployment.plan.layout.arena_bytes
+        if not any(points.values()) or arena_bytes < least:
+            points[limit], least = deployment, arena_bytes
+    if not any(points.values()):
+        raise fault
+    return points
+
+
+def _report(points: dict[float, Deployment | None], board: Board) -> dict[str, Any]:
     from mcudeploy.cli.proposed import command_line
     from mcudeploy.report import as_json
 
@@ -54,11 +85,10 @@ def _report(points: tuple[CurvePoint, ...], board: Board) -> dict[str, Any]:
     commands = {"plan": get_current_context().command}
     commands["build"] = commands["plan"]
     rows = []
-    for point in points:
-        limit = f"{point.max_overhead:g}"
-        row: dict[str, Any] = {"max_overhead": point.max_overhead, "fits": point.deployment is not None}
-        if point.deployment is not None:
-            report = as_json(point.deployment)
+    for limit, deployment in points.items():
+        row: dict[str, Any] = {"max_overhead": limit, "fits": deployment is not None}
+        if deployment is not None:
+            report = as_json(deployment)
             figures = (
                 "arena_bytes",
                 "tables_bytes",
@@ -68,7 +98,7 @@ def _report(points: tuple[CurvePoint, ...], board: Board) -> dict[str, Any]:
                 "fused",
             )
             row |= {name: report.get(name) for name in figures}
-            row["command"] = command_line(arguments, commands, f"--max-overhead {limit}")
+            row["command"] = command_line(arguments, commands, f"--max-overhead {limit:g}")
         rows.append(row)
     return {"board": board.name, "curve": rows}
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
-from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError
 from mcudeploy.extensions.training import training_functions as functions
-from mcudeploy.extensions.training.forward import Forward
+from mcudeploy.extensions.training.forward import Forward, problem_of
 from mcudeploy.extensions.training.int8_values import bounds, exceeded
-from mcudeploy.extensions.training.node_list import NotTrainable
+from mcudeploy.extensions.training.node_list import NotTrainable, image_shape
 from mcudeploy.extensions.training.recomputing import KeptTensors
 from mcudeploy.extensions.training.unary_slopes import reads_argument
 from mcudeploy.extensions.training.updates import Updates
@@ -53,8 +54,7 @@ class Backward:
             try:
                 self._operator(operator, gradient)
             except NotTrainable as verdict:
-                label = ", ".join(operator.onnx_nodes) or operator.name
-                problems.append(Problem(label, operator.op.kind, str(verdict)))
+                problems.append(problem_of(operator, str(verdict)))
         if problems:
             raise ModelError.unsupported(tuple(problems))
 
@@ -92,6 +92,11 @@ class Backward:
             for operator in self.forward.graph.operators
             if tensor in operator.inputs
         )
+
+    def node(self, source: str, op: str, inputs: Sequence[str], **attributes: Any) -> None:
+        """Add the node that computes a gradient of the tensor `source`, and add that to its gradient."""
+        shape = image_shape(self.forward.graph.tensors[source].shape)
+        self.add(source, self.forward.nodes.add(op, inputs, shape, f"{source}_gradient", **attributes))
 
     def add(self, tensor: str, gradient: str) -> None:
         """Add a gradient to that of a tensor."""

@@ -60,8 +60,7 @@ class Forward:
                 value = self._operator(operator)
                 self.images[operator.output] = stored(self.nodes, self.graph.tensors[operator.output], value)
             except NotTrainable as verdict:
-                label = ", ".join(operator.onnx_nodes) or operator.name
-                problems.append(Problem(label, operator.op.kind, str(verdict)))
+                problems.append(problem_of(operator, str(verdict)))
                 shape = image_shape(self.graph.tensors[operator.output].shape)
                 self.images[operator.output] = self.nodes.unused("missing")
                 self.nodes.shapes[self.images[operator.output]] = shape
@@ -71,9 +70,7 @@ class Forward:
     def to_image(self, value: str, io: GraphIO) -> str:
         """The image of an input or output of the model, from its value."""
         shape = self.graph.tensors[io.tensor].shape
-        moved = self.nodes.transposed(value, axes_of(io))
-        rows = self.nodes.reshaped(moved, (1, *shape))
-        return self.nodes.transposed(rows, (0, 3, 1, 2))
+        return self.nodes.image(self.nodes.transposed(value, axes_of(io)), shape)
 
     def _input_image(self, name: str, io: GraphIO) -> str:
         """The image of an input of the model, whose values may be integers."""
@@ -90,14 +87,21 @@ class Forward:
         `integers`: of an int8 or uint8 output the stored values, not the real ones.
         """
         axes = axes_of(io)
-        rows = self.nodes.transposed(image, (0, 2, 3, 1))
-        moved = self.nodes.reshaped(rows, tuple(io.shape[axis] for axis in axes))
+        moved = self.nodes.reshaped(self.nodes.rows(image), tuple(io.shape[axis] for axis in axes))
         name = self.nodes.claimed(io.name)
         perm = tuple(int(at) for at in np.argsort(axes))
         quantization = self.graph.tensors[io.tensor].quantization
         if integers and io.dtype != "float32" and quantization is not None:
             return stored_output(self.nodes, self.nodes.transposed(moved, perm), io, quantization)
         return self.nodes.transposed(moved, perm, name)
+
+    def node(
+        self, operator: Operator, op: str, inputs: Sequence[str] | None = None, **attributes: Any
+    ) -> str:
+        """Add the node of an operator: of the images of its inputs, or of `inputs`. Returns its result."""
+        own = [self.images[name] for name in operator.inputs] if inputs is None else inputs
+        shape = image_shape(self.graph.tensors[operator.output].shape)
+        return self.nodes.add(op, own, shape, operator.name, **attributes)
 
     def _operator(self, operator: Operator) -> str:
         rule = self.rules.get(operator.op.kind)
@@ -154,6 +158,11 @@ class Forward:
             return self.nodes.add("Relu", [value], shape)
         bounds = ["" if abs(bound) == inf else self.nodes.reals(bound, "bound") for bound in (low, high)]
         return self.nodes.add("Clip", [value, *bounds], shape)
+
+
+def problem_of(operator: Operator, reason: str) -> Problem:
+    """The problem that an operator is, under the names of its nodes."""
+    return Problem(", ".join(operator.onnx_nodes) or operator.name, operator.op.kind, reason)
 
 
 def axes_of(io: GraphIO) -> tuple[int, ...]:

@@ -40,14 +40,13 @@ _OWN = {"gelu": functions.GELU, "swish": functions.SWISH}
 
 def pool(to: Forward, operator: Operator) -> str:
     """A pool, with the pads that its number of windows needs."""
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    op = operator.op
     assert isinstance(op, AveragePool | MaxPool)
     attributes = pool_window(op, to.graph.tensors[operator.inputs[0]].shape)
     if isinstance(op, AveragePool):
         del attributes["dilations"]  # ONNX has none before its version 19
         attributes["count_include_pad"] = int(op.count_include_pad)
-    inputs = [to.images[operator.inputs[0]]]
-    return to.nodes.add(type(op).__name__, inputs, shape, operator.name, **attributes)
+    return to.node(operator, type(op).__name__, **attributes)
 
 
 def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
@@ -76,7 +75,7 @@ def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
 
 def binary(to: Forward, operator: Operator) -> str:
     """A function of two operands, one of which may be a constant."""
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    op = operator.op
     assert isinstance(op, Binary)
     if op.function not in _BINARY:
         raise NotTrainable(f"{op.function} has no gradient here; {', '.join(_BINARY)} have")
@@ -84,62 +83,56 @@ def binary(to: Forward, operator: Operator) -> str:
     if op.constant_operand is not None:
         operand = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
         inputs.insert(op.constant_operand, to.nodes.reals(operand))
-    result = to.nodes.add(BINARY[op.function].onnx[0], inputs, shape, operator.name)
-    return to.clipped(result, op.low, op.high)
+    return to.clipped(to.node(operator, BINARY[op.function].onnx[0], inputs), op.low, op.high)
 
 
 def unary(to: Forward, operator: Operator) -> str:
     """A function of one value."""
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    op, x = operator.op, to.images[operator.inputs[0]]
     assert isinstance(op, Unary)
-    x = to.images[operator.inputs[0]]
     if op.function == "clip":
         return to.clipped(x, op.alpha, op.beta)
     if op.function == "square":
-        return to.nodes.add("Mul", [x, x], shape, operator.name)
+        return to.node(operator, "Mul", [x, x])
     if op.function == "gelu_tanh":
-        return to.nodes.add("Mul", [x, gelu_nodes.share(to.nodes, x)], shape, operator.name)
+        return to.node(operator, "Mul", [x, gelu_nodes.share(to.nodes, x)])
     if op.function not in _UNARY:
         raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
     row = UNARY[op.function]
     numbers = ((row.alpha, op.alpha), (row.beta, op.beta))
-    attributes = {it.name: value for it, value in numbers if isinstance(it, NumberAttribute)}
-    return to.nodes.add(_OWN.get(op.function, row.onnx), [x], shape, operator.name, **attributes)
+    attributes: dict[str, Any] = {it.name: value for it, value in numbers if isinstance(it, NumberAttribute)}
+    return to.node(operator, _OWN.get(op.function, row.onnx), **attributes)
 
 
 def view(to: Forward, operator: Operator) -> str:
     """The values, row by row, in another shape."""
-    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
-    shape = to.graph.tensors[operator.output].shape
-    return to.nodes.transposed(to.nodes.reshaped(rows, (1, *shape)), (0, 3, 1, 2))
+    rows = to.nodes.rows(to.images[operator.inputs[0]])
+    return to.nodes.image(rows, to.graph.tensors[operator.output].shape)
 
 
 def softmax(to: Forward, operator: Operator) -> str:
     """A softmax along an axis."""
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    op = operator.op
     assert isinstance(op, Softmax)
-    axis = ONNX_AXES[op.axis]
-    return to.nodes.add("Softmax", [to.images[operator.inputs[0]]], shape, operator.name, axis=axis)
+    return to.node(operator, "Softmax", axis=ONNX_AXES[op.axis])
 
 
 def concat(to: Forward, operator: Operator) -> str:
     """The inputs side by side along an axis."""
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    op = operator.op
     assert isinstance(op, Concat)
-    inputs = [to.images[name] for name in operator.inputs]
-    return to.nodes.add("Concat", inputs, shape, operator.name, axis=ONNX_AXES[op.axis])
+    return to.node(operator, "Concat", axis=ONNX_AXES[op.axis])
 
 
 def reduction(to: Forward, operator: Operator) -> str:
     """A mean, sum or other reduction along axes, which stay with size 1."""
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    op = operator.op
     assert isinstance(op, Reduce)
-    axes, inputs = sorted(ONNX_AXES[axis] for axis in op.axes), [to.images[operator.inputs[0]]]
-    name = f"Reduce{op.function.capitalize()}"
-    if op.function == "sum":  # whose axes are an input
-        inputs.append(to.nodes.constant(np.array(axes, np.int64), "axes"))
-        return to.nodes.add(name, inputs, shape, operator.name, keepdims=1)
-    return to.nodes.add(name, inputs, shape, operator.name, keepdims=1, axes=axes)
+    axes, name = sorted(ONNX_AXES[axis] for axis in op.axes), f"Reduce{op.function.capitalize()}"
+    if op.function != "sum":
+        return to.node(operator, name, keepdims=1, axes=axes)
+    inputs = [to.images[operator.inputs[0]], to.nodes.constant(np.array(axes, np.int64), "axes")]
+    return to.node(operator, name, inputs, keepdims=1)
 
 
 def part(to: Forward, operator: Operator) -> str:
@@ -166,20 +159,18 @@ def transpose(to: Forward, operator: Operator) -> str:
     """The axes of a view in another order."""
     op = operator.op
     assert isinstance(op, Transpose)
-    rows = to.nodes.transposed(to.images[operator.inputs[0]], (0, 2, 3, 1))
-    moved = to.nodes.transposed(to.nodes.reshaped(rows, op.dims), op.perm)
-    return to.nodes.transposed(to.nodes.reshaped(moved, (1, *op.out_shape)), (0, 3, 1, 2))
+    rows = to.nodes.rows(to.images[operator.inputs[0]])
+    return to.nodes.image(to.nodes.transposed(to.nodes.reshaped(rows, op.dims), op.perm), op.out_shape)
 
 
 def resize(to: Forward, operator: Operator) -> str:
     """An image of another size."""
     op, tensors = operator.op, to.graph.tensors
     assert isinstance(op, Resize)
-    shape = image_shape(tensors[operator.output].shape)
     attributes = _resize_attributes(op, tensors[operator.inputs[0]].shape)
+    shape = image_shape(tensors[operator.output].shape)
     sizes = to.nodes.constant(np.array(shape, np.int64), "sizes")
-    inputs = [to.images[operator.inputs[0]], "", "", sizes]
-    return to.nodes.add("Resize", inputs, shape, operator.name, **attributes)
+    return to.node(operator, "Resize", [to.images[operator.inputs[0]], "", "", sizes], **attributes)
 
 
 def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
@@ -199,9 +190,8 @@ def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
 
 
 def _conv(to: Forward, operator: Operator) -> str:
-    op, shape = operator.op, image_shape(to.graph.tensors[operator.output].shape)
+    op, x = operator.op, to.images[operator.inputs[0]]
     assert isinstance(op, Conv2d)
-    x = to.images[operator.inputs[0]]
     trained = operator.name in to.trained.weights
     if trained and op.groups not in (1, to.nodes.shapes[x][1]):
         raise NotTrainable(
@@ -213,8 +203,7 @@ def _conv(to: Forward, operator: Operator) -> str:
     if trained:
         return _trained_conv(to, operator, x, weights, bias)
     if operator.name not in to.trained.biases:
-        sums = to.nodes.add("Conv", [x, weights, bias], shape, operator.name, **window(op))
-        return to.clipped(sums, op.low, op.high)
+        return to.clipped(to.node(operator, "Conv", [x, weights, bias], **window(op)), op.low, op.high)
     if all(is_stored(to.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
         if operator.constants["weights"].dtype != np.int8:
             raise NotTrainable(
@@ -222,30 +211,28 @@ def _conv(to: Forward, operator: Operator) -> str:
                 "int8 ones: train its weights as well (full, last:K), or quantise them to symmetric int8"
             )
         bounds = {"low": op.low, "high": op.high}
-        inputs = [x, weights, bias]
-        return to.nodes.add(functions.BIASED_CONV, inputs, shape, operator.name, **window(op), **bounds)
-    products = to.nodes.add("Conv", [x, weights], shape, operator.name, **window(op))
+        return to.node(operator, functions.BIASED_CONV, [x, weights, bias], **window(op), **bounds)
+    products = to.node(operator, "Conv", [x, weights], **window(op))
     column = to.nodes.reshaped(bias, (1, op.out_channels, 1, 1))
-    return to.clipped(to.nodes.add("Add", [products, column], shape), op.low, op.high)
+    sums = to.nodes.add("Add", [products, column], to.nodes.shapes[products])
+    return to.clipped(sums, op.low, op.high)
 
 
 def _trained_conv(to: Forward, operator: Operator, x: str, weights: str, bias: str) -> str:
     """A convolution by trained weights; those of its last input channels may be constants."""
     op, nodes, inputs = operator.op, to.nodes, [x, weights, bias]
     assert isinstance(op, Conv2d)
-    shape = image_shape(to.graph.tensors[operator.output].shape)
     channels = to.trained.channels.get(operator.name)
     if channels is None:
         bounds = {"low": op.low, "high": op.high}
-        return nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
+        return to.node(operator, functions.TRAINED_CONV, inputs, **window(op), **bounds)
     rows, cols, depth = to.graph.tensors[operator.inputs[0]].shape
     inputs[0] = to.first_channels(operator, x)
     others = nodes.part(x, (0, 0, channels), (rows, cols, depth - channels))
     bounds = {"low": -inf, "high": inf}
-    sums = nodes.add(functions.TRAINED_CONV, inputs, shape, operator.name, **window(op), **bounds)
-    rest = nodes.add(
-        "Conv", [others, constant(nodes, to.graph, operator, "weights", channels)], shape, **window(op)
-    )
+    sums = to.node(operator, functions.TRAINED_CONV, inputs, **window(op), **bounds)
+    frozen, shape = constant(nodes, to.graph, operator, "weights", channels), nodes.shapes[sums]
+    rest = nodes.add("Conv", [others, frozen], shape, **window(op))
     return to.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
 
 

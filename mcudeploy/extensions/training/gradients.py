@@ -70,11 +70,9 @@ def _transpose(to: Backward, operator: Operator, gradient: str) -> None:
     op, nodes = operator.op, to.forward.nodes
     assert isinstance(op, Transpose)
     (source,) = operator.inputs
-    rows = nodes.transposed(gradient, (0, 2, 3, 1))
-    view = nodes.reshaped(rows, tuple(op.dims[axis] for axis in op.perm))
+    view = nodes.reshaped(nodes.rows(gradient), tuple(op.dims[axis] for axis in op.perm))
     moved = nodes.transposed(view, tuple(int(axis) for axis in np.argsort(op.perm)))
-    shape = (1, *to.forward.graph.tensors[source].shape)
-    to.add(source, nodes.transposed(nodes.reshaped(moved, shape), (0, 3, 1, 2)))
+    to.add(source, nodes.image(moved, to.forward.graph.tensors[source].shape))
 
 
 def _resize(to: Backward, operator: Operator, gradient: str) -> None:
@@ -84,9 +82,7 @@ def _resize(to: Backward, operator: Operator, gradient: str) -> None:
     (source,) = operator.inputs
     shape = to.forward.graph.tensors[source].shape
     rows, cols = nodes.reals(_shares(op.rows, shape[0]).T), nodes.reals(_shares(op.cols, shape[1]))
-    name = f"{source}_gradient"
-    inputs = [gradient, rows, cols]
-    to.add(source, nodes.add(functions.RESIZE_GRADIENT, inputs, image_shape(shape), name))
+    to.node(source, functions.RESIZE_GRADIENT, [gradient, rows, cols])
 
 
 def _shares(samples: ResizeSamples, size: int) -> NDArray[np.float32]:
@@ -188,9 +184,7 @@ def _conversion(to: Backward, operator: Operator, gradient: str) -> None:
 def _view(to: Backward, operator: Operator, gradient: str) -> None:
     nodes = to.forward.nodes
     (source,) = operator.inputs
-    shape = to.forward.graph.tensors[source].shape
-    rows = nodes.transposed(gradient, (0, 2, 3, 1))
-    to.add(source, nodes.transposed(nodes.reshaped(rows, (1, *shape)), (0, 3, 1, 2)))
+    to.add(source, nodes.image(nodes.rows(gradient), to.forward.graph.tensors[source].shape))
 
 
 GRADIENT_RULES: dict[str, GradientRule] = {

@@ -114,6 +114,14 @@ class NodeList:
         shape = tuple(self.shapes[value][axis] for axis in perm)
         return self.add("Transpose", [value], shape, name, perm=list(perm))
 
+    def rows(self, image: str) -> str:
+        """The values [1, H, W, C] of an image [1, C, H, W]."""
+        return self.transposed(image, (0, 2, 3, 1))
+
+    def image(self, value: str, shape: Shape, name: str = "") -> str:
+        """The image of values in row-major order of a tensor's shape (rows, cols, channels)."""
+        return self.transposed(self.reshaped(value, (1, *shape)), (0, 3, 1, 2), name)
+
     def part(self, image: str, start: Shape, size: Shape, name: str = "") -> str:
         """The rows, columns and channels of an image [1, C, H, W] from `start` on."""
         ends = [first + count for first, count in zip(start, size, strict=True)]

@@ -29,12 +29,9 @@ def _to_largest(to: Backward, operator: Operator, gradient: str, op: MaxPool) ->
         rows, cols = op.kernel_shape
         raise NotTrainable(f"its window of {rows} x {cols} is too large: gradients pass {MOST_TAPS} taps")
     (source,) = operator.inputs
-    tensor = forward.graph.tensors[source]
-    attributes = pool_window(op, tensor.shape)
-    taps = nodes.add_taps(forward.images[source], nodes.shapes[gradient], **attributes)
-    shape, name = image_shape(tensor.shape), f"{source}_gradient"
-    inputs = [gradient, taps]
-    to.add(source, nodes.add(functions.MAX_POOL_GRADIENT, inputs, shape, name, sizes=list(shape)))
+    image, shape = forward.images[source], forward.graph.tensors[source].shape
+    taps = nodes.add_taps(image, nodes.shapes[gradient], **pool_window(op, shape))
+    to.node(source, functions.MAX_POOL_GRADIENT, [gradient, taps], sizes=list(image_shape(shape)))
 
 
 def average_pool(to: Backward, operator: Operator, gradient: str) -> None:
@@ -43,7 +40,6 @@ def average_pool(to: Backward, operator: Operator, gradient: str) -> None:
     assert isinstance(op, AveragePool)
     (source,) = operator.inputs
     rows, cols, channels = forward.graph.tensors[source].shape
-    shape, name = image_shape((rows, cols, channels)), f"{source}_gradient"
     if op.out_size == (1, 1) and op.pads == (0, 0, 0, 0) and op.kernel_shape == (rows, cols):
         _spread(to, source, gradient, 1 / (rows * cols))
         return
@@ -64,7 +60,7 @@ def average_pool(to: Backward, operator: Operator, gradient: str) -> None:
         "factor": factor,
         "sizes": [channels, 1, *kernel],
     }
-    to.add(source, nodes.add(functions.AVERAGE_POOL_GRADIENT, [gradient], shape, name, **attributes))
+    to.node(source, functions.AVERAGE_POOL_GRADIENT, [gradient], **attributes)
 
 
 def reduction(to: Backward, operator: Operator, gradient: str) -> None:
@@ -90,5 +86,4 @@ def _spread(to: Backward, source: str, gradient: str, factor: float) -> None:
     """Give all values of a tensor the gradient of the sum that they are in, times a factor."""
     nodes, shape = to.forward.nodes, image_shape(to.forward.graph.tensors[source].shape)
     sizes = [1 if size == own else size for size, own in zip(shape, nodes.shapes[gradient], strict=True)]
-    share = nodes.reals(np.full(sizes, factor))
-    to.add(source, nodes.add("Mul", [gradient, share], shape, f"{source}_gradient"))
+    to.node(source, "Mul", [gradient, nodes.reals(np.full(sizes, factor))])

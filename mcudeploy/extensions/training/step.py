@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from mcudeploy.common.errors import ModelError, Problem, UsageError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.extensions.training.backward import Backward, depending
-from mcudeploy.extensions.training.forward import Forward, convolutions, parameter_name
+from mcudeploy.extensions.training.forward import Forward, convolutions, parameter_name, problem_of
 from mcudeploy.extensions.training.forward_rules import FORWARD_RULES
 from mcudeploy.extensions.training.gradients import GRADIENT_RULES
 from mcudeploy.extensions.training.int8_values import is_stored
@@ -89,7 +89,7 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
         loss = end.mean_squared_error()
     else:
         reason = "--loss mse is not for a model that ends in it: take --loss cross-entropy"
-        raise ModelError.unsupported((Problem(", ".join(head.onnx_nodes), head.op.kind, reason),))
+        raise ModelError.unsupported((problem_of(head, reason),))
     updates, tensors = Updates.of(forward, recipe), KeptTensors(forward, operators, keep)
     backward = Backward(forward, GRADIENT_RULES, updates, depending(operators, trained.operators), tensors)
     backward.gradients[end.tensor] = loss.gradient
@@ -197,9 +197,11 @@ class _End:
 
 def _require_trainable(graph: Graph) -> GraphIO:
     """The only output of a float32 or int8 model without states. Raises ModelError for others."""
-    others = [operator for operator in graph.operators if _other_types(graph, operator)]
-    if others:
-        raise ModelError.unsupported(tuple(_other_problem(graph, operator) for operator in others))
+    types = {operator: ", ".join(_other_types(graph, operator)) for operator in graph.operators}
+    reason = "it computes with {}; training takes float32 and int8"
+    problems = tuple(problem_of(operator, reason.format(it)) for operator, it in types.items() if it)
+    if problems:
+        raise ModelError.unsupported(problems)
     if graph.states:
         raise ModelError("the model keeps states between runs: such models are not trained")
     if len(graph.outputs) != 1:
@@ -215,12 +217,6 @@ def _other_types(graph: Graph, operator: Operator) -> list[str]:
     """The types of an operator's tensors other than float32 and quantised int8."""
     tensors = [graph.tensors[name] for name in (*operator.inputs, operator.output)]
     return sorted({it.dtype.value for it in tensors if it.dtype is not DType.FLOAT32 and not is_stored(it)})
-
-
-def _other_problem(graph: Graph, operator: Operator) -> Problem:
-    label = ", ".join(operator.onnx_nodes) or operator.name
-    reason = f"it computes with {', '.join(_other_types(graph, operator))}; training takes float32 and int8"
-    return Problem(label, operator.op.kind, reason)
 
 
 def _without_softmax(graph: Graph, output: GraphIO) -> tuple[tuple[Operator, ...], Operator | None]:

@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import FitError, ModelError, Problem, UsageError
+from mcudeploy.common.errors import FitError, ModelError, UsageError
 from mcudeploy.common.interrupts import signalled
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import agree, printable
-from mcudeploy.extensions.training.forward import convolutions
+from mcudeploy.extensions.training.forward import convolutions, problem_of
 from mcudeploy.extensions.training.lora import adapted
 from mcudeploy.extensions.training.recipe import Recipe, Trained
 from mcudeploy.extensions.training.recomputing import keep_choices
@@ -183,13 +183,12 @@ def _require_separate_constants(model: OnnxModel, graph: Graph, trained: Trained
     problems = []
     for one, other in combinations(constants, 2):
         for name in sorted(constants[one] & constants[other]):
-            label = ", ".join(other.onnx_nodes)
             reason = (
                 f"it shares the constant {printable(name)!r} with {', '.join(one.onnx_nodes)}, and training "
                 "would change each copy by itself: train fewer layers, or write a constant for each into the "
                 "file"
             )
-            problems.append(Problem(label, other.op.kind, reason))
+            problems.append(problem_of(other, reason))
     if problems:
         raise ModelError.unsupported(tuple(problems))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -25,25 +24,22 @@ def unary(to: Backward, operator: Operator, gradient: str) -> None:
     op, nodes = operator.op, to.forward.nodes
     assert isinstance(op, Unary)
     (source,) = operator.inputs
-    shape, name = nodes.shapes[gradient], f"{source}_gradient"
     bounds = clip_bounds(op)
     if bounds is not None:
         to.add(source, to.through_clip(operator, gradient, bounds))
     elif op.function == "neg":
-        to.add(source, nodes.add("Neg", [gradient], shape, name))
+        to.node(source, "Neg", [gradient])
     elif op.function == "leaky_relu" and op.alpha > 0 and not to.is_read(operator.output):
-        _sloped(to, source, gradient, _Bits(to.forward.images[operator.output], np.array([op.alpha])))
+        _sloped(to, source, gradient, to.forward.images[operator.output], np.array([op.alpha]))
     elif op.function in SLOPES:
         slope = SLOPES[op.function](op)
         inputs = [gradient, to.tensors.image(operator.output if slope.of_result else source)]
-        to.add(source, nodes.add(functions.PIECEWISE_GRADIENT, inputs, shape, name, **slope.numbers))
+        to.node(source, functions.PIECEWISE_GRADIENT, inputs, **slope.numbers)
     elif op.function in SMOOTH:
         attributes = {"alpha": op.alpha} if op.function == "swish" else {}
-        inputs = [gradient, to.tensors.image(source)]
-        to.add(source, nodes.add(SMOOTH[op.function], inputs, shape, name, **attributes))
+        to.node(source, SMOOTH[op.function], [gradient, to.tensors.image(source)], **attributes)
     elif op.function == "gelu_tanh":
-        slopes = gelu_nodes.slope(nodes, to.tensors.image(source))
-        to.add(source, nodes.add("Mul", [gradient, slopes], shape, name))
+        to.node(source, "Mul", [gradient, gelu_nodes.slope(nodes, to.tensors.image(source))])
     else:
         raise NotTrainable(f"{op.function} is between the loss and a trained parameter, and has no gradient")
 
@@ -58,7 +54,7 @@ def softmax(to: Backward, operator: Operator, gradient: str) -> None:
     axes = nodes.constant(np.array([axis], np.int64), "axes")
     mean = nodes.add("ReduceSum", [products, axes], (*shape[:axis], 1, *shape[axis + 1 :]), keepdims=1)
     rest = nodes.add("Sub", [gradient, mean], shape)
-    to.add(source, nodes.add("Mul", [rest, y], shape, f"{source}_gradient"))
+    to.node(source, "Mul", [rest, y])
 
 
 def prelu(to: Backward, operator: Operator, gradient: str) -> None:
@@ -66,23 +62,14 @@ def prelu(to: Backward, operator: Operator, gradient: str) -> None:
     op = operator.op
     assert isinstance(op, Binary)
     source, *others = operator.inputs
-    x = to.forward.images[source]
     slopes = operator.constants.get("constant")
     if others or op.constant_operand != 1 or slopes is None or slopes.shape[:2] != (1, 1):
         raise NotTrainable("gradients pass a prelu with constant slopes of the channels, and no other")
-    _sloped(to, source, gradient, _Bits(x, slopes.reshape(-1)))
+    _sloped(to, source, gradient, to.forward.images[source], slopes.reshape(-1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Bits:
-    """A value, of which the bits that say where it is above 0 are kept, and the slopes where it is not."""
-
-    value: str
-    slopes: NDArray[Any]
-
-
-def _sloped(to: Backward, source: str, gradient: str, bits: _Bits) -> None:
-    nodes, shape = to.forward.nodes, to.forward.nodes.shapes[gradient]
-    slopes = nodes.reals(np.broadcast_to(bits.slopes, shape[1:2]).reshape(1, -1, 1, 1))
-    inputs = [gradient, nodes.add_mask(bits.value, 0.0, inf), slopes]
-    to.add(source, nodes.add(functions.SLOPED_GRADIENT, inputs, shape, f"{source}_gradient"))
+def _sloped(to: Backward, source: str, gradient: str, value: str, slopes: NDArray[Any]) -> None:
+    """The gradient where `value` is above 0, by bits that are kept, else times the slopes."""
+    nodes = to.forward.nodes
+    column = nodes.reals(np.broadcast_to(slopes, nodes.shapes[gradient][1:2]).reshape(1, -1, 1, 1))
+    to.node(source, functions.SLOPED_GRADIENT, [gradient, nodes.add_mask(value, 0.0, inf), column])
