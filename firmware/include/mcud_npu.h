@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MCUD_NPU_REGIONS = 8, MCUD_NPU_ALIGNMENT = 16 };
+enum { MCUD_NPU_REGIONS = 8, MCUD_NPU_ALIGNMENT = 16, MCUD_NPU_PAYLOAD_WORDS = 4 };
 
 enum {
     MCUD_NPU_DONE = 0,
@@ -32,6 +32,7 @@ typedef struct {
     const uint8_t *base[MCUD_NPU_REGIONS];
     uint32_t size_bytes[MCUD_NPU_REGIONS]; /* the model refuses addresses beyond it; 0: there is no such region */
     uint8_t writable;                      /* bit k: commands may write to region k */
+    uint8_t has_payload; /* 1: the words are in flash as region 0 is, after the four that ethos_u_driver_core.c needs */
 } mcud_npu_regions;
 
 static inline bool mcud_npu_aligned(const uint32_t *words, const mcud_npu_regions *regions)

@@ -95,12 +95,15 @@ def entries_of(view: PlanView) -> list[int]:
     return [at for at, entry in enumerate(view.entries) if isinstance(entry, Run)] or [0]
 
 
-def arena_map(view: PlanView) -> list[MapLine]:
-    """A line for each tensor, then for the scratch of each operator; live ranges are in tape entries."""
+def arena_map(view: PlanView, places: Sequence[int]) -> list[MapLine]:
+    """A line for each tensor, then for the scratch of each operator; live ranges are in steps of the program.
+
+    `places`: of each step of the schedule.
+    """
     plan, tiled, live = view.plan, view.tiled, view.lives
     at_peak = _peak_bytes(view)
     moves = Counter(transfer.tensor for transfer in plan.layout.transfers)
-    lines, places = [], entries_of(view)
+    lines = []
     for name, tensor in plan.graph.tensors.items():
         root, shape, dtype = tiled.flow.roots[name], shape_text(tensor), tensor.dtype.value
         if root != name:

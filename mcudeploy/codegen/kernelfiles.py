@@ -25,9 +25,11 @@ AWAIT = "await_transfers"
 """The kernels of records that start a transfer by an engine, and that wait for it."""
 RUN_CORES = "run_cores"
 """The file that runs the tapes of several cores, instead of the single-core one."""
+STREAMS = "run_streams_npu"
+"""The kernel of the tape's record that runs the joined command streams of a unit beside the core."""
 UNIT_SUFFIX = "_npu"
 """The end of the names of kernels that give a unit beside the core its commands."""
-OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
+OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES, STREAMS})
 """All kernels that compute nothing."""
 PARAMETERS = "mcud_parameter_table"
 """The file that saves and loads the parameters of replaceable operators."""

@@ -49,6 +49,10 @@ class ConstantPool:
             return f"{self._values}.{wanted}"
         return self._stored(wanted, array, alignment)
 
+    def shared(self, wanted: str, array: ConstantArray, alignment: int) -> str:
+        """Return the C name of an array that no single operator has."""
+        return self._stored(wanted, array, alignment)
+
     def _stored(self, wanted: str, array: ConstantArray, alignment: int) -> str:
         key = (array.dtype.name, array.tobytes(), alignment)
         if key not in self._names:
@@ -118,6 +122,8 @@ def _value_text(operator: str, name: str, value: ParamValue, constants: Constant
             return stage_table(operator)
         case Symbol():
             return value.name
+        case ArrayPointer() if value.owner:
+            return f"(const void *)({constants.shared(value.owner, value.array, alignment)} + {value.first})"
         case ArrayPointer():
             return f"{constants.name_of(operator, name, value.array)} + {value.first}"
         case np.ndarray():

@@ -24,7 +24,17 @@ from mcudeploy.codegen.header import (
     io_texts,
     states_text,
 )
-from mcudeploy.codegen.kernelfiles import AWAIT, MOVE, ON_UNIT, PARAMETERS, RUN_CORES, START, UNIT_SUFFIX
+from mcudeploy.codegen.joined_schedule import Form, JoinedSchedule
+from mcudeploy.codegen.kernelfiles import (
+    AWAIT,
+    MOVE,
+    ON_UNIT,
+    PARAMETERS,
+    RUN_CORES,
+    START,
+    STREAMS,
+    UNIT_SUFFIX,
+)
 from mcudeploy.codegen.operators import (
     ConstantPool,
     each_once,
@@ -43,6 +53,7 @@ from mcudeploy.codegen.texts import (
     MovesText,
     OperatorText,
     ParameterText,
+    StreamsText,
     TableText,
     TensorText,
     TrainingText,
@@ -52,7 +63,7 @@ from mcudeploy.codegen.texts import (
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Hop
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT, KernelCall
 from mcudeploy.ir.operator_facts import facts_hash, operator_facts
 from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
@@ -60,7 +71,17 @@ from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.place.states_first import state_tensors
 from mcudeploy.planner.tape.plan_view import PlanView
-from mcudeploy.planner.tape.tape import Moves, NamedRange, Stored, Tape, Waits, handed_over, integer_bits
+from mcudeploy.planner.tape.tape import (
+    ONE_PIECE,
+    Moves,
+    NamedRange,
+    Stored,
+    Tape,
+    Waits,
+    handed_over,
+    integer_bits,
+)
+from mcudeploy.planner.tape.unit_streams import CONSTANTS, UnitStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +122,8 @@ class Program:
     lanes: list[LaneText]
     moves: list[MovesText]
     waits: list[WaitsText]
+    streams: StreamsText | None
+    """Joined command streams of a unit beside the core, if the schedule has some."""
     marked: bool
     kernels: list[str]
     offset_lines: list[tuple[str, list[str]]]
@@ -240,7 +263,9 @@ class Program:
     def all_tensors(self) -> list[TensorText]:
         """Every record that states the arena of a tensor."""
         parts = (tensor for part in self.part_operators for tensor in part.tensors)
-        return [*self.tensors, *(it for moves in self.moves for it in (moves.old, moves.new)), *parts]
+        arenas = self.streams.arenas if self.streams else ()
+        moved = (it for moves in self.moves for it in (moves.old, moves.new))
+        return [*self.tensors, *moved, *arenas, *parts]
 
     @property
     def sources(self) -> list[str]:
@@ -262,16 +287,19 @@ class Program:
         return any("INFINITY" in line for lines in texts for line in lines)
 
 
-def make_program(view: PlanView, prefix: str, board: Board) -> Program:
+def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps") -> Program:
     """Return the program of a plan for a board."""
-    plan, calls, tape, lanes = view.plan, view.calls, view.tape, view.lanes
+    plan, lanes = view.plan, view.lanes
+    joined = None if form == "steps" or view.streams is None else JoinedSchedule(view, view.streams, form)
+    calls, tape = (joined.calls, joined.tape) if joined else (view.calls, view.tape)
     handed = handed_over(plan, board)
     constants = ConstantPool(prefix, plan.parameters)
-    records = [_operator_text(tape, at, calls, constants, handed) for at in range(len(tape.records))]
+    kept = joined.records if joined else range(len(tape.records))
+    records = [_operator_text(tape, at, (new, calls), constants, handed) for new, at in enumerate(kept)]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     kernels |= {stage.kernel for record in records for stage in record.stages}
     offsets = _OffsetTable(board.offset_unit)
-    tensors = offsets.tensors_of(tape)
+    tensors = offsets.tensors_of(tape, joined.stored if joined else tape.stored_as)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
     moves = [
         _moves_text(each, offsets, engines[each.engine], number)
@@ -282,11 +310,14 @@ def make_program(view: PlanView, prefix: str, board: Board) -> Program:
         for number, each in enumerate(tape.waits, len(records) + len(moves))
     ]
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
+    streams = _streams_text(joined, plan, offsets, constants) if joined else None
+    kernels |= {STREAMS} if streams else set()
     by_symbol = {tensor.symbol: tensor for tensor in tensors}
     parts = [
         (part_text(number, it, records[it.base], by_symbol, constants), it)
         for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
     ]
+    places = joined.places if joined else entries_of(view)
     named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
     inputs = [it.on(board) for it in io_texts(view, plan.graph.own_inputs(), "input")]
     outputs = [it.on(board) for it in io_texts(view, plan.graph.own_outputs(), "output")]
@@ -299,21 +330,24 @@ def make_program(view: PlanView, prefix: str, board: Board) -> Program:
         lanes=[lane_text(core, entries) for core, entries in enumerate(lanes.lanes)],
         moves=moves,
         waits=waits,
+        streams=streams,
         marked=any(any(each.ends) for each in tape.moves),
         kernels=sorted(kernels),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
-        code_bits=integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest)),
-        schedule=schedule_runs(tape, records),
+        code_bits=integer_bits(
+            max(int(tape.codes.max(initial=0)), lanes.largest, joined.largest if joined else 0)
+        ),
+        schedule=joined.with_runs(records) if joined else schedule_runs(tape, records),
         block_bits=tape.block_bits,
-        steps=len(tape.codes),
-        step_kinds=_step_kinds(view),
-        peak_step=entries_of(view)[plan.estimate.peak_step],
+        steps=joined.steps if joined else len(tape.codes),
+        step_kinds=_step_kinds(view, joined),
+        peak_step=places[plan.estimate.peak_step],
         alignment=board.offset_unit,
         fuses_products=board.fuses_products,
         pairs_loads=board.pairs_loads,
         arenas=_arenas(plan, board),
-        map_lines=arena_map(view),
+        map_lines=arena_map(view, places),
         inputs=inputs,
         outputs=outputs,
         cache_line=max(board.cache_line_of(it.memory) for it in (*inputs, *outputs)),
@@ -360,12 +394,12 @@ def _table_text(
     )
 
 
-def _step_kinds(view: PlanView) -> str:
+def _step_kinds(view: PlanView, joined: JoinedSchedule | None) -> str:
     """The numbers of steps that compute, move and wait, as a comment; "" if all compute."""
-    if not view.plan.layout.transfers:
+    if not view.plan.layout.transfers and joined is None:
         return ""
-    kinds = {Run: "of operators", Transfer: "of moves", Wait: "of waits"}
-    counts = Counter(type(entry) for entry in view.entries)
+    kinds = {UnitStream: "of the unit", Run: "of operators", Transfer: "of moves", Wait: "of waits"}
+    counts = Counter(type(entry) for entry in (joined.items if joined else view.entries))
     return ", ".join(f"{counts[kind]} {text}" for kind, text in kinds.items() if counts[kind])
 
 
@@ -392,8 +426,8 @@ class _OffsetTable:
         self.largest = 0
         self.lines: list[tuple[str, list[str]]] = []
 
-    def tensors_of(self, tape: Tape) -> list[TensorText]:
-        """Add the offsets of all tensors and scratch of a tape."""
+    def tensors_of(self, tape: Tape, stored_as: Sequence[tuple[NamedRange, int]]) -> list[TensorText]:
+        """Add the offsets of tensors and scratch of a tape."""
         states = state_tensors(tape.plan.graph)
         return [
             self.add(
@@ -402,7 +436,7 @@ class _OffsetTable:
                 tape.stored(*key),
                 state=key[0].name if key[0].name in states and not key[0].is_scratch else "",
             )
-            for key in tape.stored_as
+            for key in stored_as
         ]
 
     def add(self, name: str, symbol: str, stored: Stored, *, state: str = "") -> TensorText:
@@ -466,14 +500,39 @@ def _waits_text(waits: Waits, engine: int, number: int) -> WaitsText:
     )
 
 
+def _streams_text(
+    joined: JoinedSchedule, plan: Plan, offsets: _OffsetTable, constants: ConstantPool
+) -> StreamsText:
+    """Return the record of joined streams; each arena has a tensor of one row at its first byte."""
+    streams = joined.streams
+    whole = Stored("", (0,), 0, ONE_PIECE)
+    words = np.array([word for each in streams.streams for word in each.words], np.uint32)
+    return StreamsText(
+        summary=f"{joined.record}: {count_text(len(streams.streams), 'command stream')}",
+        constants=constants.shared(CONSTANTS, streams.constants, UNIT_ALIGNMENT),
+        constant_bytes=streams.constants.nbytes,
+        count=len(streams.streams),
+        word_lines=c_elements(words),
+        begin_lines=c_elements(np.array(streams.begins, np.uint32)),
+        arenas=[
+            offsets.add(f"arena in {it}", f"arena_of_{it}", replace(whole, memory=it))
+            for it in streams.memories
+        ],
+        regions=[
+            (region, plan.layout.arenas[memory])
+            for region, memory in zip(streams.regions, streams.memories, strict=True)
+        ],
+    )
+
+
 def _operator_text(
     tape: Tape,
     at: int,
-    calls: Mapping[str, KernelCall],
+    of: tuple[int, Mapping[str, KernelCall]],
     constants: ConstantPool,
     handed: Mapping[str, int],
 ) -> OperatorText:
-    plan, record = tape.plan, tape.records[at]
+    plan, record, (number, calls) = tape.plan, tape.records[at], of
     operator = plan.graph.operators[record.operator]
     call = calls[operator.name]
     params = params_lines(operator.name, call, constants)
@@ -482,7 +541,7 @@ def _operator_text(
     return OperatorText(
         name=operator.name,
         number=record.number,
-        summary=f"{at}: {operator_text(plan.graph, operator)}{', after moves' if record.number else ''}",
+        summary=f"{number}: {operator_text(plan.graph, operator)}{', after moves' if record.number else ''}",
         kernel=call.kernel,
         params=[] if record.number else params,
         params_symbol=f"p_{operator.name}" if params else "",

@@ -240,6 +240,22 @@ class WaitsText:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamsText:
+    """The record of joined command streams: the words of all, the word at which each begins, the arenas that
+    they access with the number of their region and their bytes, and the constants of region 0.
+    """
+
+    summary: str
+    constants: str
+    constant_bytes: int
+    count: int
+    word_lines: list[str]
+    begin_lines: list[str]
+    arenas: list[TensorText]
+    regions: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class LaneText:
     """The tape of a core: its entries, and how many they are."""
 

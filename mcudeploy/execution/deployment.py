@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mcudeploy.boards.board import CODE_BYTES, Board
+from mcudeploy.codegen.joined_schedule import Form
 from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
@@ -36,7 +37,8 @@ class Deployment:
     """A model, a board, and the plan that brings them together.
 
     `prefix`: of names in C. `flash_limit`: bytes that the user allows. `fuses_products`: whether float
-    kernels do; None: as the board does. `change`: what a part of a library changes in the program.
+    kernels do; None: as the board does. `change`: what a part of a library changes in the program. `joins`:
+    whether a unit runs one stream for consecutive steps.
     """
 
     model: Model
@@ -47,6 +49,7 @@ class Deployment:
     flash_limit: int | None
     fuses_products: bool | None = None
     change: Callable[[Program], Program] | None = None
+    joins: bool = True
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
@@ -68,7 +71,30 @@ class Deployment:
     @cached_property
     def program(self) -> Program:
         """The plan as C. Its constants take a second per million weights, so `plan` does without it."""
-        program = make_program(self.view, self.prefix, self.board)
+        return self._in_form("steps")
+
+    @cached_property
+    def product(self) -> Program:
+        """The program of a library: `program`, with a stream for consecutive steps of a unit."""
+        return self._in_form("streams")
+
+    @cached_property
+    def joined_steps(self) -> list[int]:
+        """The step of firmware that contains each entry of the tape in the form of `product`, and the end;
+        empty if both are the same.
+        """
+        streams, entries = self.view.streams, len(self.view.entries)
+        return [entries + it for it in streams.steps_of(entries)] if self.joins and streams else []
+
+    @cached_property
+    def measured_program(self) -> Program:
+        """The program of firmware: each step alone, then the steps of `product`."""
+        return self._in_form("both")
+
+    def _in_form(self, form: Form) -> Program:
+        if form != "steps" and not (self.joins and self.view.streams):
+            return self.program
+        program = make_program(self.view, self.prefix, self.board, form)
         if self.fuses_products is not None:
             program = replace(program, fuses_products=self.fuses_products)
         return program if self.change is None else self.change(program)
@@ -120,7 +146,7 @@ class Deployment:
         if not target.board.is_host:
             self._check_memories()
             tell_model(self.board)
-        program = guarded(self.program) if target.guards else self.program
+        program = guarded(self.measured_program) if target.guards else self.measured_program
         files = render_firmware(program, self.plan, self.source)
         board = self.firmware_board(target)
         return build_firmware(board, files, program.sources, emulate=target.emulated, sanitize=sanitize)
@@ -206,13 +232,13 @@ class Deployment:
         return self.with_plan(self.planned.baseline).measured()
 
     def _run_keys(self, forms: Sequence[bool]) -> list[RunKey]:
-        files = render_firmware(self.program, self.plan, self.source)
+        files = render_firmware(self.measured_program, self.plan, self.source)
         forms = [form for form in forms if self.board.has_form(form)]
         cycles = self.planned.objective == "cycles"
         try:
             return [
                 self.run_key(
-                    firmware_hash(self.board, files, self.program.sources, emulate=form),
+                    firmware_hash(self.board, files, self.measured_program.sources, emulate=form),
                     modelled=cycles and form,
                 )
                 for form in forms

@@ -244,12 +244,25 @@ def keep(deployment: Deployment, firmware: Firmware, observed: Observation) -> N
         warn_of_database("the measurement is not stored", str(error))
 
 
-def _require_same(again: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    """Raise DeployError if a run after a reset has other outputs than the first run."""
+def _require_joined(device: Device, deployment: Deployment, sample: Sample, first: Mapping[str, Any]) -> None:
+    """Run the steps of a library, in which a unit has one stream for consecutive steps of the plan.
+
+    Raises DeployError if its outputs are others than those of the steps of the plan.
+    """
+    states = {state.tensor for state in deployment.plan.graph.states}
+    if states:
+        device.session.reset()
+    stored = {name: value for name, value in sample.stored.items() if name not in states}
+    run_once(device, deployment.storage, stored, deployment.joined_steps)
+    _require_same(_outputs(device, deployment.storage), first, "by joined streams")
+
+
+def _require_same(again: Mapping[str, Any], first: Mapping[str, Any], when: str) -> None:
+    """Raise DeployError if a run has other outputs than the first run. `when`: what differs between them."""
     for name, value in again.items():
         if value.tobytes() != first[name].tobytes():
             raise DeployError(
-                f"{name} after a reset is not what it was in the first run: this is a defect of mcudeploy"
+                f"{name} {when} is not what it was in the first run: this is a defect of mcudeploy"
             )
 
 
@@ -285,7 +298,9 @@ def observe(
         outputs.append(_outputs(device, storage))
         progress.advance(min(done + 1, len(samples)), len(samples))
     if states:
-        _require_same(outputs.pop(), outputs[0])
+        _require_same(outputs.pop(), outputs[0], "after a reset")
+    if deployment.joined_steps:
+        _require_joined(device, deployment, samples[0], outputs[0])
     stack_bytes = _stack_used(device, target, deployment, bound)
     timed: list[int] = []
     for first, count in fed_runs(device, storage, samples[0].stored):

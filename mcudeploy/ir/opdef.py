@@ -161,10 +161,13 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayPointer:
-    """A pointer into an array in flash, to the element at an index."""
+    """A pointer into an array in flash, to the element at an index. `owner`: the name of an array that
+    several operators share; "": it is that of a parameter.
+    """
 
     array: ConstantArray
     first: int
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -166,16 +166,22 @@ def stored_ties(
     return ties
 
 
-def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:
-    """Write the inputs (stored form, by tensor name), run the tape, and return the ticks."""
-    return sum(machine.run(first, count) for first, count in fed_runs(machine, storage, inputs))
+def run_once(
+    machine: Machine, storage: Storage, inputs: Mapping[str, Array], steps: Sequence[int] = ()
+) -> int:
+    """Write the inputs (stored form, by tensor name), run the tape, and return the ticks; `steps` as in
+    `fed_runs`.
+    """
+    return sum(machine.run(first, count) for first, count in fed_runs(machine, storage, inputs, steps))
 
 
-def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> Iterator[tuple[int, int]]:
+def fed_runs(
+    machine: Machine, storage: Storage, inputs: Mapping[str, Array], steps: Sequence[int] = ()
+) -> Iterator[tuple[int, int]]:
     """Yield runs (first entry, count) that cover the tape, each when its input rows are present.
 
     Resident inputs are written first, and the given states; rows of a streamed input before the step that
-    would request them.
+    would request them. `steps`: the step of the program for each entry, and the end, if they are others.
     """
     graph = storage.plan.graph
     state_tensors = {state.tensor for state in graph.states} - set(inputs)
@@ -192,7 +198,8 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
             time, block_id = feeds[first]
             data = inputs[block_id[0]].tobytes()[storage.span(block_id)]
             machine.write(*storage.place_of(block_id, time), data)
-        yield first, end - first
+        begin, count = (steps[first], steps[end] - steps[first]) if steps else (first, end - first)
+        yield begin, count
 
 
 def entries(plan: Plan) -> Iterator[tuple[int, int, Entry]]:

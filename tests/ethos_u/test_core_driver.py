@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -37,9 +38,10 @@ int ethosu_invoke_v3(struct ethosu_driver *unit, const void *payload, const int 
 {
     const uint32_t *words = payload;
     const uint32_t *end = words + size / 4;
-    mcud_npu_regions regions = {{0}, {0}, 2};
-    unit->misplaced = (uintptr_t)words % 32u != 0u || bases[7] != (uintptr_t)words || sizes[7] % 32u != 0u ||
-                      sizes[7] < (size_t)size || user != NULL;
+    mcud_npu_regions regions = {.writable = 2};
+    const int copied = (uintptr_t)words % 32u == 0u && bases[7] == (uintptr_t)words && sizes[7] % 32u == 0u &&
+                       sizes[7] >= (size_t)size;
+    unit->misplaced = user != NULL || (!copied && (bases[7] != 0u || sizes[7] != 0u));
     for (int i = 0; i < count; i++) {
         regions.base[i] = (const uint8_t *)(uintptr_t)bases[i];
         regions.size_bytes[i] = (uint32_t)sizes[i];
@@ -106,15 +108,20 @@ def unit(library: ctypes.CDLL) -> Unit:
     return it
 
 
-def _run(library: ctypes.CDLL, words: list[int], third: Array | None = None) -> tuple[int, bool]:
-    """The code, and whether the bytes have been copied."""
+def _run(
+    library: ctypes.CDLL, words: list[int], third: Array | None = None, header: Sequence[int] = ()
+) -> tuple[int, bool]:
+    """The code, and whether the bytes have been copied. `header`: of a payload in flash."""
     source, target = np.arange(BYTES, dtype=np.uint8), np.zeros(BYTES, np.uint8)
     regions = Regions()
     for number, memory in enumerate((source, target, third)):
         if memory is not None:
             regions.give(number, memory)
-    commands = np.array(words, np.uint32)
-    address = ctypes.c_void_p(commands.ctypes.data)
+    regions.has_payload = bool(header)
+    room = np.zeros(len(header) + len(words) + 4, np.uint32)
+    commands = room[-room.ctypes.data % 16 // 4 :]
+    commands[: len(header) + len(words)] = [*header, *words]
+    address = ctypes.c_void_p(commands.ctypes.data + 4 * len(header))
     return int(library.mcud_npu_run(address, len(words), ctypes.byref(regions))), bool(
         (source == target).all()
     )
@@ -125,6 +132,13 @@ def test_a_stream_is_the_payload_of_a_driver_that_is_released(library: ctypes.CD
         words = [*[0x012] * (length - len(COPY)), *COPY]
         assert _run(library, words) == (DONE, True)
         assert not unit.reserved and not unit.misplaced
+
+
+def test_a_payload_in_flash_is_not_copied(library: ctypes.CDLL, unit: Unit) -> None:
+    words = [*[0x012] * 140, *COPY]  # more than there is room for
+    words += [0] * (-len(words) % 4)
+    assert _run(library, words, header=[0x31504F43, 5, 5, 2 | len(words) << 16]) == (DONE, True)
+    assert not unit.reserved and not unit.misplaced
 
 
 def test_what_the_driver_cannot_run(library: ctypes.CDLL, unit: Unit) -> None:

@@ -70,12 +70,12 @@ class Machine:
         self.core.mmio_map(UNIT, 0x1000, self.unit.read, None, self.unit.write, None)
         self.core.mem_map(NVIC, 0x1000)
 
-    def run(self, words: Sequence[int] = COPY, at: int = WORDS) -> int:
+    def run(self, words: Sequence[int] = COPY, at: int = WORDS, payload: int = 0) -> int:
         """The code that the driver returns for a stream."""
         memory = self.unit.memory
         data = np.array(words, "<u4").view(np.uint8)
         memory[at - MEMORY :][: data.size] = data
-        facts = np.array([FROM, TO, *[0] * 6, 0x1000, 0x1000, *[0] * 6, 0b10], "<u4").view(np.uint8)
+        facts = np.array([FROM, TO, *[0] * 6, 0x1000, 0x1000, *[0] * 6, 0b10 | payload << 8], "<u4").view(np.uint8)
         memory[REGIONS - MEMORY :][: facts.size] = facts
         self.core.reg_write(UC_ARM_REG_SP, MEMORY + SIZE)
         self.core.reg_write(UC_ARM_REG_LR, CODE + SIZE - 3)
@@ -171,6 +171,14 @@ def test_a_missing_or_different_unit(machine: Machine) -> None:
     machine.unit.config, machine.unit.resets = 7, False
     assert machine.run() == NO_UNIT
     assert not any(offset == 0x08 for offset, _ in machine.unit.writes)
+
+
+@pytest.mark.parametrize(("payload", "port"), [(0, 1), (1, 3)])
+def test_words_in_flash_come_by_the_port_of_constants(machine: Machine, payload: int, port: int) -> None:
+    assert machine.run(payload=payload) == DONE and _copied(machine)
+    assert (0x1C, port) in machine.unit.writes
+    cleaned = [value for offset, value in machine.unit.writes if offset == 0xF00]
+    assert WORDS not in cleaned or not payload
 
 
 def test_words_that_are_not_aligned(machine: Machine) -> None:

@@ -146,7 +146,7 @@ def test_plans_are_judged_and_settled(tmp_path: Path) -> None:
     for plan in planned.choices:
         chosen = planned.model_of(plan)
         check_streams(plan, chosen)
-        for step in unit_steps(plan, chosen):
+        for step in unit_steps(plan, chosen.calls):
             assert step.needs_core <= (step.call.params["core"] is not None)
     plan, chosen = planned.baseline, planned.model_of(planned.baseline)
     name, call = next((name, it) for name, it in chosen.calls.items() if it.isa.unit)

@@ -39,6 +39,7 @@ class Regions(ctypes.Structure):
         ("base", ctypes.c_void_p * 8),
         ("size_bytes", ctypes.c_uint32 * 8),
         ("writable", ctypes.c_uint8),
+        ("has_payload", ctypes.c_uint8),
     ]
 
     def give(self, number: int, memory: Array, *, writable: bool = True) -> None:

@@ -28,7 +28,8 @@
 #endif
 
 /* The port of the unit that reaches a memory, and its counter of outstanding transfers: 0 and 1 are of the port that
- * writes, 2 and 3 of the one that only reads, which an Ethos-U55 has for flash. The words are in RAM. */
+ * writes, 2 and 3 of the one that only reads, which an Ethos-U55 has for flash. The words of a
+ * single step are in RAM, those of joined steps beside the constants. */
 #ifndef MCUD_NPU_STREAM_PORT
 #define MCUD_NPU_STREAM_PORT 1u
 #endif
@@ -146,7 +147,9 @@ static void clear_interrupt(void)
 static void give_to_unit(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
 {
 #ifdef MCUD_NPU_CACHED
-    mcud_cache_clean(words, count * (uint32_t)sizeof *words);
+    if (regions->has_payload == 0u) { /* else they are in flash */
+        mcud_cache_clean(words, count * (uint32_t)sizeof *words);
+    }
     for (uint32_t region = 1; region < MCUD_NPU_REGIONS; region++) {
         mcud_cache_clean(regions->base[region], regions->size_bytes[region]);
     }
@@ -177,7 +180,7 @@ static void start(const uint32_t *words, uint32_t count, const mcud_npu_regions 
     uint32_t ports = 0;
     unit_write_address(UNIT_QBASE, words);
     unit_write(UNIT_QSIZE, count * (uint32_t)sizeof *words);
-    unit_write(UNIT_QCONFIG, MCUD_NPU_STREAM_PORT);
+    unit_write(UNIT_QCONFIG, regions->has_payload != 0u ? MCUD_NPU_CONSTANT_PORT : MCUD_NPU_STREAM_PORT);
     for (uint32_t region = 0; region < MCUD_NPU_REGIONS; region++) {
         unit_write_address(UNIT_BASEP + 8u * region, regions->base[region]);
         ports |= (region == 0u ? MCUD_NPU_CONSTANT_PORT : MCUD_NPU_ARENA_PORT) << (2u * region);

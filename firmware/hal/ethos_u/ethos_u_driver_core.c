@@ -1,10 +1,12 @@
 /* Runs command streams by Arm's core driver (ethosu_driver.h), which SDKs, Zephyr and CMSIS packs contain: it has the
  * interrupt, the caches and the power of the unit, and shares it with other programs.
  *
- * The driver takes a payload, whose first words name the stream after them. It cleans the caches over the regions, so
+ * The driver takes a payload, whose first words name the stream after them: joined streams have them in flash, others
+ * are copied after them. It cleans the caches over the regions, so
  * the last region is the payload, in cache lines that nothing else is in. Where it has a fast memory, the driver puts
  * region 2 there, so a unit is initialised without.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "ethosu_driver.h"
@@ -21,23 +23,24 @@ enum { LINE_WORDS = 8, LINE_BYTES = 32, PAYLOAD_REGION = MCUD_NPU_REGIONS - 1, F
 
 static uint32_t room[HEADER + MCUD_NPU_STREAM_WORDS + 2 * LINE_WORDS];
 
-/* The header and the words; their bytes. */
-static int write_payload(uint32_t *payload, const uint32_t *words, uint32_t count)
+/* The header and the words, in separate cache lines. */
+static const uint32_t *written_payload(const uint32_t *words, uint32_t count)
 {
+    uint32_t *const payload = room + LINE_WORDS - (uintptr_t)room / sizeof *room % LINE_WORDS;
     payload[0] = MAGIC;
     payload[1] = NOTHING;
     payload[2] = NOTHING;
     payload[3] = STREAM | count << 16;
     memcpy(payload + HEADER, words, count * sizeof *words);
-    return (int)((HEADER + count) * sizeof *words);
+    return payload;
 }
 
 int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
 {
-    uint32_t *payload = room + LINE_WORDS - (uintptr_t)room / sizeof *room % LINE_WORDS;
+    const bool is_written = regions->has_payload == 0u;
     uint64_t bases[MCUD_NPU_REGIONS];
     size_t sizes[MCUD_NPU_REGIONS];
-    if (count > MCUD_NPU_STREAM_WORDS) {
+    if (is_written && count > MCUD_NPU_STREAM_WORDS) {
         return MCUD_NPU_TOO_LONG;
     }
     if (!mcud_npu_aligned(words, regions)) {
@@ -48,14 +51,15 @@ int32_t mcud_npu_run(const uint32_t *words, uint32_t count, const mcud_npu_regio
         return MCUD_NPU_NO_UNIT;
     }
     int32_t code = MCUD_NPU_UNSUPPORTED;
-    const int bytes = write_payload(payload, words, count);
+    const uint32_t *const payload = is_written ? written_payload(words, count) : words - HEADER;
+    const int bytes = (int)((HEADER + count) * sizeof *words);
     for (uint32_t region = 0; region < MCUD_NPU_REGIONS; region++) {
         bases[region] = (uintptr_t)regions->base[region];
         sizes[region] = regions->size_bytes[region];
     }
     if (sizes[PAYLOAD_REGION] == 0u && (sizes[FAST_REGION] == 0u || unit->fast_memory == 0u)) {
-        bases[PAYLOAD_REGION] = (uintptr_t)payload;
-        sizes[PAYLOAD_REGION] = ((size_t)bytes + LINE_BYTES - 1u) / LINE_BYTES * LINE_BYTES;
+        bases[PAYLOAD_REGION] = is_written ? (uintptr_t)payload : 0u;
+        sizes[PAYLOAD_REGION] = is_written ? ((size_t)bytes + LINE_BYTES - 1u) / LINE_BYTES * LINE_BYTES : 0u;
         code = ethosu_invoke_v3(unit, payload, bytes, bases, sizes, MCUD_NPU_REGIONS, NULL) == 0 ? MCUD_NPU_DONE
                                                                                                  : MCUD_NPU_FAULT;
     }

@@ -68,15 +68,21 @@ static inline void mcud_npu_set_region(mcud_npu_regions *regions, int32_t number
     regions->size_bytes[number] = (uint32_t)(end - regions->base[number]);
 }
 
+/* Runs a stream. */
+static inline void mcud_npu_start(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
+{
+    const int32_t fault = mcud_npu_run(words, count, regions);
+    if (fault != MCUD_NPU_DONE) {
+        mcud_npu_failed(fault);
+    }
+}
+
 /* Ends a stream with its operation, and runs it. */
 static inline void mcud_npu_finish(mcud_npu_stream *stream, int32_t operation, const mcud_npu_regions *regions)
 {
     stream->words[stream->count++] = (uint32_t)operation;
     stream->words[stream->count++] = MCUD_NPU_STOP;
-    const int32_t fault = mcud_npu_run(stream->words, stream->count, regions);
-    if (fault != MCUD_NPU_DONE) {
-        mcud_npu_failed(fault);
-    }
+    mcud_npu_start(stream->words, stream->count, regions);
 }
 
 /* The row after the longest run of rows that lie one after another, also over several blocks. */

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from mcudeploy.codegen.folder import Content, digests_of, require_ours, require_writable
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import Progress
+from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart, SeparateFolder
 from mcudeploy.extensions.dossier.dossier import dossier_of
 from mcudeploy.extensions.dossier.dossier_page import dossier_page
@@ -24,6 +25,10 @@ class DossierPart(LibraryPart):
 
     samples: ClassVar[int | None] = 20
     absent: ClassVar[Mapping[str, Any]] = {"dossier": None}
+
+    def deployed(self, deployment: Deployment) -> Deployment:
+        """Return the deployment whose steps are those of the plan, as the second checker replays them."""
+        return replace(deployment, joins=False)
 
     def require(self, request: BuildRequest) -> None:
         """Raise UsageError for a library that a dossier cannot describe, or for a folder of others."""

@@ -104,24 +104,23 @@ def check_streams(plan: Plan, model: Model) -> None:
     """Check the streams of a plan. Raises PlanFaultError for one that touches other bytes than its step, or
     for a row of the core without a kernel of the core.
     """
-    for step in unit_steps(plan, model):
+    for step in unit_steps(plan, model.calls):
         for part in step.parts:
             if isinstance(part, int):
                 reason = None if step.call.params["core"] else "the core has no kernel for it"
                 rows = Interval(part, part + 1)
             else:
                 words = words_of(step.call, part, step.sources, step.output)
-                reason, rows = _fault_of_rows(plan, step, part, words), part.rows
+                reason, rows = fault_of_rows(plan, step, part, words), part.rows
             if reason is not None:
                 where = f"the stream of {step.operator.name}, rows {rows.lo} to {rows.hi - 1}"
                 raise PlanFaultError(f"{where}: {reason}")
 
 
-def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[int]) -> str | None:
-    """Return what is wrong with the words of some output rows of a step."""
-    rows = part.rows
+def rows_touched(plan: Plan, step: UnitStep, part: UnitRows) -> tuple[list[Rows], Rows]:
+    """Return the bytes of the rows that a part of a step reads, by input, and of those that it writes."""
+    rows, inputs = part.rows, plan.graph.input_tensors(step.operator)
     loops, output = plan.graph.loops(step.operator), plan.graph.tensors[step.operator.output]
-    inputs = plan.graph.input_tensors(step.operator)
     reads = [
         tuple(_row(source(row), tensor.row_bytes) for row in range(needed.lo, needed.hi))
         for source, tensor, needed in (
@@ -129,7 +128,14 @@ def _fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[i
             for number, (source, tensor) in enumerate(zip(step.sources, inputs, strict=True))
         )
     ]
-    writes = tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
+    return reads, tuple(_row(step.output(row), output.row_bytes) for row in range(rows.lo, rows.hi))
+
+
+def fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[int]) -> str | None:
+    """Return what is wrong with the words of some output rows of a step."""
+    rows, inputs = part.rows, plan.graph.input_tensors(step.operator)
+    loops, output = plan.graph.loops(step.operator), plan.graph.tensors[step.operator.output]
+    reads, writes = rows_touched(plan, step, part)
     if isinstance(step.operator.op, Binary | BinaryInt16):
         return elementwise_fault(words, _touched_pair(plan, step, (rows, reads, writes)))
     if isinstance(step.operator.op, Concat | Slice):

@@ -6,6 +6,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.ethos_u.encoded_weights import encoder
+from mcudeploy.extensions.ethos_u.joined_judge import check_joined
 from mcudeploy.extensions.ethos_u.stream_judge import check_streams
 from mcudeploy.extensions.ethos_u.unit_affine import affine_calls, affine_reason
 from mcudeploy.extensions.ethos_u.unit_calls import KERNEL, WITH_CORE, conv_calls, conv_reason
@@ -19,6 +20,7 @@ from mcudeploy.extensions.ethos_u.unit_int16 import (
 )
 from mcudeploy.extensions.ethos_u.unit_pools import by_rows_calls, pool_calls, pool_reason, whole_mean
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
+from mcudeploy.extensions.ethos_u.unit_streams import joined
 from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16
 from mcudeploy.extensions.int16.int16 import BinaryInt16, SigmoidInt16
 from mcudeploy.ir.graph import Operator, Tensor
@@ -91,10 +93,16 @@ def settled(plan: Plan, model: Model) -> dict[str, str]:
     """Return the variants of a plan's operators: with a kernel of the core where a step needs it."""
     needing = {
         step.operator.name
-        for step in unit_steps(plan, model)
+        for step in unit_steps(plan, model.calls)
         if step.needs_core and step.call.kernel == KERNEL
     }
     return {**plan.kernels, **dict.fromkeys(needing, f"{KERNEL}:{WITH_CORE}")}
+
+
+def _check(plan: Plan, model: Model) -> None:
+    """Check the streams of single steps, and those of consecutive ones."""
+    check_streams(plan, model)
+    check_joined(plan, model.calls)
 
 
 def hal_sources(board: Board) -> list[str]:
@@ -118,7 +126,8 @@ UNIT = UnitSupport(
     unit_calls,
     reason_against,
     settled,
-    check_streams,
+    _check,
+    joined,
     hal_sources,
     {"ethos-u-vela": "ethos-u-vela>=5.2,<6"},
     has_encoder,

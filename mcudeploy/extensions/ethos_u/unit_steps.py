@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcudeploy.extensions.ethos_u.registers import Stream
@@ -15,7 +15,6 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall, Operator
 from mcudeploy.ir.plan import Plan, Run
-from mcudeploy.planner.model.model import Model
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import RowAccess
 from mcudeploy.tiling.locations import BlockTable, Locations
@@ -45,6 +44,7 @@ class UnitStep:
     """A step of an operator that the unit computes; its parts in sequence.
 
     A part is the rows of a stream, or an output row of the core. `sources`: the places of the inputs' rows.
+    `memories`: of each input, then of the output. `entry`: the place on the tape.
     """
 
     operator: Operator
@@ -52,6 +52,8 @@ class UnitStep:
     sources: tuple[Address, ...]
     output: Address
     parts: tuple[UnitRows | int, ...]
+    memories: tuple[str, ...] = ()
+    entry: int = 0
 
     @property
     def needs_core(self) -> bool:
@@ -197,19 +199,27 @@ def _set_operands(stream: Stream, call: KernelCall, part: UnitRows, sources: tup
         stream.set(IFM2_BASE0=begin, IFM2_HEIGHT0_M1=len(part.rows) - 1 if step else 0)
 
 
-def unit_steps(plan: Plan, model: Model) -> Iterator[UnitStep]:
+def unit_steps(plan: Plan, calls: Mapping[str, KernelCall]) -> Iterator[UnitStep]:
     """Yield the steps of a plan that the unit computes, in the order of the tape."""
-    if not any(call.isa.unit for call in model.calls.values()):
+    if not any(call.isa.unit for call in calls.values()):
         return
     tiled, places = TiledGraph.of(plan), Locations.of(plan.layout)
     time = 0
-    for entry in plan.tape:
+    for at, entry in enumerate(plan.tape):
         if not isinstance(entry, Run):
             continue
-        call = model.calls.get(plan.graph.operators[entry.operator].name)
+        call = calls.get(plan.graph.operators[entry.operator].name)
         if call is not None and call.isa.unit:
-            yield _step(tiled, places, call, entry, time)
+            yield replace(_step(tiled, places, call, entry, time), entry=at)
         time += 1
+
+
+def inputs_of(call: KernelCall, part: UnitRows) -> tuple[int, ...]:
+    """Return the numbers of the inputs that a stream reads: the first one, and the second one, if any."""
+    params: dict[str, Any] = dict(call.params)
+    if call.kernel == COPY_KERNEL:
+        return (part.number,)
+    return (params["first"], 1 - params["first"]) if call.kernel == ELEMENTWISE_KERNEL else (0,)
 
 
 def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, time: int) -> UnitStep:
@@ -219,19 +229,20 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
     output = graph.tensors[operator.output]
     total = tiled.flow.iteration_rows[entry.operator]
     rows = tiled.step_rows[entry.operator].interval(block, total)
-    sources = tuple(
+    read = [
         _source(tiled, places, needed, (rows, graph.tensors[name].row_bytes, time))
         for needed, name in zip(tiled.flow.readings[entry.operator], operator.inputs, strict=True)
-    )
+    ]
+    sources = tuple(source for source, _ in read)
     if call.kernel == MEAN_KERNEL:
         if len(rows) < total:
             return UnitStep(operator, call, sources, sources[0], ())  # the core's
         call, rows = call.params["calls"].calls[0], Interval(0, 1)  # type: ignore[union-attr]
-    written = places.destination((operator.output, block), time).offset
+    target = places.destination((operator.output, 0 if operator.op.accumulates else block), time)
     start = tiled.tensor_block_rows(operator.output).start(block)
 
     def result(row: int) -> int:
-        return written + (row - start) * output.row_bytes
+        return target.offset + (row - start) * output.row_bytes
 
     if call.kernel == ELEMENTWISE_KERNEL:
         parts = elementwise_parts(call, rows, sources, result)
@@ -242,13 +253,16 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
         parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
     if operator.op.accumulates:  # rows in more than two runs are added up by the core
         parts = (it for it in parts if isinstance(it, UnitRows))
-    return UnitStep(operator, call, sources, result, tuple(parts))
+    memories = (*(memory for _, memory in read), target.memory)
+    return UnitStep(operator, call, sources, result, tuple(parts), memories)
 
 
 def _source(
     tiled: TiledGraph, places: Locations, needed: RowAccess, of: tuple[Interval, int, int]
-) -> Address:
-    """Return the places of an input's rows that a step reads: its output rows, bytes of a row, its time."""
+) -> tuple[Address, str]:
+    """Return the places of an input's rows that a step reads, and their memory. `of`: the output rows of the
+    step, the bytes of a row, its time.
+    """
     rows, row_bytes, time = of
     blocks = BlockRows(needed.rows) if needed.whole else tiled.tensor_block_rows(needed.root)
     lo, hi = (0, needed.rows) if needed.whole else needed.reach(rows.lo, rows.hi)
@@ -259,4 +273,4 @@ def _source(
         begin = places.offset(BlockTable(needed.root, memory), number, time)
         return begin + (row - blocks.start(number)) * row_bytes
 
-    return source
+    return source, memory

@@ -11,6 +11,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.tape.unit_streams import UnitStreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class UnitSupport:
     `calls`: from an operator, its inputs and output, the core's kernel calls and an `Isa` to calls by the
     unit, with the same bits. `reason_against`: why an operator has none, None if it has some. `settled`: the
     variants of a plan's operators, without more scratch, once all places are known. `check` raises
-    PlanFaultError for a plan whose streams touch other bytes than its steps. `hal_sources`: the sources that
+    PlanFaultError for a plan whose streams touch other bytes than its steps. `joined`: the streams of
+    consecutive steps of a plan, None if the unit has none. `hal_sources`: the sources that
     run the streams on a board. `packages`: requirements beyond those of mcudeploy, by package; `installed`:
     whether they are there.
     """
@@ -31,6 +33,7 @@ class UnitSupport:
     reason_against: Callable[[Operator, tuple[Tensor, ...], Tensor], str | None]
     settled: Callable[[Plan, Model], dict[str, str]]
     check: Callable[[Plan, Model], None]
+    joined: Callable[[Plan, Mapping[str, KernelCall]], UnitStreams | None]
     hal_sources: Callable[[Board], list[str]]
     packages: Mapping[str, str]
     installed: Callable[[], bool]

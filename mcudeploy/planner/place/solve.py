@@ -8,6 +8,7 @@ from math import lcm
 
 from mcudeploy.boards.board import Board
 from mcudeploy.costs.stalls import Pace, stalls
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT
 from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Residence, Schedule, Step, memories_of
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.cores.requirements import Need, Requirements, needs
@@ -106,9 +107,12 @@ def pinned(
 
 
 def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
-    """Return the alignment of each arena's address, so that aligned offsets imply aligned addresses."""
+    """Return the alignment of each arena's address, so that aligned offsets imply aligned addresses. An arena
+    of a board with a unit that runs command streams is a region of it.
+    """
     wanted = needs(plan.graph, board, plan.functions)
-    alignments = dict.fromkeys(plan.layout.arenas, ARENA_GRAIN_BYTES)
+    grain = ARENA_GRAIN_BYTES if board.npu is None else UNIT_ALIGNMENT
+    alignments = dict.fromkeys(plan.layout.arenas, grain)
     placed = ((plan.layout.blocks, wanted.tensors), (plan.layout.scratch, wanted.work))
     for residences, of in placed:
         for name, need in of.items():

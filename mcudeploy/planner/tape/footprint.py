@@ -48,6 +48,12 @@ def tables_bytes(view: PlanView, board: Board) -> int:
         words += moves.engine != CPU
     for waits in tape.waits:  # a record and its parameters, a number for each
         pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
+    steps = len(tape.codes)
+    if view.streams:  # a record, its parameters and arenas; firmware has the steps of the tape as well
+        count = len(view.streams.memories)
+        pointers, words, records = pointers + 5 + 4 + 2 * count, words + 2 + 2 + 2 * count, records + count
+        words += view.streams.table_bytes // WORD_BYTES
+        steps += len(view.streams.items(steps))
     first = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
     arenas = len(plan.layout.arenas)
     if plan.parameters.parameters:  # the record of the table: three pointers, the size, the hash
@@ -60,7 +66,7 @@ def tables_bytes(view: PlanView, board: Board) -> int:
         + halves * WORD_BYTES // 2
         + first
         + _offsets_bytes(tape, board.offset_unit)
-        + (len(tape.codes) + lanes.codes)
+        + (steps + lanes.codes)
         * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest))
         // 8
     )

@@ -8,11 +8,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TypeVar
 
+from mcudeploy.extension import added
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Entry, Plan, Residence
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.tape import Tape
+from mcudeploy.planner.tape.unit_streams import UnitStreams
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Lives, WorkBytes, lives, work_bytes
 
@@ -86,6 +88,13 @@ class PlanView:
     def tape(self) -> Tape:
         """The records of the program."""
         return Tape(self.plan)
+
+    @cached_property
+    def streams(self) -> UnitStreams | None:
+        """The command streams of a unit beside the core; None if it computes nothing."""
+        if not any(call.isa.unit for call in self.calls.values()):
+            return None
+        return next(filter(None, (unit.joined(self.plan, self.calls) for unit in added("unit"))), None)
 
     @cached_property
     def lanes(self) -> LaneTables:

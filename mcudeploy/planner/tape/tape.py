@@ -167,7 +167,8 @@ class Tape:
     tensor.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, least_blocks: int = 1) -> None:
+        """`least_blocks`: the number of blocks that a code has bits for at least."""
         self.plan, self._versions = plan, _Versions(plan)
         self.records, of_step = _records(plan, self._versions)
         named = {pair for record in self.records for pair in record.touched}
@@ -180,7 +181,7 @@ class Tape:
         self.moves, self.waits = self._moves(), self._waits()
         largest = max((step.block for step in plan.schedule.steps), default=0)
         counts = [len(each.sizes) for each in self.moves] + [len(each.pending) for each in self.waits]
-        self.block_bits = max(largest, max(counts, default=1) - 1).bit_length()
+        self.block_bits = max(largest, max(counts, default=1) - 1, least_blocks - 1).bit_length()
         self.codes: NDArray[np.uint32] = np.array(list(self._codes(of_step)), np.uint32)
 
     def record_of(self, entry: int) -> tuple[int, int]:

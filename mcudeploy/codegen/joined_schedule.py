@@ -1,0 +1,126 @@
+"""The schedule of a program whose unit runs a command stream for consecutive steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from mcudeploy.codegen.comments import ScheduleRun, schedule_runs
+from mcudeploy.codegen.header import entries_of
+from mcudeploy.codegen.texts import OperatorText
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Entry
+from mcudeploy.planner.tape.plan_view import PlanView
+from mcudeploy.planner.tape.tape import NamedRange, Tape
+from mcudeploy.planner.tape.unit_streams import UnitStream, UnitStreams
+
+Form = Literal["steps", "streams", "both"]
+"""The steps of a program: the entries of the tape; streams for entries of the unit; or first one, then the
+other, so that a measurer can run either."""
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedSchedule:
+    """The records and codes of a program with streams, alone or, by `both`, after all entries of the tape."""
+
+    view: PlanView
+    streams: UnitStreams
+    form: Form
+
+    @cached_property
+    def tape(self) -> Tape:
+        """The tape, whose codes have room for the number of a stream."""
+        return Tape(self.view.plan, len(self.streams.streams))
+
+    @cached_property
+    def calls(self) -> dict[str, KernelCall]:
+        """The kernel calls, whose constants are those of the streams."""
+        return self.streams.pointing(self.view.calls)
+
+    @cached_property
+    def items(self) -> list[Entry | UnitStream]:
+        """What the joined steps run: an entry of the tape, or a stream."""
+        entries = self.view.entries
+        return [entries[it] if isinstance(it, int) else it for it in self._items]
+
+    @cached_property
+    def _items(self) -> list[int | UnitStream]:
+        return self.streams.items(len(self.view.entries))
+
+    @cached_property
+    def records(self) -> list[int]:
+        """The records of the tape that the program has: all, or those of operators with a step beside the
+        streams.
+        """
+        every = range(len(self.tape.records))
+        if self.form == "both":
+            return [*every]
+        run = {self.tape.record_of(it)[0] for it in self._items if isinstance(it, int)}
+        operators = {self.tape.records[at].operator for at in run if at < len(self.tape.records)}
+        return [at for at in every if self.tape.records[at].operator in operators]
+
+    @property
+    def stored(self) -> list[tuple[NamedRange, int]]:
+        """The tensors and scratch that these records name."""
+        named = {pair for at in self.records for pair in self.tape.records[at].touched}
+        return [it for it in self.tape.stored_as if self.form == "both" or it in named]
+
+    @property
+    def record(self) -> int:
+        """The number of the record of the streams, after those of operators, moves and waits."""
+        return len(self.records) + len(self.tape.moves) + len(self.tape.waits)
+
+    @cached_property
+    def _codes(self) -> list[tuple[int, int]]:
+        """The record and the block of each joined step."""
+        numbers = {at: new for new, at in enumerate(self.records)}
+        moved = len(self.tape.records) - len(self.records)
+
+        def code(item: int | UnitStream) -> tuple[int, int]:
+            if isinstance(item, UnitStream):
+                return self.record, self.streams.streams.index(item)
+            record, block = self.tape.record_of(item)
+            return numbers.get(record, record - moved), block
+
+        return [code(it) for it in self._items]
+
+    @property
+    def largest(self) -> int:
+        """The largest code."""
+        return max(record << self.tape.block_bits | block for record, block in self._codes)
+
+    @property
+    def first(self) -> int:
+        """The first joined step."""
+        return len(self.view.entries) if self.form == "both" else 0
+
+    @property
+    def steps(self) -> int:
+        """The steps of the program."""
+        return self.first + len(self._items)
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The step of the program that contains each step of the plan's schedule."""
+        entries = entries_of(self.view)
+        if self.form == "both":
+            return entries
+        steps = self.streams.steps_of(len(self.view.entries))
+        return [steps[entry] for entry in entries]
+
+    def with_runs(self, records: Sequence[OperatorText]) -> list[ScheduleRun]:
+        """Return the codes of the program by runs, each with a comment."""
+        return [*(schedule_runs(self.tape, records) if self.first else ()), *self._runs()]
+
+    def _runs(self) -> Iterator[ScheduleRun]:
+        name_of = self.view.plan.name_of
+        for place, (item, code) in enumerate(zip(self._items, self._codes, strict=True), self.first):
+            if isinstance(item, UnitStream):
+                text = f"stream of {count_text(len(item.entries), 'step')}"
+            else:
+                text = name_of(self.view.entries[item])
+            record, block = code
+            yield ScheduleRun([f"step {place}: {text}"], [f"{record}u << {self.tape.block_bits} | {block}u"])
