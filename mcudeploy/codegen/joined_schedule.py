@@ -13,9 +13,9 @@ from mcudeploy.codegen.texts import OperatorText
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Entry
+from mcudeploy.planner.tape.joined_streams import UnitStream, UnitStreams
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import NamedRange, Tape
-from mcudeploy.planner.tape.unit_streams import UnitStream, UnitStreams
 
 Form = Literal["steps", "streams", "both"]
 """The steps of a program: the entries of the tape; streams for entries of the unit; or first one, then the

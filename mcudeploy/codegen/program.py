@@ -70,6 +70,7 @@ from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.place.states_first import state_tensors
+from mcudeploy.planner.tape.joined_streams import CONSTANTS, UnitStream
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import (
     ONE_PIECE,
@@ -81,7 +82,6 @@ from mcudeploy.planner.tape.tape import (
     handed_over,
     integer_bits,
 )
-from mcudeploy.planner.tape.unit_streams import CONSTANTS, UnitStream
 
 
 @dataclass(frozen=True, slots=True)

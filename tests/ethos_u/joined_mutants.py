@@ -22,12 +22,12 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.extensions.ethos_u.joined_judge import joined_fault
 from mcudeploy.extensions.ethos_u.registers import decode
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.tape.unit_streams import UnitStream, UnitStreams
+from mcudeploy.planner.tape.joined_streams import UnitStream, UnitStreams
 
 sys.path.append(str(Path(__file__).parents[1] / "frontend" / "tflite"))
 
-from flat_cases import NONE  # noqa: E402
-from flat_files import FlatFile  # noqa: E402
+from flat_cases import NONE
+from flat_files import FlatFile
 
 _HEADER = 4
 _GUARD = 1 << 12

@@ -75,7 +75,8 @@ class Machine:
         memory = self.unit.memory
         data = np.array(words, "<u4").view(np.uint8)
         memory[at - MEMORY :][: data.size] = data
-        facts = np.array([FROM, TO, *[0] * 6, 0x1000, 0x1000, *[0] * 6, 0b10 | payload << 8], "<u4").view(np.uint8)
+        fields = [FROM, TO, *[0] * 6, 0x1000, 0x1000, *[0] * 6, 0b10 | payload << 8]
+        facts = np.array(fields, "<u4").view(np.uint8)
         memory[REGIONS - MEMORY :][: facts.size] = facts
         self.core.reg_write(UC_ARM_REG_SP, MEMORY + SIZE)
         self.core.reg_write(UC_ARM_REG_LR, CODE + SIZE - 3)

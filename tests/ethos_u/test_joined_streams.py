@@ -105,7 +105,8 @@ def test_steps_with_states_and_of_the_core_stay_alone(
         entry = deployment.view.entries[at]
         assert isinstance(entry, Run)
         operator = deployment.plan.graph.operators[entry.operator]
-        assert deployment.model.calls[operator.name].isa.unit and not states & {*operator.inputs, operator.output}
+        assert deployment.model.calls[operator.name].isa.unit
+        assert not states & {*operator.inputs, operator.output}
     assert deployment.product.steps == deployment.joined_steps[-1] - len(deployment.view.entries)
 
 

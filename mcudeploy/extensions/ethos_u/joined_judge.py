@@ -14,7 +14,7 @@ from mcudeploy.extensions.ethos_u.unit_streams import joined
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.tape.unit_streams import UnitStream, UnitStreams
+from mcudeploy.planner.tape.joined_streams import UnitStream, UnitStreams
 
 _READ = {
     "CONV": ("IFM_", "OFM_", "KERNEL_", "WEIGHT_", "SCALE_"),

@@ -14,7 +14,7 @@ from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, UnitStep, inputs_o
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
-from mcudeploy.planner.tape.unit_streams import UnitStream, UnitStreams, joined_constants
+from mcudeploy.planner.tape.joined_streams import UnitStream, UnitStreams, joined_constants
 from mcudeploy.tiling.dataflow import Dataflow
 
 ARENA_REGIONS = (1, 3, 4, 5, 6)

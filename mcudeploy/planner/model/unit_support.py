@@ -11,7 +11,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.tape.unit_streams import UnitStreams
+from mcudeploy.planner.tape.joined_streams import UnitStreams
 
 
 @dataclass(frozen=True, slots=True)

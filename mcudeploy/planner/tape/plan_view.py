@@ -13,8 +13,8 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Entry, Plan, Residence
 from mcudeploy.planner.tape.core_tables import LaneTables
+from mcudeploy.planner.tape.joined_streams import UnitStreams
 from mcudeploy.planner.tape.tape import Tape
-from mcudeploy.planner.tape.unit_streams import UnitStreams
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Lives, WorkBytes, lives, work_bytes
 
