@@ -22,12 +22,12 @@ BUDGETS = {
     "boards": 1179,  # waits for flash, names people type, emulated twins, units of streams, chips of memories
     "checker": 870,
     "cli": 2493,  # calibrated boards, rows of chips, folders not to be searched, quiet notes, short help
-    "codegen": 1890,  # joined streams of a unit, states in shared arenas, instances, arrays aligned for a unit, calls of a kernel
+    "codegen": 1890,  # joined streams of a unit, states in shared arenas, instances
     "commands": 1_068,  # counts with a model of a unit, drivers in libraries, results name their deployment
     "common": 1290,  # operating systems: locks, process groups, pipes, ports; loops compiled or plain; TOML
     "costs": 711,  # factors of boards, the clock of a unit, reads of flash, and their waits
     "device": 1790,  # streams of sockets and of pipes, the line of an emulator that opens late
-    "execution": 1365,  # joined steps run as well, cycles of a unit beside the core, waits for flash, pairs of the Cortex-M7
+    "execution": 1365,  # joined steps, cycles of a unit, waits for flash, pairs of the Cortex-M7
     "extensions": 107,
     "extensions/architectures": 293,  # arguments refused, rows of a cache judged, executors that break
     "extensions/audio": 1965,  # several wake words, their front end, a VAD, manifests and names that mislead
@@ -35,7 +35,7 @@ BUDGETS = {
     "extensions/calibration": 263,  # tiles of five kinds, what is no chip, wrong counters, faults of files
     "extensions/curve": 100,
     "extensions/dossier": 340,
-    "extensions/ethos_u": 1930,  # joined streams and their judge, operations of two operands, means, scaled channels, copies, int16
+    "extensions/ethos_u": 1930,  # joined streams and their judge, operations of two operands, int16
     "extensions/evaluation": 1515,  # bases of the gate and their faults, ways out, differences of libraries
     "extensions/graphs": 1039,  # graphs, rectangles of plans, plans from cuts or offsets
     "extensions/heads": 620,
@@ -46,10 +46,10 @@ BUDGETS = {
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/training": 3740,
     "frontend": 13130,
-    "ir": 936,  # arrays that operators share, the unit of calibrated times, instructions of a unit, calls of stages, names of tensors
+    "ir": 936,  # arrays that operators share, instructions of a unit, calls of stages, names of tensors
     "mcudeploy": 410,
     "ops": 5382,  # float products by blocks, fused operators, the arithmetic of TFLite, vectors as rows
-    "planner": 11090,  # joined streams of a unit, units without an encoder, states first, calls of a unit, orders from files
+    "planner": 11090,  # joined streams of a unit, states first, orders from files
     "report": 1794,  # commands of the picture; results name their deployment
     "tiling": 543,
     "toolchain": 2399,  # drivers and models of a unit, memories to start, programs of Windows and macOS

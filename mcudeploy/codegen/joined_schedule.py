@@ -42,7 +42,7 @@ class JoinedSchedule:
 
     @cached_property
     def items(self) -> list[Entry | UnitStream]:
-        """What the joined steps run: an entry of the tape, or a stream."""
+        """The entry of the tape, or the stream, that each joined step runs."""
         entries = self.view.entries
         return [entries[it] if isinstance(it, int) else it for it in self._items]
 

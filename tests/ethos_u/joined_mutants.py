@@ -54,7 +54,7 @@ class Joined:
         return max(self.streams.streams, key=lambda it: len(it.words))
 
     def fault(self, words: Sequence[int]) -> str | None:
-        """What the checker says of words in the place of the stream."""
+        """The verdict of the checker on words in the place of the stream."""
         stream = UnitStream(self.stream.entries, tuple(words), self.stream.operations)
         return joined_fault(self.deployment.plan, self.deployment.model.calls, self.streams, stream)
 

@@ -82,9 +82,7 @@ def test_a_plan_with_a_wrong_stream_is_refused(cut: Joined, monkeypatch: pytest.
         joined_judge.check_joined(cut.deployment.plan, cut.deployment.model.calls)
 
 
-def test_another_result_of_joined_steps_is_an_error(
-    cut: Joined, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_result_of_joined_steps_is_an_error(cut: Joined, monkeypatch: pytest.MonkeyPatch) -> None:
     first = [0] * len(cut.deployment.view.entries)
     monkeypatch.setattr(Deployment, "joined_steps", [*first, 1])
     with pytest.raises(Exception, match="by joined streams is not what it was"):
@@ -120,4 +118,3 @@ def test_a_library_has_streams_and_only_the_kernels_of_other_steps(cut: Joined) 
     assert f"{len(cut.streams.streams)} of the unit" in product.step_kinds
     assert 0 <= product.peak_step < product.steps
     assert replace(cut.deployment, joins=False).product.kernels == steps.kernels
-
