@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cache as memoize
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from mcudeploy.boards.board import Board
@@ -130,9 +129,7 @@ class Emulator:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def alive(self) -> bool:

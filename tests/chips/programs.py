@@ -98,11 +98,6 @@ def started(firmware: Firmware) -> Iterator[tuple[Machine, Device]]:
         yield machine, Device(session, "unicorn", firmware, 3600.0)
 
 
-def on_chip(deployment: Deployment, device: Device, samples: list[Sample]) -> Observation:
-    """Return the chip's outputs, and its counts."""
-    return observe(device, Target(deployment.board), deployment, samples, SILENT)
-
-
 def on_host(deployment: Deployment, samples: list[Sample]) -> Observation:
     """Return the outputs of the same plan on this computer."""
     with open_device(HOST, deployment.build(HOST)) as device:

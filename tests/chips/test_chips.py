@@ -23,8 +23,6 @@ MACRO = re.compile(
     r"^#define (\w+?)(?:\((n)\))? \(?(?:\(n\)|(\w+?)u?)(?: << (\d+))?\)?(?: /\*.*\*/)?$", re.MULTILINE
 )
 
-ERASED = 0xFFFFFFFF
-
 
 def macros(chip: str) -> list[tuple[str, int | None, int]]:
     """The macros of the HAL of a chip's boards, but for those of the core: name, value (None if it is given),
