@@ -19,6 +19,7 @@ from mcudeploy.common.text import agree, count_text, plain, short_name
 from mcudeploy.extension import added
 from mcudeploy.report.wording import (
     coarse_text,
+    cut_bounds_text,
     litert_text,
     operators_text,
     outputs_text,
@@ -362,6 +363,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     facts += hop_facts(report)
     scope = f"{'with these' if report.get('splits') else 'without'} cuts{', in this order' if order else ''}"
     facts += [("live peak", f"{peak}{order}"), ("lower bound", f"{bound} {scope}")]
+    facts.append(("over all cuts", cut_bounds_text(report)))
     if report.get("splits"):
         facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
         cuts = (

@@ -26,6 +26,7 @@ from mcudeploy.ir.graph import Graph, KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Schedule, Search
 from mcudeploy.planner.cores.functions import assign
 from mcudeploy.planner.cores.lanes import on_cores
+from mcudeploy.planner.cut_bounds import CutBounds, cut_bounds
 from mcudeploy.planner.files.plan_cache import PlanCache, StoredSearch
 from mcudeploy.planner.files.stored_plan import joined_plan, require_sound, stored_plan
 from mcudeploy.planner.model.model import Model
@@ -106,6 +107,8 @@ class Planned:
     """Other choices of kept rows, if a window moves and its rows were chosen."""
     own_overhead: float | None = None
     """The latency limit of these plans, in percent over the baseline, if it is not that of the options."""
+    cut_bounds: CutBounds | None = None
+    """The lower bounds over all cuts, if cuts were searched."""
 
     @property
     def choices(self) -> tuple[Plan, ...]:
@@ -188,8 +191,9 @@ def find_or_recall(
     planned = find_plans(model, board, options, report=report, progress=progress)
     if planned.costs_of is not None and not planned.interrupted:
         stored = StoredSearch(
-            planned.candidates, planned.baseline, planned.search, planned.points, planned.costs_of
-        )
+            planned.candidates, planned.baseline, planned.search, planned.points, planned.costs_of,
+            planned.cut_bounds,
+        )  # fmt: skip
         through(lambda: cache.store(stored, model))
     return planned
 
@@ -214,6 +218,7 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
     planned = Planned(
         models, stored.candidates, stored.baseline, stored.search, stored.costs_of,
         limits=dict(options.memory_limits), objective=unit, points=stored.points,
+        cut_bounds=stored.cut_bounds,
     )  # fmt: skip
     return _fitting(planned, board, options.ram_limit)
 
@@ -353,10 +358,11 @@ def search_plans(
         report=report,
         progress=progress,
     )
-    interrupted, points = split.interrupted, split.points
+    bounds = None if split.interrupted else cut_bounds(cut).at_most(unsplit.layout.arena_bytes)
     return Planned(
-        models, split.plans, unsplit, split.search, costs_of, interrupted, objective=unit, points=points
-    )
+        models, split.plans, unsplit, split.search, costs_of, split.interrupted, objective=unit,
+        points=split.points, cut_bounds=bounds,
+    )  # fmt: skip
 
 
 def _require_compatible(model: Model, options: Options) -> None:

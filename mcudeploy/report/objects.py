@@ -77,6 +77,7 @@ def plan(deployment: Deployment, measured: Measurement | None = None) -> JsonObj
         "elsewhere": _elsewhere(deployment),
         "peak_bytes": chosen.estimate.peak_bytes,
         "lower_bound_bytes": chosen.estimate.peak_bytes,
+        "cut_bounds": asdict(deployment.planned.cut_bounds) if deployment.planned.cut_bounds else None,
         "state_bytes": sum(chosen.graph.tensors[state.tensor].size_bytes for state in chosen.graph.states),
         "parameters": _parameters(deployment),
         "unsplit_arena_bytes": deployment.planned.baseline.layout.arena_bytes,

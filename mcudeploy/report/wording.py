@@ -57,6 +57,15 @@ def steps_text(report: Values) -> str:
     return f"{steps + moves:,}, {moves:,} of them {how} ({report['moved_bytes']:,} B)"
 
 
+def cut_bounds_text(report: Values) -> str:
+    """Return the lower bounds over all cuts, "" if no cuts were searched."""
+    bounds = report.get("cut_bounds")
+    if not bounds:
+        return ""
+    least, once = bounds["any_bytes"], bounds["once_bytes"]
+    return f"{least:,} B" + (f", {once:,} B if no row is computed twice" if once > least else "")
+
+
 def outputs_text(report: Values, *, resolved: bool) -> str:
     """Describe the outputs, with rounding ties resolved or not: integers by the number that differ, floats by
     the error.

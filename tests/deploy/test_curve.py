@@ -37,10 +37,24 @@ def test_its_commands_plan_the_points(model: Path, monkeypatch: pytest.MonkeyPat
     words = ["plan", str(model), "--board", "mps2-an386", "--time-limit", "0.2", "--curve", "--json"]
     monkeypatch.setattr("sys.argv", ["mcudeploy", *words])
     result = CliRunner().invoke(cli, words)
-    (first, *_) = json.loads(result.stdout)["curve"]
+    report = json.loads(result.stdout)
+    (first, *_) = report["curve"]
+    assert 0 < report["cut_bounds"]["any_bytes"] <= report["curve"][-1]["arena_bytes"]
     command = shlex.split(first["command"])
     assert command[:2] == ["mcudeploy", "plan"] and command[-2:] == ["--max-overhead", "0"]
     assert "--curve" not in command and first["arena_bytes"] > 0
+
+
+def test_its_table_ends_with_the_lower_bound(model: Path) -> None:
+    words = ["plan", str(model), "--board", "mps2-an386", "--time-limit", "0.2", "--curve"]
+    assert "lower bound over all cuts: " in CliRunner().invoke(cli, words).stdout
+
+
+def test_a_plan_shows_the_lower_bound_over_all_cuts(model: Path) -> None:
+    words = ["plan", str(model), "--board", "mps2-an386", "--time-limit", "0.2"]
+    shown = CliRunner().invoke(cli, words).stdout
+    report = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
+    assert f"over all cuts    {report['cut_bounds']['any_bytes']:,} B" in shown
 
 
 def test_it_is_for_one_board_and_no_file(model: Path) -> None:

@@ -100,13 +100,15 @@ def _report(points: dict[float, Deployment | None], board: Board) -> dict[str, A
             row |= {name: report.get(name) for name in figures}
             row["command"] = command_line(arguments, commands, f"--max-overhead {limit:g}")
         rows.append(row)
-    return {"board": board.name, "curve": rows}
+    bounds = as_json(next(filter(None, points.values())))["cut_bounds"]
+    return {"board": board.name, "curve": rows, "cut_bounds": bounds}
 
 
 def _table(console: Console, report: Values) -> None:
     from mcudeploy.cli.latencies import latency_of, milliseconds_text
     from mcudeploy.cli.output import cell
     from mcudeploy.cli.table_grids import table_of
+    from mcudeploy.report.wording import cut_bounds_text
 
     table = table_of("--max-overhead>", "arena>", "latency>", "overhead>", "fused chains>")
     for row in report["curve"]:
@@ -122,6 +124,8 @@ def _table(console: Console, report: Values) -> None:
         )
         table.add_row(*map(cell, texts))
     console.print(table)
+    if report["cut_bounds"]:
+        console.print(f"lower bound over all cuts: {cut_bounds_text(report)}", highlight=False)
 
 
 OPTIONS = {"plan": (curve_option,)}

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +29,7 @@ from mcudeploy.common.resources import cache_dir
 from mcudeploy.costs.factors import factors_of
 from mcudeploy.extension import foreign_digest
 from mcudeploy.ir.plan import Plan, Search
+from mcudeploy.planner.cut_bounds import CutBounds
 from mcudeploy.planner.files import planfile
 from mcudeploy.planner.files.lanefile import FileModel
 from mcudeploy.planner.model.model import Model
@@ -59,6 +60,7 @@ class _SearchFile(FileModel):
     duplicates: int
     points: list[tuple[int, float]]
     costs_of: str
+    cut_bounds: tuple[NonNegativeInt, NonNegativeInt] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +72,7 @@ class StoredSearch:
     search: Search
     points: tuple[tuple[int, float], ...]
     costs_of: str
+    cut_bounds: CutBounds | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,8 @@ class PlanCache:
         with suppress(OSError):
             os.utime(self.folder)
         search = Search(file.seconds, file.tried, file.duplicates)
-        return StoredSearch(tuple(plans[:-1]), plans[-1], search, tuple(file.points), file.costs_of)
+        bounds = None if file.cut_bounds is None else CutBounds(*file.cut_bounds)
+        return StoredSearch(tuple(plans[:-1]), plans[-1], search, tuple(file.points), file.costs_of, bounds)
 
     def store(self, stored: StoredSearch, model: Model) -> None:
         """Write the plans, whole or not at all."""
@@ -123,6 +127,7 @@ class PlanCache:
                 duplicates=stored.search.duplicates,
                 points=list(stored.points),
                 costs_of=stored.costs_of,
+                cut_bounds=None if stored.cut_bounds is None else astuple(stored.cut_bounds),
             )
             write_file(temporary / "search.json", content.model_dump_json())
             shutil.rmtree(self.folder, ignore_errors=True)

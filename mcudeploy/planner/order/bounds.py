@@ -30,11 +30,11 @@ def sure_needs(problem: OrderProblem, closure: Closure) -> list[int]:
         for step in buffer.touched_by:
             begun |= closure.descendants[step] | 1 << step
             wanted |= closure.ancestors[step] | 1 << step
-        loads[_places(begun & wanted, problem.steps)] += buffer.size_bytes
+        loads[places_of(begun & wanted, problem.steps)] += buffer.size_bytes
     return [load - problem.most_saved(step) for step, load in enumerate(loads.tolist())]
 
 
-def _places(steps: int, count: int) -> np.ndarray:
+def places_of(steps: int, count: int) -> np.ndarray:
     """Return a set of steps as a Boolean array."""
     packed = np.frombuffer(steps.to_bytes((count + 7) // 8, "little"), np.uint8)
     return np.unpackbits(packed, bitorder="little", count=count).view(bool)
@@ -48,7 +48,7 @@ def least_needs(problem: OrderProblem, needs: list[int], effort: Effort, most: i
     a cut function of that set: a buffer counts if one of its steps is in the set and one is not. The minimum
     over all such sets is therefore a minimum cut. The computation stops as soon as one need reaches `most`.
     """
-    network = _Network(problem)
+    network = NeedsNetwork(problem)
     least = list(needs)
     for step in sorted(range(problem.steps), key=lambda step: -needs[step]):
         if max(least) >= most or effort.is_spent():
@@ -58,7 +58,7 @@ def least_needs(problem: OrderProblem, needs: list[int], effort: Effort, most: i
     return least
 
 
-class _Network:
+class NeedsNetwork:
     """A flow network: steps, two nodes for each buffer that can outlive a step, source and sink.
 
     The first node of a buffer is on the completed side if any of its steps is, the second on the other side
@@ -101,10 +101,10 @@ class _Network:
             else:
                 arcs.append((self.source, self._nodes(number)[0]))
         added = np.array([(*ends, self.endless) for ends in arcs], np.int64)
-        return fixed + _max_flow(np.concatenate([self.arcs, added]), self.source, self.sink)
+        return fixed + maximum_flow(np.concatenate([self.arcs, added]), self.source, self.sink)
 
 
-def _max_flow(arcs: np.ndarray, source: int, sink: int) -> int:
+def maximum_flow(arcs: np.ndarray, source: int, sink: int) -> int:
     """Return the maximum flow of arcs, each a row of its two nodes and its capacity."""
     if "ortools" in lacking():
         return _dinic(arcs.tolist(), sink + 1, source, sink)

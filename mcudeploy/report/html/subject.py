@@ -23,6 +23,7 @@ from mcudeploy.report.html.curve import FLASH, RAM, Curve, Point, curve_picture
 from mcudeploy.report.output_curves import OutputCurve, output_curves
 from mcudeploy.report.times import StepTimes, latency_text, step_times
 from mcudeploy.report.wording import (
+    cut_bounds_text,
     error_text,
     litert_text,
     operators_text,
@@ -134,6 +135,7 @@ def _facts(deployment: Deployment, report: Report) -> Iterator[tuple[str, str]]:
     arenas = ", ".join(f"{name} {size:,} B" for name, size in plan.layout.arenas.items())
     yield "arenas", arenas
     yield "live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"
+    yield "lower bound over all cuts", cut_bounds_text(report) or "not computed: no cuts were searched"
     yield "steps", steps_text(report)
     cuts = (
         f"{plain(split.operators[0])} to {plain(split.operators[-1])}, "
