@@ -24,10 +24,10 @@ def check_units(units: Sequence[Unit], memories: Collection[str]) -> None:
 
 
 def check_chips(memories: Sequence[Memory]) -> None:
-    """Check that the firmware has one SDRAM to start: there is one driver, with one set of facts."""
-    chips = [it.name for it in memories if it.sdram is not None]
-    if len(chips) > 1:
-        raise ValueError(f"one memory has an sdram, not {', '.join(chips)}")
+    """Check that no two memories have a chip of a kind: there is one driver, with one set of facts."""
+    twice = first_repeated([it.chip[0] for it in memories if it.chip is not None])
+    if twice is not None:
+        raise ValueError(f"two memories have an {twice}")
 
 
 def check_controllers(common: Collection[str], memories: Sequence[Memory]) -> None:

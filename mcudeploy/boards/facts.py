@@ -247,6 +247,24 @@ class Sdram(Facts):
         return {name.upper(): f"{value}u" for name, value in numbers.items()} | {"PINS": pins}
 
 
+class Psram(Facts):
+    """A PSRAM with the commands of an APS6404L, on four pins, which the firmware starts.
+
+    `select_pin`: GPIO of its chip select, at an RP2350; elsewhere the driver knows its pins. Of its data
+    sheet: the maximum clock, the maximum time of an access, and the minimum time between two.
+    """
+
+    select_pin: Literal[0, 8, 19, 47] | None = None
+    most_hz: Annotated[int, Field(ge=10_000_000, le=200_000_000)]
+    select_ns: Annotated[int, Field(ge=1000, le=16000)]
+    deselect_ns: Nanoseconds
+
+    @property
+    def macros(self) -> dict[str, str]:
+        """The facts for the driver, by the names of their macros."""
+        return {name.upper(): f"{value}u" for name, value in self.model_dump(exclude_none=True).items()}
+
+
 class Memory(BoardRegion):
     """Memory for arenas; the first one of a board also contains .data, .bss and the stack.
 
@@ -254,7 +272,7 @@ class Memory(BoardRegion):
     `latency_cycles` come before the first byte of a transfer. `emulated_origin` is its address in an emulator
     that lacks the chip's own address. `arena_limit`: the maximum size of an arena there, 0 for none; all free
     bytes if None. `started`: the board's firmware starts a memory that does not start by itself. `dma`: the
-    controllers that reach it. `sdram`: the chip that the firmware starts.
+    controllers that reach it. `sdram` or `psram`: the chip that the firmware starts.
     """
 
     name: Identifier
@@ -267,6 +285,14 @@ class Memory(BoardRegion):
     started: bool = True
     dma: Controllers = None
     sdram: Sdram | None = None
+    psram: Psram | None = None
+
+    @property
+    def chip(self) -> tuple[str, Sdram | Psram] | None:
+        """The kind of the chip beside the microcontroller, and its facts."""
+        if self.sdram is not None:
+            return "sdram", self.sdram
+        return None if self.psram is None else ("psram", self.psram)
 
     @model_validator(mode="after")
     def _as_large_as_its_chip(self) -> Self:

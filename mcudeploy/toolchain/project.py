@@ -40,6 +40,8 @@ _DRIVER_INTERFACE = "mcud_dma.h"
 _CORE_INTERFACES = ("mcud_cores.h", "mcud_unit.h")  # one HAL may serve both
 _PUSHED = "mcud_deployed_parameters"
 """The name by which the measurer finds parameters that a host may push."""
+_TAKEN_BY_DRIVERS = {"sdram": "MCUD_SDRAM_RAS_NS", "psram": "MCUD_PSRAM_MOST_HZ"}
+"""A macro that each driver of a memory chip needs."""
 CONSTANTS = "constants"
 """The linker's region of flash where constants are read, if code is read elsewhere."""
 _INTERFACES = (
@@ -182,11 +184,8 @@ def _check_pins(board: Board, files: Mapping[str, str]) -> None:
     sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
     hal = "".join(files[name] for name in sources)
     for it in board.memories:
-        if it.sdram is not None and "MCUD_SDRAM_PINS" not in hal:
-            raise ConfigError(
-                f"{board.name}: no source of its hal starts {it.name}: stm32/fmc_sdram.c does, which "
-                "stm32/stm32f746.c and stm32/stm32h743.c call"
-            )
+        if it.chip is not None and _TAKEN_BY_DRIVERS[it.chip[0]] not in hal:
+            raise ConfigError(f"{board.name}: no source of its hal starts {it.name}, an {it.chip[0]}")
     named = dict(_pins(board.uart))
     for name in ("TX", "RX"):
         if (f"MCUD_UART_{name}_PIN" in hal) != (name in named):
@@ -278,8 +277,7 @@ def board_header(
         ]
     facts += _npu_facts(board)
     for it in board.memories:
-        if it.sdram is not None:
-            facts += [(f"MCUD_SDRAM_{name}", value) for name, value in _chip_facts(it, it.sdram.macros)]
+        facts += _chip_facts(it)
     for number, unit in enumerate(board.units):
         if unit.stack is not None:
             facts += [
@@ -289,10 +287,13 @@ def board_header(
     return _header(board, facts)
 
 
-def _chip_facts(memory: Memory, macros: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return where the memory of a chip lies, and the chip's facts for its driver."""
-    log2_bytes = memory.bytes.bit_length() - 1
-    return [("ORIGIN", f"{memory.origin:#010x}u"), ("LOG2_BYTES", f"{log2_bytes}u"), *macros.items()]
+def _chip_facts(memory: Memory) -> list[tuple[str, str]]:
+    """Return where a memory that the firmware starts lies, and the facts of its chip for the driver."""
+    if memory.chip is None:
+        return []
+    kind, chip = memory.chip
+    place = {"ORIGIN": f"{memory.origin:#010x}u", "LOG2_BYTES": f"{memory.bytes.bit_length() - 1}u"}
+    return [(f"MCUD_{kind.upper()}_{name}", value) for name, value in (place | chip.macros).items()]
 
 
 def _header(board: Board, facts: Iterable[tuple[str, str]], note: str = "") -> str:

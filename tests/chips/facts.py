@@ -18,6 +18,8 @@ CHIP_OF = {
     "esp32c3-usb": "esp32c3",
     "esp32c6-usb": "esp32c6",
     "nano33ble": "nrf52840",
+    "pico-plus2-usb": "rp2350",
+    "promicro-rp2350-usb": "rp2350",
     "rp2040-usb": "rp2040",
     "rp2350-usb": "rp2350",
     "stm32f407-disco": "stm32f405",
@@ -65,15 +67,16 @@ def _fields(bits: dict[str, list[int]]) -> dict[str, int]:
 
 
 def _elements(registers: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Registers by name; those of an array, whose first one ends in 0, one by one."""
+    """Registers by name; those of an array, whose first one has a 0 as its last digit, one by one."""
     for name, it in registers.items():
         for index in range(it.get("count", 1)):
-            yield name if index == 0 else f"{name[:-1]}{index}", it | {"offset": it["offset"] + 4 * index}
+            offset = it["offset"] + it.get("step", 4) * index
+            yield re.sub(r"0(?=\D*$)", str(index), name), it | {"offset": offset}
 
 
 class Chip:
     """The chip of a board: registers by `PERIPHERAL.REGISTER` and by address, interrupts by name. Of an array
-    of registers, which has a `count`, `later` are those after the first.
+    of registers, which has a `count` and perhaps a `step`, `later` are those after the first.
     """
 
     def __init__(self, board: str) -> None:

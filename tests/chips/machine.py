@@ -6,6 +6,7 @@ that changes a bit which is in no field. Registers hold what is written; `wiring
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
 from collections import deque
@@ -57,6 +58,7 @@ class Machine:
     """One chip with a program in it. `received`: bytes from the host; `sent`: bytes to it. `kept`: addresses
     of registers that a reset leaves as they are; `resets`: how many the program has asked for. `shared`:
     memories in the pages of registers, by address. `haste`: instructions that pass with a look at the time.
+    `flash_answers`: whether the program may run from flash and read it.
     """
 
     def __init__(self, firmware: Firmware, chip: Chip, wire: Callable[[Machine], None]) -> None:
@@ -66,6 +68,7 @@ class Machine:
         self.kept: set[int] = set()
         self.resets = 0
         self.shared: dict[int, bytearray] = {}
+        self.flash_answers = True
         self.on_read: dict[int, Hook] = {}
         self.on_write: dict[int, Hook] = {}
         self.received: deque[int] = deque()
@@ -78,6 +81,7 @@ class Machine:
         self.error: BaseException | None = None
         self._pending = False
         self._period_ends = math.inf
+        self._content: list[Any] = []
         self._uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
         self._uc.ctl_set_cpu_model(CPUS[self.board.core])
         self._map(firmware)
@@ -117,6 +121,13 @@ class Machine:
         self._uc.mem_map(region.origin, -(-region.bytes // PAGE) * PAGE)
         self._uc.mem_write(region.origin, b"\xa5" * region.bytes)
 
+    def map_twice(self, region: BoardRegion, other: int) -> None:
+        """Map a memory that answers at two addresses."""
+        content = (ctypes.c_uint8 * region.bytes).from_buffer(bytearray(b"\xa5" * region.bytes))
+        self._content.append(content)
+        for origin in (region.origin, other):
+            self._uc.mem_map_ptr(origin, region.bytes, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE, content)
+
     def run(self) -> None:
         """Run until the program sleeps and nothing is to be done, or has sent something."""
         while not self.sent:
@@ -150,11 +161,17 @@ class Machine:
         return not self._stopped
 
     def _block(self, uc: Any, address: int, size: int, _: Any) -> None:
+        if not self.flash_answers and address in self.board.flash.addresses:
+            self._refuse("runs from flash that does not answer")
         self.instructions += size >> 1  # halfwords: no instruction has less
         due = self._pending or self.instructions >= self._period_ends
         if address == RETURN or (due and self._open()):
             self._stopped = True
             uc.emu_stop()
+
+    def _read_flash(self, uc: Any, access: int, address: int, size: int, value: int, _: Any) -> None:
+        if not self.flash_answers:
+            self._refuse(f"reads {address:#010x} of flash that does not answer")
 
     def _open(self) -> bool:
         """Whether the core takes exceptions: they are on, and none runs."""
@@ -277,7 +294,7 @@ class Machine:
         board, uc = self.board, self._uc
         self._frames: list[tuple[int, list[int]]] = []
         self._stopped = False
-        for region in (board.flash, *(it for it in board.memories if it.sdram is None)):
+        for region in (board.flash, *(it for it in board.memories if it.chip is None)):
             self.map_memory(region)
         uc.mem_map(RETURN, PAGE)
         uc.mem_write(RETURN, b"\x00\xbf" * 2)
@@ -293,6 +310,9 @@ class Machine:
             )
         uc.mem_write(board.flash.origin, flash_content(firmware.elf, board.flash))  # what flashers write
         uc.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
+        if any(it.psram is not None for it in board.memories):
+            whole = board.flash.addresses
+            uc.hook_add(unicorn.UC_HOOK_MEM_READ, self._read_flash, None, whole.lo, whole.hi - 1)
 
     def _reset(self) -> None:
         self.resets += 1

@@ -317,6 +317,8 @@ SETTINGS |= {
     },
     "rp2040-usb": _over_usb("rp2040"),
     "rp2350-usb": _over_usb("rp2350"),
+    "pico-plus2-usb": _over_usb("rp2350"),
+    "promicro-rp2350-usb": _over_usb("rp2350"),
     # PA9 and PB7, as ST's UM1907 has them; APB2 at 108 MHz: 938 / 16 is 115139 baud
     "stm32f746-disco": {
         **{place: value for place, value in SETTINGS["stm32f746"].items() if place[0] not in "GU"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.chips import rp2
 from tests.chips.facts import Register
 from tests.chips.machine import Machine
+from tests.chips.psram import SELECT_PINS, Qmi
 from tests.chips.sdram import CHIPS, Sdram
 from tests.chips.usb import UsbHost
 
@@ -95,8 +96,10 @@ def wire(machine: Machine) -> None:
     """Connects what the board has."""
     board = machine.board.name
     _follow(machine, FOLLOWING.get(machine.chip.name, {}))
-    if board.startswith("rp2"):
+    if machine.chip.name.startswith("rp2"):
         rp2.connect(machine)
+    if board in SELECT_PINS:
+        Qmi(machine)
     if board in CHIPS:
         Sdram(machine)
     if board == "teensy41":

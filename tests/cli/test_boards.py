@@ -132,6 +132,7 @@ def test_flash_that_programs_run_from_in_place_costs_most(mcudeploy_command: Cal
     listed = json.loads(mcudeploy_command("boards --json").stdout)["boards"]
     costs = {board["name"]: board["flash_read_cost"] for board in listed}
     serial = {"esp32s3", "rp2040", "rp2040-usb", "rp2350", "rp2350-usb", "teensy41"}
+    serial |= {"pico-plus2-usb", "promicro-rp2350-usb"}
     serial |= {"grove-vision-ai-v2", "psoc-e84", "alif-e7"}  # the last one's is MRAM beyond a slow bus
     assert {name for name, cost in costs.items() if cost > 1} == serial
     assert 0 == costs["stm32f100"] < costs["stm32f411"] < costs["stm32f405"] < costs["stm32l476"] < 1

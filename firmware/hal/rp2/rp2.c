@@ -18,11 +18,16 @@ static void await(uintptr_t address, uint32_t mask, uint32_t value)
     }
 }
 
+void rp2_release(uint32_t bits)
+{
+    reg_change(rp2_chip.resets + RESETS_RESET, bits, 0u);
+    await(rp2_chip.resets + RESETS_RESET_DONE, bits, bits);
+}
+
 void rp2_reset(uint32_t bits)
 {
     reg_set(rp2_chip.resets + RESETS_RESET, bits);
-    reg_change(rp2_chip.resets + RESETS_RESET, bits, 0u);
-    await(rp2_chip.resets + RESETS_RESET_DONE, bits, bits);
+    rp2_release(bits);
 }
 
 /* The ring oscillator drives all, and the PLL may be changed. */
@@ -76,6 +81,9 @@ void hal_init(void)
     use_pll();
     timer_init();
     rp2_start_line();
+#ifdef MCUD_PSRAM_ORIGIN
+    rp2_start_psram(); /* after the line, which may reset the pins */
+#endif
     core_irq(MCUD_UART_IRQ, 1);
 }
 

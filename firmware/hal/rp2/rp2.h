@@ -70,10 +70,16 @@ extern const rp2_facts rp2_chip;
 /* Back to the state after power-on, whatever ran before: SYSRESETREQ resets no peripherals. */
 void rp2_reset(uint32_t bits);
 
+/* Out of reset, without a reset of what runs. */
+void rp2_release(uint32_t bits);
+
 void rp2_start_pll(const rp2_pll *pll);
 
 /* Starts the line to the host: uart.c or usb.c. */
 void rp2_start_line(void);
+
+/* Starts the board's PSRAM, if its file has one: qmi_psram.c. One that does not answer stays closed for writes. */
+void rp2_start_psram(void);
 
 /* A word of the boot ROM. A compiler that sees the address takes it for a mistake: it is near 0. */
 uint32_t rp2_rom_word(uintptr_t address);
