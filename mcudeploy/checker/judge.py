@@ -63,7 +63,6 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     }
     users = _users(plan, board, shapes, unit_of)
     _require_movable(plan, board, shapes, users)
-    _require_kept(plan, shapes)
     _require_places(plan, shapes, _alignments(plan, board, users, unit_of))
     _require_lines(plan, board, shapes)
     replay(plan, shapes)
@@ -179,7 +178,7 @@ def _require_transfers(plan: Plan, board: Board) -> None:
             raise PlanFaultError(f"{where}: expected residences below {count}, and a target above 0")
         old, new = plan.layout.way(transfer)
         begin = new.life.lo
-        if not latest <= begin <= transfer.end < steps:
+        if not (latest <= begin < steps and begin <= transfer.end <= steps):
             raise PlanFaultError(f"{where} is out of order, or not before a step")
         if not (old.life.lo <= begin and transfer.end <= old.life.hi and transfer.end <= new.life.hi):
             raise PlanFaultError(
@@ -198,7 +197,7 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
     """Raises PlanFaultError if a block must not move, or if the first unit cannot transfer it."""
     first = board.units[0]
     cached = any(unit.cached for used in users.values() for unit in used.values())
-    fixed = {shapes.roots[io.tensor]: "a graph output" for io in plan.graph.outputs}
+    fixed = {shapes.roots[io.tensor]: "a graph output" for io in plan.graph.own_outputs()}
     for io in plan.graph.resident_inputs():
         if len(plan.layout.blocks[io.tensor]) > 1:
             fixed[io.tensor] = "a graph input in blocks"
@@ -216,19 +215,6 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
             raise PlanFaultError(f"{where}: {first.name} does not reach {' and '.join(sorted(memories))}")
         if cached and set(users[transfer.tensor]) != {first.name}:
             raise PlanFaultError(f"{where}: a cache may hold it, and another unit touches it")
-
-
-def _require_kept(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError if a state is elsewhere at the end of a run than at the start of the next."""
-    for state in plan.graph.states:
-        first, last = (
-            plan.layout.blocks[shapes.roots[io.tensor]][0][0] for io in (state.before, state.after)
-        )
-        if (first.memory, first.offset) != (last.memory, last.offset):
-            raise PlanFaultError(
-                f"state {state.tensor} is left at {last.offset} in {last.memory}, the next run reads it at "
-                f"{first.offset} in {first.memory}"
-            )
 
 
 def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, str], int]) -> None:

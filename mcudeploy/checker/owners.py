@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import DeployError
 from mcudeploy.ir.block_rows import BlockRows
-from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.graph import Operator, State
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Transfer
 
@@ -117,6 +117,28 @@ class Owners:
             if (tensor, block, other) in self._numbers:
                 self._numbers[tensor, block, other] = _STALE
         self._mark(tensor, block, at)
+
+    def rewrite(self, tensor: str) -> None:
+        """Write the only block of a tensor where a step has read it."""
+        for memory in self._plan.layout.arenas:
+            at = self._ready(tensor, 0, memory)
+            if at is not None:
+                return self.write(tensor, 0, at)
+        raise AssertionError("the step has read it")
+
+    def expect_home(self, state: State) -> None:
+        """Check that a state is left where the next run reads it. Raises PlanFaultError."""
+        before, after = self._shapes.roots[state.tensor], self._shapes.roots[state.after.tensor]
+        home = self._plan.layout.blocks[before][0][0]
+        for at, each in enumerate(self._plan.layout.blocks[after][0]):
+            there = (each.memory, each.offset) == (home.memory, home.offset) and self.time in each.life
+            if there and self._holds(self._span(after, 0, at), (after, 0, at)):
+                return
+        last = self._plan.layout.blocks[after][0][-1]
+        raise PlanFaultError(
+            f"state {state.tensor} is left at {last.offset} in {last.memory}, the next run reads it at "
+            f"{home.offset} in {home.memory}"
+        )
 
     def fill(self, tensor: str) -> None:
         """Fill a graph input as the application does: whole, at its first residences."""

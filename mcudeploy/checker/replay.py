@@ -47,6 +47,8 @@ def replay(plan: Plan, shapes: Shapes) -> None:
         _run_step(plan, owners, operator, entry.block, where)
         owners.time += 1
     owners.time = shapes.steps - 1
+    for state in plan.graph.states:
+        owners.expect_home(state)
     for io in plan.graph.outputs:
         rows = plan.graph.tensors[io.tensor].shape[0]
         owners.expect(io.tensor, Interval(0, rows), f"the end, output {io.tensor}")
@@ -70,25 +72,17 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
     for operand, tensor in enumerate(inputs):
         rows_of = nest.rows_taken if accumulates else nest.rows_read
         needed = rows_of(operand, rows, tensor.shape[0])
-        if accumulates and operand in allowed and rows.hi < total and len(needed):
-            _require_home(plan, tensor.name, operator.output, where)
+        first = rows_of(operand, Interval(0, max(rows.lo, 1)), tensor.shape[0])
+        adds = accumulates and operand in allowed and len(first) > 0
         for read in owners.expect(tensor.name, needed, where):
             same_place = read == written and operand in allowed and owners.lead(tensor.name) == size.lead
             if written is not None and read.shares(written) and not same_place:
                 raise PlanFaultError(f"{where}: the output overlaps input {tensor.name} at {read.bytes}")
+            if adds and rows.lo > 0 and written is not None and read != written:
+                raise PlanFaultError(f"{where} has its sums at {read.bytes}, the result elsewhere")
             busy.append(read)
+        if adds and written is None:
+            owners.rewrite(tensor.name)
     owners.use_scratch(operator, block, busy, where)
     if written is not None:
         owners.write(operator.output, output_block, place)
-
-
-def _require_home(plan: Plan, read: str, written: str, where: str) -> None:
-    """Raise PlanFaultError unless a tensor, to which every step adds, has one place: that of the result."""
-    places = {
-        (each.memory, each.offset)
-        for name in (read, written)
-        for block in plan.layout.blocks[name]
-        for each in block
-    }
-    if len(places) > 1:
-        raise PlanFaultError(f"{where} adds to {read}, which resides in {len(places)} places")

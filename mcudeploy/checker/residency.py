@@ -207,7 +207,8 @@ class _Replay:
         """Check that kept items are valid, and that fixed items never left."""
         end = len(self._steps)
         for item, version in self._read[-1].items():
-            if all(versions.get(item) != version for versions in self._versions.values()):
+            places = [self._versions[SLOW]] if self._items[item].home else self._versions.values()
+            if all(versions.get(item) != version for versions in places):
                 self._fail(end, item, "it is not valid at the end")
         uses: dict[int, list[int]] = {}
         for time, step in enumerate(self._steps):

@@ -59,6 +59,8 @@ def schedule_runs(tape: Tape, records: Sequence[OperatorText]) -> list[ScheduleR
             if reach == at:
                 runs.append(Interval(start, at + 1))
                 start = at + 1
+    if runs:  # waits after the last step
+        runs[-1] = Interval(runs[-1].lo, len(entries))
     same = groupby(runs, lambda run: frozenset(it.operator for it in _steps(entries, run)))
     merged = [[*group] for _, group in same]
     return [_run_text(tape, records, entries[group[0].lo : group[-1].hi], group[0].lo) for group in merged]

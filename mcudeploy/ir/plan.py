@@ -329,7 +329,7 @@ def sequence(steps: Sequence[Step], layout: Layout) -> Iterator[Step | Transfer 
     """Yield what a program executes.
 
     Before each step of the schedule come the waits for transfers that end with it, then the transfers into
-    residences that begin with it.
+    residences that begin with it. After the last step come the waits for all that are under way.
     """
     coming = deque(enumerate(layout.transfers))
     running: list[tuple[int, Transfer]] = []
@@ -346,6 +346,7 @@ def sequence(steps: Sequence[Step], layout: Layout) -> Iterator[Step | Transfer 
             yield coming.popleft()[1]
             yield from waits(time)
         yield step
+    yield from waits(len(steps))
 
 
 @dataclass(frozen=True, slots=True)

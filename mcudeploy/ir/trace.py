@@ -22,6 +22,8 @@ class Item:
     valid in the fast memory before the first step, and takes room there from then on; if it is also given,
     only on demand. `kept`: after the last step it must be valid in either memory. `fixed`: it is in the fast
     memory without a gap from its first access (if given: from the start) to its last (if kept: to the end).
+    `home`: it is given and kept, and after the last step, which does not write it, it must be valid in the
+    slow memory again.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Item:
     kept: bool = False
     fixed: bool = False
     loaded: bool = False
+    home: bool = False
 
 
 @dataclass(frozen=True, slots=True)

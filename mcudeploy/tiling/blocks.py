@@ -96,6 +96,15 @@ class TiledGraph:
         operator = self.graph.operators[position]
         return self.first_block[operator.output] + (0 if operator.op.accumulates else block)
 
+    def added_to(self, step: Step) -> BlockId | None:
+        """Return the block to which a step of an accumulating operator adds in place, before the last one."""
+        if not self.graph.operators[step.operator].op.accumulates:
+            return None
+        if step.block == self.step_counts[step.operator] - 1:
+            return None
+        read = self.blocks_read(step)
+        return next((read[at][0] for at in self.flow.overwrites[step.operator] if read[at]), None)
+
     def tensor_block_rows(self, root: str) -> BlockRows:
         """Return the blocks of a tensor that owns memory."""
         return self._rows_of[root]

@@ -38,6 +38,10 @@ def random_trace(draw: random.Random) -> Trace:
         for place in range(draw.randint(2, 14))
     ]
     items = [item if number in valid else replace(item, kept=False) for number, item in enumerate(items)]
+    held = {access.item for access in steps[-1].accesses}
+    for number, item in enumerate(items):
+        if item.given and not (item.fixed or item.loaded or number in held) and draw.random() < 0.5:
+            items[number] = replace(item, kept=True, home=True)
     return Trace(tuple(items), tuple(steps))
 
 

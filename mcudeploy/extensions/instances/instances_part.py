@@ -12,6 +12,7 @@ from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import BuildRequest, LibraryPart
 from mcudeploy.execution.results import BuiltModel
 from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.place.states_first import require_states_stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class InstancesPart(LibraryPart):
     def deployed(self, deployment: Deployment) -> Deployment:
         """Return the deployment whose program has the instances.
 
-        Raises UsageError for a model without states, FitError if their states have no room.
+        Raises UsageError for a model without states, or whose states leave their place during a run, and
+        FitError if the states have no room.
         """
         name = deployment.model.path.name
         if not deployment.plan.graph.states:
@@ -43,6 +45,7 @@ class InstancesPart(LibraryPart):
                 f"--instances: {name} keeps no states between runs, so one instance serves all callers, one "
                 "run at a time. Leave out --instances, or make it keep some: --stateful, --state, --hop"
             )
+        require_states_stay(deployment.plan, "--instances")
         changed = replace(deployment, change=lambda program: with_instances(program, deployment, self.count))
         _require_room(changed)
         return changed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +24,8 @@ from mcudeploy.extensions.training.recipe import Recipe, Update
 from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.extensions.training.training_steps import WrittenStep, smallest_step, written_step
 from mcudeploy.extensions.training.updates import OPTIMIZER, sum_name
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.plan import Entry, Transfer, Wait
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.plan_view import PlanView
@@ -140,8 +143,8 @@ def inference_steps(view: PlanView) -> int | None:
     """Return the number of leading steps of the C library that compute the output of the model and change no
     parameter.
 
-    None if an update comes before the last block of the output, if the output is moved to another memory, or
-    if several cores run the plan.
+    None if an update comes before the last block of the output, if the output is moved to another memory, if
+    an engine transfers other blocks then, or if several cores run the plan.
     """
     plan, graph, roots = view.plan, view.plan.graph, view.tiled.flow.roots
     output = roots[graph.own_outputs()[0].tensor]
@@ -151,7 +154,22 @@ def inference_steps(view: PlanView) -> int | None:
     moved = {roots[transfer.tensor] for transfer in plan.layout.transfers}
     if plan.lanes or output in moved or not updated.isdisjoint(tensors[: last + 1]):
         return None
-    return entries_of(view)[last + 1]
+    end = entries_of(view)[last + 1]
+    return None if _under_way(view.entries[:end]) else end
+
+
+def _under_way(entries: Sequence[Entry]) -> bool:
+    """Return whether these entries begin a transfer of an engine for which they do not wait."""
+    begun: dict[str, int] = {}
+    numbers = count()
+    for entry in entries:
+        if isinstance(entry, Transfer):
+            number = next(numbers)
+            if entry.engine != CPU:
+                begun[entry.engine] = number
+        elif isinstance(entry, Wait) and entry.transfer >= begun.get(entry.engine, -1):
+            begun.pop(entry.engine, None)
+    return bool(begun)
 
 
 def _parameters(step: TrainingStep) -> dict[str, int]:

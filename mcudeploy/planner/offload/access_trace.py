@@ -26,12 +26,14 @@ class IoPlacement:
     """The memory of graph inputs and outputs, as buffers by index.
 
     `fixed` buffers are in the fast memory, `away` ones permanently in the slow memory, `given` ones exist at
-    the start. All others are free to move.
+    the start. `homes` are states whose place between runs is in the slow memory. These and all others are
+    free to move.
     """
 
     fixed: Collection[int]
     away: Collection[int]
     given: Collection[int]
+    homes: Collection[int] = ()
 
 
 def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Trace, list[int]]:
@@ -61,8 +63,9 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
                 name=f"{item.members[0][0]}[{item.members[0][1]}]" if item.members else "state",
                 size_bytes=align_up(item.size_bytes, draft.alignment),
                 given=at in io.given,
-                kept=at in io.fixed and item.life.hi == last,
+                kept=at in io.homes or (at in io.fixed and item.life.hi == last),
                 fixed=at in io.fixed,
+                home=at in io.homes,
             )
             for at, item in zip(buffer_of, named, strict=True)
         ),
@@ -86,14 +89,16 @@ def draft_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> Dr
 
 
 def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> Iterator[IoPlacement]:
-    """Yield each placement of graph inputs and outputs in the fast or the slow memory.
+    """Yield placements of graph inputs, outputs and states in the fast or the slow memory.
 
-    The first has no large one in the fast memories of `fast_bytes`. If the fast memory takes neither, there
-    is one placement. Rows of an input that break the alignment stay.
+    The first has no large ones in the fast memories of `fast_bytes`. If the fast memory takes neither inputs
+    nor outputs, only states differ. Rows of an input that break the alignment stay, and so does a state that
+    the last step uses: it could not return to the slow memory.
     """
     graph, roots = draft.tiled.graph, draft.tiled.flow.roots
-    inputs = {io.tensor for io in graph.resident_inputs()}
-    outputs = {roots[io.tensor] for io in graph.outputs}
+    states = {roots[name] for state in graph.states for name in state.chain}
+    inputs = {io.tensor for io in graph.resident_inputs()} - states
+    outputs = {roots[io.tensor] for io in graph.outputs} - states
 
     def of(names: set[str]) -> list[int]:
         return [at for at, item in enumerate(draft.items) if any(name in names for name, _ in item.members)]
@@ -107,18 +112,33 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> It
         for name in inputs - outputs
         if draft.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % draft.alignment
     })  # fmt: skip
-    never = sorted(set(draft.fixed) - set(inputs_only) - set(all_outputs))
+    held = set(of(_last_used(draft)))
+    homes = [at for at in of(states) if at not in held and at in set(draft.fixed)]
+    never = sorted(set(draft.fixed) - {*inputs_only, *all_outputs, *homes})
     slow = [(bool(inputs_only) and is_large(inputs), bool(all_outputs) and is_large(outputs))]
     slow += [(not slow[0][0], slow[0][1])] * bool(inputs_only)
     slow += [(slow_inputs, False) for slow_inputs, _ in slow] * (bool(all_outputs) and slow[0][1])
     if not takes_io:
         slow = [(bool(inputs_only), bool(all_outputs))]
-    for slow_inputs, slow_outputs in slow:
-        yield IoPlacement(
-            fixed=[*never, *([] if slow_inputs else inputs_only), *([] if slow_outputs else all_outputs)],
-            away=[*(all_outputs if slow_outputs else []), *(unaligned if slow_inputs else [])],
-            given=of(inputs),
-        )
+    far = bool(homes) and is_large({state.tensor for state in graph.states})
+    choices = [(*one, far) for one in slow] + [(*slow[0], False)] * far
+    for slow_inputs, slow_outputs, slow_states in choices:
+        fixed = [
+            *never,
+            *([] if slow_inputs else inputs_only),
+            *([] if slow_outputs else all_outputs),
+            *([] if slow_states else homes),
+        ]
+        away = [*(all_outputs if slow_outputs else []), *(unaligned if slow_inputs else [])]
+        yield IoPlacement(fixed, away, of(inputs | states), homes if slow_states else ())
+
+
+def _last_used(draft: Draft) -> set[str]:
+    """Return the tensors that the last step of a schedule uses."""
+    tiled = draft.tiled
+    step = draft.steps[-1]
+    read = {name for each in tiled.blocks_read(step) for name, _ in each}
+    return read | {tiled.graph.operators[step.operator].output}
 
 
 class _ItemAccesses:
@@ -149,6 +169,10 @@ class _ItemAccesses:
                     size = int(self._draft.items[at].size_bytes * factors[operand])
                     yield ItemAccess(self._number[at], False, seen[at], size)
         last = tiled.step_counts[step.operator] - 1
+        if added := tiled.added_to(step):
+            at = self._at(tiled.first_block[added[0]] + added[1], time)
+            if at is not None:
+                yield ItemAccess(self._number[at], True, seen[at], self._draft.items[at].size_bytes)
         if not operator.op.accumulates or step.block == last:
             at = self._at(tiled.written(step.operator, step.block), time)
             if at is not None:

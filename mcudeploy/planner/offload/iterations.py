@@ -83,11 +83,16 @@ def _io_placement(plan: Plan, draft: Draft, pair: MemoryPair) -> IoPlacement:
     def is_slow(names: Sequence[str]) -> bool:
         return any(pair.slow.name in memories_of(blocks[roots[name]]) for name in names)
 
-    slow_inputs = is_slow([io.tensor for io in plan.graph.resident_inputs()])
-    slow_outputs = is_slow([io.tensor for io in plan.graph.outputs])
+    states = {state.tensor for state in plan.graph.states}
+    inputs = [io.tensor for io in plan.graph.resident_inputs() if io.tensor not in states]
+    slow_inputs = is_slow(inputs)
+    slow_outputs = is_slow([io.tensor for io in plan.graph.own_outputs()])
+    slow_states = is_slow([state.tensor for state in plan.graph.states])
     placements = list(io_placements(draft, 0, takes_io=pair.takes_io))
 
     def fits(io: IoPlacement) -> bool:
-        return bool(io.away) == slow_outputs and slow_inputs != bool(set(io.given) & set(io.fixed))
+        given = {at for at in io.given if draft.items[at].members[0][0] in inputs}
+        same_states = bool(io.homes) == slow_states
+        return same_states and bool(io.away) == slow_outputs and slow_inputs != bool(given & set(io.fixed))
 
     return next((io for io in placements if fits(io)), placements[0])

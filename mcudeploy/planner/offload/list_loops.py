@@ -216,6 +216,9 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 pinned -= table.size[i] * table.fixed[i]
                 if back < 0 and table.kept[i]:
                     leaves[f] = k + 1
-            elif back >= 0 and force[seen.entry[back]] == LEAVE and not table.fixed[i] and table.linked:
+            elif table.linked and (
+                (back < 0 and table.home[i])
+                or (back >= 0 and force[seen.entry[back]] == LEAVE and not table.fixed[i])
+            ):
                 here[i], clean[i], leaves[f], held = False, True, k + 1, held - table.size[i]
     return Choice(leaves, missing, directly, load, overflow, worst)

@@ -144,6 +144,9 @@ class _Passive:
                 free += self._evict(item, place, save=True)
         if free < 0:
             return False
+        if place == len(self._trace.steps) - 1:
+            for item in [it for it in self._last if self._trace.items[it].home and it not in touched]:
+                self._evict(item, place, save=True)
         for item in absent:
             if touched[item][1]:
                 self.transfers.append(ItemTransfer(item, "in", place, place))

@@ -7,7 +7,7 @@ offsets to the residences.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, lcm
 from typing import Self
@@ -176,19 +176,34 @@ class Offloading:
         arenas = {}
         for memory in (self.pair.fast, self.pair.slow):
             there = [(at, number) for at, number in keys if residences[at][number].memory == memory.name]
-            is_fast = memory is self.pair.fast
+            groups, is_fast = self._together(residences, there), memory is self.pair.fast
             packed = pack(
-                self._problem([(at, residences[at][number].life) for at, number in there]),
-                {index: at_times[key] for index, key in enumerate(there) if key in at_times},
+                self._problem([(own[0][0], life) for own, life in groups]),
+                {at: at_times[own[0]] for at, (own, _) in enumerate(groups) if own[0] in at_times},
                 budget if is_fast else None,
                 self.pair.room if is_fast else None,
             )
             if there:
                 arenas[memory.name] = packed.used_bytes
-            for (at, number), offset in zip(there, packed.offsets, strict=True):
-                residences[at][number] = replace(residences[at][number], offset=offset)
-            moves += [(step, there[index], offset) for step, index, offset in packed.moves]
+            for (own, _), offset in zip(groups, packed.offsets, strict=True):
+                for at, number in own:
+                    residences[at][number] = replace(residences[at][number], offset=offset)
+            moves += [(step, groups[index][0][0], offset) for step, index, offset in packed.moves]
         return reside(self.draft, residences, arenas, moves, transfers)
+
+    def _together(
+        self, residences: Sequence[Sequence[Residence]], there: Iterable[BufferResidence]
+    ) -> list[tuple[list[BufferResidence], Interval]]:
+        """Return the residences that have one place, with their life: those of a state in the slow memory,
+        which it has to itself, and each other one alone.
+        """
+        groups: dict[tuple[int, ...], tuple[list[BufferResidence], Interval]] = {}
+        for at, number in there:
+            place = residences[at][number]
+            is_home = at in self.io.homes and place.memory == self.pair.slow.name
+            life = self.draft.items[at].life if is_home else place.life
+            groups.setdefault((at,) if is_home else (at, number), ([], life))[0].append((at, number))
+        return list(groups.values())
 
     def _movable(
         self, residences: Sequence[Sequence[Residence]], transfers: Sequence[BufferTransfer]

@@ -196,6 +196,25 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             p_start[transfers], p_end[transfers] = k, k
             number[f] = transfers
             transfers += 1
+        # What returns to the slow memory begins to leave before the last step.
+        left = 0
+        for n in range(waiting):
+            f = pending[n]
+            i = f - count if f >= count else table.item[seen.entry[f]]
+            if k < steps - 1 or not table.home[i] or seen.following[f] >= 0:
+                pending[left] = f
+                left += 1
+                continue
+            free = max(now, free) + table.out_cycles[i]
+            p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
+            p_start[transfers], p_end[transfers] = k, steps if table.overlapped else k
+            if not table.overlapped:
+                now = free
+                _add(load, k, leaves[f], -table.size[i])
+            number[f], p_place[transfers] = transfers, f
+            transfers += 1
+            clean[i] = True
+        waiting = left
         waits[k] = now - begin
         spent = table.cycles[sequence[k]]
         last = -1

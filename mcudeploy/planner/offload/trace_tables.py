@@ -39,6 +39,7 @@ class TraceTable(NamedTuple):
     loaded: Flags
     kept: Flags
     fixed: Flags
+    home: Flags
     linked: bool
     overlapped: bool
 
@@ -69,6 +70,7 @@ def table_of(trace: Trace, link: MemoryLink) -> TraceTable:
         np.array([item.loaded for item in trace.items], np.bool_),
         np.array([item.kept for item in trace.items], np.bool_),
         np.array([item.fixed for item in trace.items], np.bool_),
+        np.array([item.home for item in trace.items], np.bool_),
         linked,
         link.overlapped,
     )

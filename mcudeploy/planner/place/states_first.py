@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import check as check_plan
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Residence, Residences
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
@@ -24,11 +26,22 @@ def state_tensors(graph: Graph) -> frozenset[str]:
     return frozenset(name for name, root in roots.items() if root in owners)
 
 
+def require_states_stay(plan: Plan, option: str) -> None:
+    """Raise UsageError if states leave their place during a run, which an option does not allow."""
+    moved = state_tensors(plan.graph) & {transfer.tensor for transfer in plan.layout.transfers}
+    if moved:
+        raise UsageError(
+            f"{option}: {count_text(len(moved), 'state')} of {plan.graph.name} would leave the fast memory "
+            "during a run, for lack of room: leave the option out, or take a board or --memory with more"
+        )
+
+
 def with_states_first(plan: Plan, work: WorkBytes, board: Board) -> Plan:
     """Return the plan with all states below all else, checked. An arena grows by their alignment at most.
 
-    `work`: the bytes of scratch and state of each operator.
+    `work`: the bytes of scratch and state of each operator. Raises UsageError if states leave their place.
     """
+    require_states_stay(plan, "--arena shared")
     tiled, layout, states = TiledGraph.of(plan), plan.layout, state_tensors(plan.graph)
     if not states:
         return plan

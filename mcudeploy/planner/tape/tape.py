@@ -18,7 +18,7 @@ from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Run, Step, Transfer, Wait
 from mcudeploy.planner.cores.requirements import unit_names
-from mcudeploy.tiling.blocks import TiledGraph
+from mcudeploy.tiling.blocks import BlockId, TiledGraph
 from mcudeploy.tiling.locations import BlockTable, Locations
 
 WORD_BYTES = 4
@@ -140,14 +140,21 @@ class _Versions:
             numbers = [block for _, block in read]
             memory = self._tensors.read(self.tiled.flow.roots[name], numbers, time)
             found.append(self._common(NamedRange(False, name, memory), numbers, time))
-        made = 0 if operator.op.accumulates else step.block
-        memory = self._tensors.destination((operator.output, made), time).memory
-        found.append(self._common(NamedRange(False, operator.output, memory), [made], time))
+        name, made = operator.output, 0 if operator.op.accumulates else step.block
+        memory = self._tensors.destination((name, made), time).memory
+        if (added := self.tiled.added_to(step)) and self._is_moved(added, operator.output):
+            (name, made), memory = added, self._tensors.read(added[0], [added[1]], time)
+        found.append(self._common(NamedRange(False, name, memory), [made], time))
         if self._works(operator):
             worked = min(step.block, len(self._plan.layout.scratch[operator.name]) - 1)
             memory = self._scratch.memories(operator.name)[0]
             found.append(self._common(NamedRange(True, operator.name, memory), [worked], time))
         return found
+
+    def _is_moved(self, added: BlockId, result: str) -> bool:
+        """Return whether sums in place have several places before they are the result."""
+        blocks = self._plan.layout.blocks
+        return len({(it.memory, it.offset) for it in (*blocks[added[0]][added[1]], *blocks[result][0])}) > 1
 
     def _common(self, named: NamedRange, blocks: Iterable[int], time: int) -> tuple[NamedRange, Interval]:
         where, table = self.find(named)

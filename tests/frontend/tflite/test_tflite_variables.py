@@ -75,8 +75,9 @@ def test_a_state_that_the_next_run_does_not_find(name: str, board: str, tmp_path
     deployment = api.plan_model(file.save(tmp_path, *FILES[name](file)), load_board(board), QUICK)
     plan, state = deployment.plan, deployment.plan.graph.states[0]
     ((place,),) = plan.layout.blocks[state.after.tensor]
-    elsewhere = {**plan.layout.blocks, state.after.tensor: ((replace(place, offset=place.offset + 64),),)}
-    arenas = {memory: size + 128 for memory, size in plan.layout.arenas.items()}
+    beyond = replace(place, offset=plan.layout.arenas[place.memory] // 64 * 64 + 64)
+    elsewhere = {**plan.layout.blocks, state.after.tensor: ((beyond,),)}
+    arenas = {memory: size + 4096 for memory, size in plan.layout.arenas.items()}
     wrong = replace(plan, layout=replace(plan.layout, blocks=elsewhere, arenas=arenas))
     check(plan, deployment.model.work, deployment.board)
     with pytest.raises(PlanFaultError, match="the next run reads it at"):
