@@ -20,7 +20,7 @@ import mcudeploy
 ROOT = Path(mcudeploy.__file__).parent
 BUDGETS = {
     "boards": 1193,  # waits for flash, names people type, emulated twins, units of streams, chips of memories
-    "checker": 870,
+    "checker": 878,
     "cli": 2493,  # calibrated boards, rows of chips, folders not to be searched, quiet notes, short help
     "codegen": 1890,  # joined streams of a unit, states in shared arenas, instances
     "commands": 1_068,  # counts with a model of a unit, drivers in libraries, results name their deployment
@@ -46,14 +46,14 @@ BUDGETS = {
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/training": 3740,
     "frontend": 13130,
-    "ir": 936,  # arrays that operators share, instructions of a unit, calls of stages, names of tensors
+    "ir": 940,  # the place of states, arrays that operators share, instructions of a unit, calls of stages
     "mcudeploy": 410,
     "ops": 5382,  # float products by blocks, fused operators, the arithmetic of TFLite, vectors as rows
-    "planner": 11280,  # bounds over all cuts, joined streams of a unit, states first, orders from files
+    "planner": 11329,  # bounds over all cuts, joined streams of a unit, states first, orders from files
     "report": 1802,  # bounds over all cuts, commands of the picture; results name their deployment
-    "tiling": 543,
+    "tiling": 554,
     "toolchain": 2399,  # drivers and models of a unit, memories to start, programs of Windows and macOS
-    "verify": 1420,
+    "verify": 1430,
 }
 _SLACK_PERCENT, _SLACK_LINES = 10, 50
 """The most that a budget may exceed the lines of its package, before it has to be lowered."""
