@@ -310,7 +310,7 @@ class Machine:
             )
         uc.mem_write(board.flash.origin, flash_content(firmware.elf, board.flash))  # what flashers write
         uc.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
-        if any(it.psram is not None for it in board.memories):
+        if any(it.psram is not None and it.psram.select_pin is not None for it in board.memories):
             whole = board.flash.addresses
             uc.hook_add(unicorn.UC_HOOK_MEM_READ, self._read_flash, None, whole.lo, whole.hi - 1)
 

@@ -1,4 +1,4 @@
-"""An APS6404L, and the memory interface of an RP2350 before and after it has started one."""
+"""An APS6404L, and the interfaces of RP2350 and i.MX RT1062 before and after they have started one."""
 
 from __future__ import annotations
 
@@ -144,3 +144,99 @@ class Qmi:
             assert asked == [command, 0, 2, 2, 2, 2, 1, 0, wait], (
                 "a window that the memory does not understand"
             )
+
+
+class FlexSpi2:
+    """The FlexSPI2 of an i.MX RT1062 with its look-up table, and the chip at the pads of a Teensy 4.1."""
+
+    PLL_HZ = 528_000_000
+    DONE, RECEIVED = "IPCMDDONE", "IPRXWA"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._chip = Aps6404l()
+        (self._memory,) = (it for it in machine.board.memories if it.psram is not None)
+        registers = machine.chip.registers
+        machine.on_write |= {
+            registers["FLEXSPI2.MCR0"].address: self._control,
+            registers["FLEXSPI2.INTR"].address: self._clear,
+            registers["FLEXSPI2.IPCMD"].address: self._run,
+        }
+        for number in range(64):
+            machine.on_write[registers[f"FLEXSPI2.LUT{number}"].address] = self._table
+
+    def _control(self, machine: Machine, register: Register, value: int) -> int:
+        """A reset of the block ends at once."""
+        return value & ~register.fields["SWRESET"]
+
+    def _clear(self, machine: Machine, register: Register, value: int) -> int:
+        return machine.values[register.address] & ~value
+
+    def _table(self, machine: Machine, register: Register, value: int) -> int:
+        assert machine.field("FLEXSPI2.LUTKEY") == 0x5AF05AF0 and machine.field("FLEXSPI2.LUTCR", "UNLOCK")
+        assert not machine.field("FLEXSPI2.MCR0", "MDIS"), "the block is off"
+        return value
+
+    def _steps(self, sequence: int) -> list[tuple[int, int, int]]:
+        """Operation, pads and operand of each step, up to the first one that stops."""
+        words = [self._machine.field(f"FLEXSPI2.LUT{4 * sequence + word}") for word in range(4)]
+        halves = [half for word in words for half in (word & 0xFFFF, word >> 16)]
+        steps = [(it >> 10, 1 << (it >> 8 & 3), it & 255) for it in halves]
+        return steps[: steps.index((0, 1, 0))]
+
+    def _run(self, machine: Machine, register: Register, value: int) -> int:
+        self.check_interface()
+        steps = self._steps(machine.field("FLEXSPI2.IPCR1", "ISEQID"))
+        operation, pads, code = steps[0]
+        assert operation == 1 and machine.field("FLEXSPI2.IPCR0") == 0
+        reply = self._chip.command(code, pads)
+        if reply:
+            assert steps[1:] == [(12, 1, 24), (9, 1, 4)] and machine.field("FLEXSPI2.IPCR1", "IDATSZ") == 4
+            received = machine.chip.registers["FLEXSPI2.RFDR0"].address
+            machine.values[received] = int.from_bytes(reply[3:6] + b"\0", "little")
+            machine.set_field("FLEXSPI2.INTR", self.RECEIVED, 1)
+        machine.set_field("FLEXSPI2.INTR", self.DONE, 1)
+        if code == ENTER_QUAD:
+            self.check_window()
+            machine.map_memory(self._memory)
+        return 0
+
+    @property
+    def _hz(self) -> float:
+        return self.PLL_HZ / (self._machine.field("CCM.CBCMR", "FLEXSPI2_PODF") + 1)
+
+    def check_interface(self) -> None:
+        """Check that a command reaches the chip."""
+        machine = self._machine
+        assert machine.field("CCM_ANALOG.PLL_SYS", "LOCK") and machine.field("CCM.CCGR7", "CG1") == 3
+        assert machine.field("CCM.CBCMR", "FLEXSPI2_CLK_SEL") == 3, "not from the PLL of 528 MHz"
+        assert not machine.field("FLEXSPI2.MCR0", "MDIS"), "the block is off"
+        assert machine.field("FLEXSPI2.MCR0", "RXCLKSRC") == 1, "reads by the strobe, looped back"
+        for pad in range(22, 30):
+            form = [machine.field(f"IOMUXC.SW_MUX_CTL_PAD_GPIO_EMC_{pad}", it) for it in ("MUX_MODE", "SION")]
+            assert form == [8, 1], f"GPIO_EMC_{pad} belongs to something else"
+            speed = [machine.field(f"IOMUXC.SW_PAD_CTL_PAD_GPIO_EMC_{pad}", it) for it in ("DSE", "SPEED")]
+            assert speed == [7, 3], f"GPIO_EMC_{pad} is slow"
+        for chip_select in (22, 24):
+            pulls = [
+                machine.field(f"IOMUXC.SW_PAD_CTL_PAD_GPIO_EMC_{chip_select}", it)
+                for it in ("PKE", "PUE", "PUS")
+            ]
+            assert pulls == [1, 1, 2], "a chip that may be selected"
+        for signal in ("DQS_FA", *(f"IO_FA_BIT{bit}" for bit in range(4)), "SCK_FA"):
+            assert machine.field(f"IOMUXC.FLEXSPI2_IPP_IND_{signal}_SELECT_INPUT", "DAISY") == 1, signal
+
+    def check_window(self) -> None:
+        """Check that an access of the core is a command that the chip understands, in its time."""
+        machine = self._machine
+        assert self._hz <= 133_000_000, "too fast for the memory"
+        assert not machine.field("FLEXSPI2.AHBCR", "PREFETCHEN"), "bursts across pages, without refresh"
+        assert machine.field("FLEXSPI2.FLSHCR1A1", "CSINTERVAL") / self._hz >= LEAST_DESELECT_S, "pause"
+        assert machine.field("FLEXSPI2.FLSHA1CR0", "FLSHSZ") * 1024 == self._memory.bytes
+        for kind, code, rest in (
+            ("ARD", QUAD_READ, [(2, 4, 24), (12, 4, 6), (9, 4, 4)]),
+            ("AWR", QUAD_WRITE, [(2, 4, 24), (8, 4, 4)]),
+        ):
+            number = machine.field("FLEXSPI2.FLSHCR2A1", f"{kind}SEQID")
+            assert machine.field("FLEXSPI2.FLSHCR2A1", f"{kind}SEQNUM") == 0, "more than one sequence"
+            assert self._steps(number) == [(1, 4, code), *rest], "steps that the memory does not understand"

@@ -24,14 +24,18 @@ from mcudeploy.verify.samples import load_samples
 from tests.chips.facts import Chip
 from tests.chips.machine import Machine, MachineLine
 from tests.chips.programs import HOST, PATIENT, built, ran
-from tests.chips.psram import Aps6404l
+from tests.chips.psram import Aps6404l, FlexSpi2
 from tests.chips.sdram import Sdram
 from tests.chips.wiring import wire
 from tests.networks.small import small_model
 
 SDRAM, QMI = ("stm32f746-disco", "stm32h743i-eval"), ("pico-plus2-usb", "promicro-rp2350-usb")
-EXTERNAL: Mapping[str, str] = MappingProxyType(dict.fromkeys(SDRAM, "sdram") | dict.fromkeys(QMI, "psram"))
+EXTERNAL: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(SDRAM, "sdram") | dict.fromkeys((*QMI, "teensy41"), "psram")
+)
 of_sdram = pytest.mark.parametrize("program", SDRAM, indirect=True)
+of_psram = pytest.mark.parametrize("program", (QMI[0], "teensy41"), indirect=True)
+of_flexspi = pytest.mark.parametrize("program", ["teensy41"], indirect=True)
 of_qmi = pytest.mark.parametrize("program", QMI[:1], indirect=True)
 MPU_RNR, MPU_RBAR, MPU_RASR = 0xE000ED98, 0xE000ED9C, 0xE000EDA0
 
@@ -48,7 +52,7 @@ def program(
 ) -> tuple[Deployment, Firmware]:
     """Return a plan whose only arena is in the external memory, and its firmware."""
     board = load_board(request.param)
-    limits = {it.name: 0 for it in board.memories if it.name != EXTERNAL[board.name]}
+    limits = {it.name: 0 for it in board.memories} | {EXTERNAL[board.name]: 1 << 23}
     deployment = api.plan_model(model, board.limited(limits), Options(split=False))
     return deployment, built(deployment, tmp_path_factory.mktemp(board.name))
 
@@ -71,8 +75,7 @@ def is_open(machine: Machine) -> bool:
     """Whether the program may use the memory: by the MPU, or by the memory interface."""
     if machine.board.name in QMI:
         return bool(machine.field("XIP_CTRL.CTRL", "WRITABLE_M1"))
-    closed = (2, 0)
-    return (machine.core[MPU_RNR], machine.core[MPU_RASR]) != closed
+    return machine.core[MPU_RNR] == 2 and machine.core[MPU_RASR] != 0  # other regions are set before
 
 
 def region_of(machine: Machine) -> tuple[int, int, int]:
@@ -189,7 +192,7 @@ def bank_of(machine: Machine) -> int:
     return 1 + (external(machine.board.name).origin >> 28 & 1)
 
 
-@of_qmi
+@of_psram
 def test_a_psram_starts_from_any_state(
     program: tuple[Deployment, Firmware], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +204,7 @@ def test_a_psram_starts_from_any_state(
     assert is_open(machine)
 
 
-@of_qmi
+@of_psram
 def test_without_a_psram_its_window_stays_closed(
     program: tuple[Deployment, Firmware], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +240,33 @@ def test_the_model_refuses_other_windows(
     with pytest.raises(AssertionError, match=fault):
         machine.on_write[control.address](machine, control, machine.values[control.address])
     machine.set_field(f"XIP_QMI.{register}", field, right)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "fault"),
+    [
+        ("CCM.CBCMR:FLEXSPI2_PODF", 2, "too fast"),
+        ("CCM.CBCMR:FLEXSPI2_CLK_SEL", 0, "not from the PLL"),
+        ("FLEXSPI2.AHBCR:PREFETCHEN", 1, "across pages"),
+        ("FLEXSPI2.FLSHCR1A1:CSINTERVAL", 1, "pause"),
+        ("FLEXSPI2.LUT21:OPERAND0", 4, "steps that"),
+        ("IOMUXC.SW_MUX_CTL_PAD_GPIO_EMC_26:MUX_MODE", 5, "EMC_26 belongs"),
+        ("IOMUXC.SW_PAD_CTL_PAD_GPIO_EMC_22:PUS", 0, "may be selected"),
+        ("IOMUXC.FLEXSPI2_IPP_IND_SCK_FA_SELECT_INPUT:DAISY", 0, "SCK_FA"),
+    ],
+)
+@of_flexspi
+def test_the_model_refuses_other_settings(machine: Machine, place: str, value: int, fault: str) -> None:
+    """The model itself."""
+    interface = FlexSpi2(machine)
+    right = machine.field(*place.split(":"))
+    machine.set_field(*place.split(":"), value)
+    with pytest.raises(AssertionError, match=fault):
+        interface.check_interface()
+        interface.check_window()
+    machine.set_field(*place.split(":"), right)
+    interface.check_interface()
+    interface.check_window()
 
 
 @of_qmi

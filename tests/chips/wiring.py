@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.chips import rp2
 from tests.chips.facts import Register
 from tests.chips.machine import Machine
-from tests.chips.psram import SELECT_PINS, Qmi
+from tests.chips.psram import SELECT_PINS, FlexSpi2, Qmi
 from tests.chips.sdram import CHIPS, Sdram
 from tests.chips.usb import UsbHost
 
@@ -18,6 +18,7 @@ FOLLOWING = {
     },
     "teensy41": {
         "CCM_ANALOG.PLL_ARM:ENABLE": "CCM_ANALOG.PLL_ARM:LOCK",
+        "CCM_ANALOG.PLL_SYS:ENABLE": "CCM_ANALOG.PLL_SYS:LOCK",
         "DCDC.REG3:TRG": "DCDC.REG0:STS_DC_OK",
     },
     "stm32f100": {"RCC.CR:PLLON": "RCC.CR:PLLRDY", "RCC.CFGR:SW": "RCC.CFGR:SWS"},
@@ -103,6 +104,7 @@ def wire(machine: Machine) -> None:
     if board in CHIPS:
         Sdram(machine)
     if board == "teensy41":
+        FlexSpi2(machine)
         machine.on_write[machine.chip.registers["IOMUXC_GPR.GPR16"].address] = _divide_flexram
     if machine.chip.name == "nrf52840":
         _connect_events(machine)

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "cortexm_cache.h"
+#include "flexspi2_psram.h"
 #include "hal_parts.h"
 #include "mcud_board.h"
 #include "mcud_hal.h"
@@ -132,6 +133,11 @@ void hal_init(void)
     external_memory_only(FLASH_ORIGIN, FLASH_8_MIB);
     caches_on();
     timer_init();
+#ifdef MCUD_PSRAM_ORIGIN
+    if (flexspi2_psram_start()) {
+        external_memory_try(MCUD_PSRAM_ORIGIN, MCUD_PSRAM_LOG2_BYTES);
+    }
+#endif
     start_uart();
 }
 
