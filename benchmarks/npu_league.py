@@ -152,7 +152,7 @@ def main() -> int:
     )
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--board", default="mps3-an547-u55")
-    parser.add_argument("--core", default="mps3-an547", help="the board without a unit")
+    parser.add_argument("--core", default="mps3-an547", help="a board, whose unit is not used")
     parser.add_argument("--macs", default="128,256")
     parser.add_argument("--overheads", default="5,25")
     parser.add_argument("--time-limit", type=float, default=20.0)
@@ -164,7 +164,8 @@ def main() -> int:
     columns += ["Vela", "core alone", "CPU s of planning"]
     print("|", " | ".join(columns), "|\n|", "|".join("---" for _ in columns), "|", flush=True)
     options = Options(time_limit=arguments.time_limit, stream_input=arguments.stream_input)
-    board, core, failed = load_board(arguments.board), load_board(arguments.core), False
+    board, failed = load_board(arguments.board), False
+    core = load_board(arguments.core).model_copy(update={"npu": None})
     for model in arguments.models:
         alone = Planner(model, core, options)
         for macs in map(int, arguments.macs.split(",")):
