@@ -11,8 +11,10 @@ from functools import cache
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.costs.estimate import board_costs, estimated
+from mcudeploy.costs.tiles import UNIT_START_TICKS
 from mcudeploy.ir.plan import Entry, Plan, Run
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.tape.plan_view import PlanView
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,10 +46,15 @@ def require_no_unit(board: Board, what: str, way_out: str = "leave it out") -> N
 
 
 def with_unit_cycles(cycles: Sequence[float], model: Model, plan: Plan, board: Board) -> list[float]:
-    """Return the cycles of tape entries, in which steps of the unit have their estimate."""
+    """Return the cycles of tape entries, in which steps of the unit have their estimate. The first step of a
+    stream, and a step alone, have a start.
+    """
+    streams = PlanView(plan, model.calls).streams
+    entries = [it.entries for it in streams.streams] if streams else []
+    further = {at for it in entries for at in range(it.lo + 1, it.hi)}
     time = estimated(board_costs(board, "cycles"))(plan.graph, ())
 
-    def cycles_of(entry: Entry, counted: float) -> float:
+    def cycles_of(at: int, entry: Entry, counted: float) -> float:
         if not isinstance(entry, Run):
             return counted
         operator = plan.graph.operators[entry.operator]
@@ -56,6 +63,7 @@ def with_unit_cycles(cycles: Sequence[float], model: Model, plan: Plan, board: B
             return counted
         walked = operator.inputs[0] if operator.op.accumulates else operator.output
         total = plan.graph.tensors[walked].shape[0]
-        return time(operator, call, plan.rows_of(operator.name).interval(entry.block, total))
+        rows = plan.rows_of(operator.name).interval(entry.block, total)
+        return time(operator, call, rows) + (0 if at in further else UNIT_START_TICKS)
 
-    return [cycles_of(*each) for each in zip(plan.tape, cycles, strict=True)]
+    return [cycles_of(at, *each) for at, each in enumerate(zip(plan.tape, cycles, strict=True))]

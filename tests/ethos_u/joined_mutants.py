@@ -99,8 +99,12 @@ def judged(model: ctypes.CDLL, of: Joined, seed: int, count: int) -> tuple[Count
         if not any(waits) and of.outcome(model, mutant.words) == wanted:
             continue
         found[mutant.change.split()[0]] += 1
-        filled = [*mutant.words, *[0] * (-len(mutant.words) % _HEADER)]
-        payload = [*of.stream.words[: _HEADER - 1], 2 | len(filled) << 16]
-        if of.fault([*payload, *filled]) is None:
+        if of.fault(payload(of, mutant.words)) is None:
             missed.append(mutant.change)
     return found, missed
+
+
+def payload(of: Joined, words: Sequence[int]) -> list[int]:
+    """Words with the header of their payload."""
+    filled = [*words, *[0] * (-len(words) % _HEADER)]
+    return [*of.stream.words[: _HEADER - 1], 2 | len(filled) << 16, *filled]

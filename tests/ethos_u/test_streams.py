@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import CODE_BITS, LONG, OPERATIONS, SHORT, Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import Touched, check_streams, columns_read, fault_of
 from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, block_of, parts_of, unit_steps, words_of
-from mcudeploy.ir.graph import Tensor
+from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
@@ -36,9 +37,11 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 def test_the_kernel_makes_these_words(kernel: ctypes.CDLL, seed: int) -> None:
     operator, x, y = convolution(seed)
     call, rng = core_and_unit(operator, x, y)[-1], np.random.default_rng(seed)
-    for chance in (0.0, 0.2, 0.6):
+    for chance, mixed in ((0.0, False), (0.2, False), (0.6, False), (0.3, True), (1.0, True)):
         gaps = np.cumsum((rng.random(x.shape[0]) < chance) * 16) + 64
         offsets = [int(gap) + row * x.row_bytes for row, gap in enumerate(gaps)]
+        if mixed:
+            rng.shuffle(offsets)
         expected: list[int | list[int]] = []
         parts = list(parts_of(call, Interval(0, y.shape[0]), offsets.__getitem__, x.row_bytes))
         expected += [part for part in parts if isinstance(part, int)]
@@ -104,9 +107,29 @@ def test_a_changed_register_that_moves_a_byte_is_refused(seed: int, of: Callable
                     stream.set(**{it.name: value})
             if _is_manner(command.name, int(bit)) or _is_single(command.name, int(bit), y):
                 continue
+            if command.name == "IFM_STRIDE_Y" and len(touched.reads) == 1:
+                continue
             changed += 1
             assert fault_of(stream.words, touched, x.shape, y.shape) is not None, (command, bit)
     assert changed > 40
+
+
+def test_three_rows_in_any_order_are_the_units() -> None:
+    """Two runs have one distance from row to row, which is positive if that is possible."""
+    call = core_and_unit(*three_rows())[1]
+    size, top = 40, int(call.params["pad_top"])  # type: ignore[call-overload]
+    for order in permutations(range(3)):
+        places = [5 * size * order[row % 3] + row // 3 for row in range(100)]
+        (part,) = parts_of(call, Interval(top, top + 1), places.__getitem__, size)
+        assert isinstance(part, UnitRows) and len(part.reads) == 3 and part.step
+        assert (part.step > 0) == (order != (2, 1, 0))
+
+
+def three_rows() -> tuple[Operator, Tensor, Tensor]:
+    """A convolution whose windows have three rows, next to each other."""
+    drawn = map(convolution, range(500))
+    fitting = (it for it in drawn if it[0].op.kernel_shape[0] == 3 and it[0].op.dilation[0] == 1)
+    return next(it for it in fitting if it[0].op.stride[0] == 1)
 
 
 def _is_manner(name: str, bit: int) -> bool:

@@ -5,7 +5,8 @@
  * scratch  that of the core's call
  *
  * The unit runs one command stream for output rows whose input rows lie in at most two runs: `commands`, then those
- * that the rows decide. Rows of a single window in more runs are computed by the core's call, with the same bits.
+ * that the rows decide. The rows of a single window may also lie in two runs with any distance from row to row, as three
+ * rows always do. Rows of a single window in more runs are computed by the core's call, with the same bits.
  */
 #ifndef MCUD_CONV2D_S8_NPU_H
 #define MCUD_CONV2D_S8_NPU_H

@@ -7,7 +7,7 @@
 #include "mcud.h"
 #include "mcud_npu.h"
 
-enum { MCUD_NPU_MOST_COMMANDS = 112, MCUD_NPU_OWN_COMMANDS = 17 };
+enum { MCUD_NPU_MOST_COMMANDS = 112, MCUD_NPU_OWN_COMMANDS = 19 };
 
 #define MCUD_NPU_STOP 0xFFFF0000u
 
@@ -25,6 +25,7 @@ enum {
     MCUD_NPU_IFM2_HEIGHT0_M1 = 0x18B,
     MCUD_NPU_IFM_BASE0 = 0x4000,
     MCUD_NPU_IFM_BASE2 = 0x4002,
+    MCUD_NPU_IFM_STRIDE_Y = 0x4005,
     MCUD_NPU_OFM_BASE0 = 0x4010,
     MCUD_NPU_IFM2_BASE0 = 0x4080,
 };
@@ -58,6 +59,13 @@ static inline void mcud_npu_set_address(mcud_npu_stream *stream, uint32_t comman
 {
     stream->words[stream->count++] = command;
     stream->words[stream->count++] = (uint32_t)(at - base);
+}
+
+/* Sets a distance of 40 bits, which may be negative. */
+static inline void mcud_npu_set_distance(mcud_npu_stream *stream, uint32_t command, int32_t distance)
+{
+    stream->words[stream->count++] = command | (distance < 0 ? 0xFF0000u : 0u);
+    stream->words[stream->count++] = (uint32_t)distance;
 }
 
 /* Makes rows of a tensor a region: [begin, end), whose base is aligned. */

@@ -24,7 +24,7 @@ _READ = {
 }
 """The registers that operations read, besides those of all."""
 _ALWAYS = ("ACTIVATION", "ACC_", "AB_", "BLOCKDEP", "PARALLEL")
-_PADS = "IFM_PAD_"
+_PADS, _WAIT = "IFM_PAD_", "BLOCKDEP"
 _PAYLOAD = [0x31504F43, 5, 5]
 _HEADER_WORDS = 4
 Bytes = tuple[tuple[str, Interval], ...]
@@ -142,12 +142,12 @@ def _fault(
     stale = {it: value for it, value in found.items() if it not in wanted and value and _reads(operation, it)}
     if stale:
         return f"it finds {next(iter(stale.items()))} of an earlier operation"
-    wrong = [it for it, value in wanted.items() if found.get(it) != value]
+    wrong = [it for it, value in wanted.items() if it != _WAIT and found.get(it) != value]
     if wrong:
         return f"{wrong[0]} is {found.get(wrong[0])}, its step needs {wanted[wrong[0]]}"
     stream = Stream()
     try:
-        stream.set(**{it: found[it] for it in wanted})
+        stream.set(**{it: found.get(it, 0) for it in wanted})
     except ValueError as error:
         return str(error)
     stream.operate(operation.command.name, operation.command.value)
@@ -207,7 +207,7 @@ def _hazard(plan: Plan, operation: _Operation, of: tuple[UnitStep, UnitRows], st
     for memory, row in (*read, *written):
         if not 0 <= row.lo <= row.hi <= plan.layout.arenas[memory]:
             return f"bytes {row.lo} to {row.hi - 1} are outside of the arena in {memory}"
-    if operation.registers.get("BLOCKDEP"):
+    if operation.registers.get(_WAIT) != 0:
         reason = still.fault(read, written)
         if reason is not None:
             return reason

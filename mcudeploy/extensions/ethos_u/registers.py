@@ -13,6 +13,8 @@ _PAYLOAD = 0x4000
 CODE_BITS = 0x3FF
 """The bits that name a command without a second word."""
 _LAST = 0xFFFF
+ADDRESSES = 1 << 40
+"""Addresses, and distances between them, are numbers modulo this one."""
 
 OPERATIONS = {
     0x000: "STOP",

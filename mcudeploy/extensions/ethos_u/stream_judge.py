@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcudeploy.checker.owners import PlanFaultError
-from mcudeploy.extensions.ethos_u.registers import CODE_BITS, OPERATIONS, RegisterCommand, decode
+from mcudeploy.extensions.ethos_u.registers import ADDRESSES, CODE_BITS, OPERATIONS, RegisterCommand, decode
 from mcudeploy.extensions.ethos_u.unit_blocks import MOST_BLOCK
 from mcudeploy.extensions.ethos_u.unit_calls import (
     FLASH,
@@ -229,7 +229,8 @@ def _maps_of(words: Sequence[int], allowed: Sequence[str]) -> _Maps | str:
     if [it.name for it in operations][1:] != ["STOP"] or operations[0].name not in allowed:
         return f"it is not one operation of {', '.join(allowed)}"
     registers = {it.name: it.value for it in commands if not it.operates}
-    if len(registers) + len(operations) != len(commands):
+    again = [it.name for it in commands].count("IFM_STRIDE_Y") > 1  # first of the tensor, then of the step
+    if len(registers) + len(operations) + again != len(commands):
         return "it sets a register twice"
     return _Maps(registers, operations[0])
 
@@ -254,11 +255,10 @@ class _Maps:
 
     def row(self, name: str, row: int) -> int:
         """Return the address of a row: the second run begins after the rows of the first one."""
-        first = self[f"{name}_HEIGHT0_M1"] + 1
-        begin = (
-            self[f"{name}_BASE0"] if row < first else self[f"{name}_BASE2"] - first * self[f"{name}_STRIDE_Y"]
-        )
-        return begin + row * self[f"{name}_STRIDE_Y"]
+        first, step = self[f"{name}_HEIGHT0_M1"] + 1, self[f"{name}_STRIDE_Y"]
+        step -= ADDRESSES if step > ADDRESSES // 2 else 0
+        run, within = ("BASE0", row) if row < first else ("BASE2", row - first)
+        return self[f"{name}_{run}"] + within * step
 
     def differing(self, wanted: Mapping[str, int]) -> str | None:
         """Return the first register with another value than the plan needs, as a text."""
@@ -295,7 +295,6 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
         "IFM_WIDTH0_M1": source[1] - 1,
         "IFM_DEPTH_M1": source[2] - 1,
         "IFM_STRIDE_X": source[2] * size,
-        "IFM_STRIDE_Y": source[1] * source[2] * size,
         "IFM_UPSCALE": 0,
         "OFM_WIDTH_M1": output[1] - 1,
         "OFM_WIDTH0_M1": output[1] - 1,

@@ -190,7 +190,7 @@ class OfRows:
 
         def counts(rows: Interval) -> Counts:
             cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
-            return {"calls": 1, "words": len(commands), "unit_cycles": cycles}
+            return {"unit_cycles": cycles}
 
         alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
         return alone, replace(alone, params=params, form=WITH_CORE)

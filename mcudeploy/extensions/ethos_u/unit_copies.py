@@ -100,7 +100,7 @@ def copy_calls(
 
     def counts(rows: Interval) -> Counts:
         cycles = sum(operation_cycles(work, (len(rows), *work.source[1:])) for work in works)
-        return {"calls": len(works), "words": sum(map(len, commands)), "unit_cycles": cycles}
+        return {"unit_cycles": cycles}
 
     return (KernelCall(COPY_KERNEL, params, isa=isa, counts=counts),)
 
@@ -182,7 +182,7 @@ def clip_calls(
 
     def counts(rows: Interval) -> Counts:
         cycles = operation_cycles(work, (len(rows), *shape[1:]))
-        return {"calls": 1, "words": len(stream.words), "unit_cycles": cycles}
+        return {"unit_cycles": cycles}
 
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
 

@@ -130,7 +130,7 @@ def binary_calls(
     def counts(rows: Interval) -> Counts:
         values, result = len(rows) * output.row_bytes // value_bytes, _SHARES[function] * unit.output_cycles
         cycles = elementwise_cycles(values, result, value_bytes)
-        return {"calls": 1, "words": len(stream.words), "unit_cycles": cycles}
+        return {"unit_cycles": cycles}
 
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
 

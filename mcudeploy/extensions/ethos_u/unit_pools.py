@@ -110,7 +110,7 @@ def by_rows_calls(
 
     def counts(rows: Interval) -> Counts:
         assert of_all.counts is not None
-        return of_all.counts(Interval(0, 1)) if len(rows) == height else {"calls": 0}
+        return of_all.counts(Interval(0, 1)) if len(rows) == height else {"unit_cycles": 0.0}
 
     return (
         KernelCall(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
-from mcudeploy.extensions.ethos_u.registers import Stream
+from mcudeploy.extensions.ethos_u.registers import ADDRESSES, Stream
 from mcudeploy.extensions.ethos_u.unit_blocks import even_rows
 from mcudeploy.extensions.ethos_u.unit_copies import COPY_KERNEL
 from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL
@@ -28,7 +29,7 @@ class UnitRows:
     """Output rows that one stream computes, and its input rows, in one run or two.
 
     `middle`: the row after the first run. `above`, `below`: rows of padding. `number`: of the input, if one
-    after another is read.
+    after another is read. `step`: the bytes from row to row of both runs, 0 if rows lie one after another.
     """
 
     rows: Interval
@@ -37,6 +38,7 @@ class UnitRows:
     above: int = 0
     below: int = 0
     number: int = 0
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,12 +87,28 @@ def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) 
         if held < part.reads.hi:
             left = held + top - span - row * stride
             if left < 0:
-                yield row
+                part, _ = runs(row, row + 1)
+                yield _spaced(part, [source(it) for it in range(part.reads.lo, part.reads.hi)]) or row
                 row += 1
                 continue
             part, _ = runs(row, row + left // stride + 1)
         yield part
         row = part.rows.hi
+
+
+def _spaced(part: UnitRows, places: Sequence[int]) -> UnitRows | None:
+    """Return a part whose rows lie in two runs with one distance from row to row, in any order; None if they
+    do not. So do any three rows. A distance that is positive is preferred.
+    """
+    steps, first = [after - before for before, after in pairwise(places)], part.reads.lo
+    ways = list[UnitRows]()
+    if len(steps) > 1:
+        same = next((at for at, step in enumerate(steps) if step != steps[0]), len(steps))
+        if set(steps[same + 1 :]) <= {steps[0]}:
+            ways.append(replace(part, middle=first + same + 1, step=steps[0]))
+        if len(set(steps[1:])) == 1:
+            ways.append(replace(part, middle=first + 1, step=steps[1]))
+    return next((it for it in ways if it.step > 0), ways[0] if ways else None)
 
 
 def elementwise_parts(
@@ -179,6 +197,8 @@ def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], out
             IFM_PAD_TOP=part.above,
             IFM_PAD_BOTTOM=part.below,
         )
+        if part.step:
+            stream.set(IFM_STRIDE_Y=part.step % ADDRESSES)
     stream.set(OFM_BASE0=begin, OFM_HEIGHT_M1=height, OFM_HEIGHT0_M1=height)
     if "blocks" in params:
         most, place = block_of(call, len(rows))
@@ -252,7 +272,7 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
     else:
         parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
     if operator.op.accumulates:  # rows in more than two runs are added up by the core
-        parts = (it for it in parts if isinstance(it, UnitRows))
+        parts = (it for it in parts if isinstance(it, UnitRows) and not it.step)
     memories = (*(memory for _, memory in read), target.memory)
     return UnitStep(operator, call, sources, result, tuple(parts), memories)
 

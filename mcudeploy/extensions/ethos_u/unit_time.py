@@ -12,8 +12,8 @@ _SRAM_RATE = 8.0
 """Bytes a cycle of feature maps, read and written at a time: the width of the unit's port. Assumed."""
 _FLASH_RATE = 8.0
 """Bytes a cycle of weights, by its other port: waits of a slow flash are not in the estimate. Assumed."""
-_START_CYCLES = 400
-"""From the start of a stream to its first block, and from its last one to the interrupt. Assumed."""
+_OPERATION_CYCLES = 50
+"""From the commands of an operation within a stream to its first block. Assumed."""
 _LEAST_CYCLES = 32
 """Cycles that the decoder of weights takes for the channels of a granule of 8."""
 _BURST, _WRITTEN_BURST = 32, 16
@@ -88,7 +88,7 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     for size, stride, area in zip(used, window.stride, window.area, strict=False):
         read *= (size - 1) * stride + area
     moved = max(read, prod(output)) * window.value_bytes
-    return _START_CYCLES + max(computed, fetched / _FLASH_RATE, moved / _SRAM_RATE)
+    return _OPERATION_CYCLES + max(computed, fetched / _FLASH_RATE, moved / _SRAM_RATE)
 
 
 def _moved(work: UnitWork, used: Shape) -> float:
@@ -128,7 +128,7 @@ def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> B
 
 def elementwise_cycles(values: int, result_cycles: float, value_bytes: int = 1) -> float:
     """Return the cycles of an operation of up to two operands: of its results, or of its feature maps."""
-    return _START_CYCLES + values * max(result_cycles, 3 * value_bytes / _SRAM_RATE)
+    return _OPERATION_CYCLES + values * max(result_cycles, 3 * value_bytes / _SRAM_RATE)
 
 
 def _parts(kernel: tuple[int, int]) -> list[int]:

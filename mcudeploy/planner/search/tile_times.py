@@ -23,7 +23,8 @@ _NEAR = 1.25
 
 def shared_costs(model: Model, flow: Dataflow, time: CallTime) -> Costs:
     """Return the times of all operators under any cut, by the kernels of the model."""
-    return Costs(flow, by_calls(time, model.calls), _share_of(model, flow))
+    chosen = {name: (call,) for name, call in model.calls.items()}
+    return Costs(flow, by_calls(time, model.calls), _share_of(model, flow), _by_unit(model, chosen, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,10 @@ class VariantTimes:
     def of(cls, model: Model, flow: Dataflow, rivals: Rivals, time: CallTime) -> VariantTimes:
         """Return the times of a model's variants. Those that are not near the fastest are not measured."""
         share, most = _share_of(model, flow), max(map(len, rivals.calls.values()), default=0)
-        costs = [Costs(flow, rivals.time_of(number, time), share) for number in range(most)]
+        costs = [
+            Costs(flow, rivals.time_of(number, time), share, _by_unit(model, rivals.calls, number))
+            for number in range(most)
+        ]
         return cls(flow, rivals.calls, model.cores, costs)
 
     def operator_ticks(self, position: int, block_rows: BlockRows) -> float:
@@ -123,6 +127,13 @@ class VariantTimes:
             if time < fastest:
                 fastest = time
                 yield VariantTime(size - min(scratch), time)
+
+
+def _by_unit(model: Model, calls: Mapping[str, Sequence[KernelCall]], number: int) -> frozenset[str] | None:
+    """Return the operators whose variant `number` is one of a unit that runs streams; None without a unit."""
+    if not model.isa.unit:
+        return None
+    return frozenset(name for name, own in calls.items() if number < len(own) and own[number].isa.unit)
 
 
 def _share_of(model: Model, flow: Dataflow) -> TileShare | None:
