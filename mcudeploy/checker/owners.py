@@ -188,15 +188,16 @@ class Owners:
         return span
 
     def expect(self, tensor: str, rows: Interval, where: str) -> list[Span]:
-        """Return the spans that contain rows of a tensor (all of it for a view), each checked to be intact.
+        """Return the spans that contain rows of a tensor, each checked to be intact.
 
-        They are those in the first memory that contains all the rows.
+        They are those in the first memory that contains all the rows; of a view with other rows, all of it.
         """
         root = self._shapes.roots[tensor]
         blocks, size = self._plan.layout.blocks[root], self._shapes.block_rows(root)
         if len(rows) == 0:
             return []
-        if root != tensor:
+        tensors = self._plan.graph.tensors
+        if tensors[root].shape[0] != tensors[tensor].shape[0]:
             if len(blocks) > 1:
                 raise PlanFaultError(f"{where} looks at {root} through view {tensor}, but it is in blocks")
             rows = Interval(0, size.rows)

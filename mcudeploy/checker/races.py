@@ -191,11 +191,15 @@ class _Races:
             )
 
     def _held(self, name: str, needed: Interval, of_step: Interval, time: int) -> Iterator[Span]:
-        """Yield the spans of rows of a tensor (of a view: all) in the memory that the whole step reads."""
+        """Yield the spans of rows of a tensor in the memory that the whole step reads.
+
+        Of a view with other rows than its memory, they are all.
+        """
         root = self._shapes.roots[name]
         size = self._shapes.block_rows(root)
-        row_bytes = self._plan.graph.tensors[root].row_bytes
-        if root != name:
+        tensors = self._plan.graph.tensors
+        row_bytes = tensors[root].row_bytes
+        if tensors[root].shape[0] != tensors[name].shape[0]:
             needed = of_step = Interval(0, size.rows)
         if len(needed) == 0:
             return

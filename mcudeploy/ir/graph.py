@@ -191,6 +191,10 @@ class Graph:
         state_names = {name for state in self.states for name in state.tensors}
         return tuple(io for io in ios if io.tensor not in state_names)
 
+    def same_rows(self, view: str, root: str) -> bool:
+        """Return whether a view has the rows of the tensor whose memory it uses, and may be in blocks."""
+        return self.tensors[view].shape[0] == self.tensors[root].shape[0]
+
     def producers(self) -> dict[str, int]:
         """Return the index of the producer of each tensor that is not a graph input."""
         return {operator.output: position for position, operator in enumerate(self.operators)}

@@ -19,7 +19,7 @@ class RowAccess:
 
     If step >= 0, iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi), clipped to
     the input's rows. A negative step mirrors this. With `table`, they read the hull of its entries. `whole`:
-    the input is a view, whose rows do not match the rows of its memory, so all of it is read. `awaited`: no
+    the input is a view with other rows than its memory, so all of it is read. `awaited`: no
     row is read, but the last step runs after the whole input is computed.
     """
 
@@ -58,7 +58,7 @@ class Dataflow:
 
     The root of a tensor is the tensor whose memory it uses. `iteration_rows` counts the rows that an
     operator's steps run through: of its output, or of its input if it accumulates. `viewed` tensors are read
-    through a view and stay whole, since a view is contiguous.
+    through a view with other rows and stay whole, since such a view is contiguous.
     """
 
     graph: Graph
@@ -89,7 +89,7 @@ class Dataflow:
                 operator.op.overwrites(graph.input_tensors(operator), graph.tensors[operator.output])
                 for operator in graph.operators
             ),
-            frozenset(roots[operator.output] for operator in graph.operators if operator.op.is_view),
+            frozenset(root for name, root in roots.items() if not graph.same_rows(name, root)),
         )
 
 
@@ -102,7 +102,8 @@ def _readings(graph: Graph, operator: Operator, roots: dict[str, str]) -> tuple[
     nest = graph.loops(operator)
     readings = []
     for operand, name in enumerate(operator.inputs):
-        start = RowAccess(roots[name], graph.tensors[name].shape[0], roots[name] != name, step=1, lo=0, hi=1)
+        rows, whole = graph.tensors[name].shape[0], not graph.same_rows(name, roots[name])
+        start = RowAccess(roots[name], rows, whole, step=1, lo=0, hi=1)
         run_through = nest.reads[0][0] if operator.op.accumulates else nest.write[0]
         readings.append(_reading(nest, operand, start, run_through))
     return tuple(readings)

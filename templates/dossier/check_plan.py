@@ -513,8 +513,8 @@ class Run:
         plan, root, places = self.plan, self.plan.roots[name], list[Used]()
         if rows[0] >= rows[1]:
             return places
-        if root != name:
-            tensor = plan.tensors[name]
+        tensor = plan.tensors[name]
+        if tensor["rows"] != plan.tensors[root]["rows"]:
             piece = len(plan.blocks[root]) == 1 and record.block_rows >= tensor["rows"]
             same = record.row_bytes == tensor["row_bytes"]
             require(piece and same, f"{where} looks at {root} as {name}, which has other blocks or rows")

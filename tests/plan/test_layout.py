@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from graphs import pooled, residual
+from graphs import graph_io, pooled, residual
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.judge import PlanFaultError, check
@@ -158,15 +158,20 @@ def test_every_tensor_that_owns_memory_resides_somewhere() -> None:
 
 
 def test_views_look_at_one_block() -> None:
-    graph = residual()
-    view = Operator("flatten", Reshape((8, 8, 4)), ("image",), "flat")
+    graph, shape = residual(), (16, 4, 4)
+    view = Operator("flatten", Reshape(shape), ("image",), "flat")
     first, *others = graph.operators
+    tensors = {name: replace(it, shape=shape) for name, it in graph.tensors.items() if name != "image"}
     viewed = Graph(
         graph.name,
-        {**graph.tensors, "flat": replace(graph.tensors["image"], name="flat")},
+        {
+            **tensors,
+            "image": graph.tensors["image"],
+            "flat": replace(graph.tensors["image"], name="flat", shape=shape),
+        },
         (view, replace(first, inputs=("flat",)), *others),
         graph.inputs,
-        graph.outputs,
+        (graph_io("sum", shape),),
     )
     plan = make_plan(whole(viewed))
     check(plan, WORK, BOARD)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import pooled, residual
+from graphs import conv, graph_io, pooled, residual
 from numpy.typing import NDArray
 from test_golden import SOURCE, STRICT
 
@@ -27,7 +27,7 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.move.view import Reshape
-from mcudeploy.ops.scalar.elementwise import Lut
+from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.model.forms import stream_inputs
 from mcudeploy.planner.order.rpo import reverse_post_order
 from mcudeploy.planner.tape.plan_view import PlanView
@@ -62,6 +62,26 @@ def viewed() -> Graph:
         (first, views[0], replace(second, inputs=("flat",)), third, views[1], last),
         graph.inputs,
         (replace(graph.outputs[0], shape=(1, 256), order=order),),
+    )
+
+
+def viewed_by_rows() -> Graph:
+    """image -> a, viewed with the same rows by a convolution and a sum: wide -> b -> c -> sum."""
+    graph, names = residual(), ("wide", "b", "c", "sum")
+    shapes = {name: (8, 16, 4 if name == "b" else 2) for name in names}
+    tensors = {name: replace(graph.tensors["a"], name=name, shape=shape) for name, shape in shapes.items()}
+    return Graph(
+        graph.name,
+        {"image": graph.tensors["image"], "a": graph.tensors["a"], **tensors},
+        (
+            graph.operators[0],
+            Operator("widen", Reshape(shapes["wide"]), ("a",), "wide"),
+            conv("conv_b", "wide", "b", (2, 4)),
+            conv("conv_c", "b", "c", (4, 2)),
+            Operator("add", Binary("add"), ("c", "wide"), "sum"),
+        ),
+        graph.inputs,
+        (graph_io("sum", shapes["sum"]),),
     )
 
 
@@ -124,6 +144,10 @@ GRAPHS: dict[str, tuple[Any, ...]] = {
     "fed": (stream_inputs(residual()), 2),
     "in place": (chained(), 2),
     "sums": (pooled(), {"conv_a": 2, "mean": 2}),
+    "views with the same rows": (
+        viewed_by_rows(),
+        {"conv_a": 2, "widen": 8, "conv_b": 3, "conv_c": 1, "add": 1},
+    ),
     "views": (
         viewed(),
         {"conv_a": 8, "flatten": 8, "flat": 16, "flat_a": 16, "conv_b": 4, "conv_c": 4, "add": 4},
@@ -153,6 +177,21 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
             differing += _operator_by_operator(device, storage, inputs, outputs[0])
     assert all(np.array_equal(value, outputs[0]) for value in outputs[1:])
     assert not any(differing)
+
+
+def test_rows_are_read_through_a_view_that_keeps_them() -> None:
+    """Of a, at most half of the rows are live at the peak, and no bit changes."""
+    image, found = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8), []
+    plans = [planned(viewed_by_rows(), 8), planned(*GRAPHS["views with the same rows"])]
+    for plan in plans:
+        check(plan, work_bytes(calls_of(plan.graph)), HOST)
+        with open_device(Target(HOST), firmware_of(plan)) as device:
+            storage = Storage.of(plan)
+            run_once(device, storage, {"image": image})
+            found.append(storage.get_tensor(device, "sum"))
+    assert np.array_equal(*found)
+    uncut, cut = (plan.estimate.peak_bytes for plan in plans)
+    assert cut <= uncut - 4 * 8 * 4
 
 
 def test_a_block_recomputed_elsewhere_has_the_same_bits() -> None:

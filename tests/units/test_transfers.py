@@ -77,7 +77,8 @@ def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
     pair = board(Unit(name="core", cached=("ram",)), Unit(name="npu"))
     graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
     assert operations(graph) == [
-        ("Reshape", "x", "x_whole"),
+        ("Reshape", "x", "x_piece"),
+        ("Reshape", "x_piece", "x_whole"),
         ("Unary", "x_whole", "a_raw"),
         ("Clean", "a_raw", "a"),
         ("Unary", "a", "b"),
@@ -90,8 +91,9 @@ def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
 def test_rows_of_an_input_get_lines_of_their_own_before_a_cache_reads_them() -> None:
     pair = board(Unit(name="core"), Unit(name="npu", cached=("ram",)))
     graph, _ = with_transfers(chain(), pair, Assignment("core", {"make_a": "npu"}))
-    assert operations(graph)[:4] == [
-        ("Reshape", "x_raw", "x_raw_whole"),  # rows share cache lines, so all stay alive together
+    assert operations(graph)[:5] == [
+        ("Reshape", "x_raw", "x_raw_piece"),
+        ("Reshape", "x_raw_piece", "x_raw_whole"),  # rows share cache lines, so all stay alive together
         ("Clean", "x_raw_whole", "x"),
         ("Invalidate", "x", "x_npu"),
         ("Unary", "x_npu", "a_raw"),

@@ -40,8 +40,9 @@ def with_transfers(graph: Graph, board: Board, assignment: Assignment) -> tuple[
 
 
 def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
-    """Return the graph with inputs read whole, through views, if their rows would share a cache line.
+    """Return the graph with inputs read whole if their rows would share a cache line.
 
+    Each is read through a view of one row, which has no blocks, and a view of that with the input's rows.
     Otherwise rows die early, another unit reuses their place, and its invalidation hits live rows in that
     line.
     """
@@ -49,14 +50,19 @@ def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
     rows = {it.tensor: graph.tensors[it.tensor].row_bytes for it in graph.inputs}
     shared = [name for name, row_bytes in rows.items() if any(row_bytes % line for line in lines)]
     views = {name: replace(graph.tensors[name], name=f"{name}_whole") for name in shared}
+    pieces = {
+        name: replace(view, name=f"{name}_piece", shape=(1, 1, view.elements)) for name, view in views.items()
+    }
     before = tuple(
-        Operator(f"view_{name}", Reshape(view.shape), (name,), view.name) for name, view in views.items()
+        Operator(f"view_{it.name}", Reshape(it.shape), (source,), it.name)
+        for name in shared
+        for source, it in ((name, pieces[name]), (pieces[name].name, views[name]))
     )
     after = tuple(
         replace(it, inputs=tuple(views[name].name if name in views else name for name in it.inputs))
         for it in graph.operators
     )
-    tensors = {**graph.tensors, **{view.name: view for view in views.values()}}
+    tensors = {**graph.tensors, **{it.name: it for it in (*pieces.values(), *views.values())}}
     return replace(graph, tensors=tensors, operators=before + after) if views else graph
 
 

@@ -242,10 +242,10 @@ class Tape:
         """Return the bytes of a row (0 for scratch), and its blocks."""
         if named.is_scratch:
             return 0, self.plan.rows_of(named.name)
-        tiled, tensor = self._versions.tiled, self.plan.graph.tensors[named.name]
-        is_view = tiled.flow.roots[named.name] != named.name
-        rows = BlockRows(tensor.shape[0]) if is_view else tiled.tensor_block_rows(named.name)
-        return tensor.row_bytes, rows
+        tiled, graph = self._versions.tiled, self.plan.graph
+        tensor, root = graph.tensors[named.name], tiled.flow.roots[named.name]
+        is_same = graph.same_rows(named.name, root)
+        return tensor.row_bytes, tiled.tensor_block_rows(root) if is_same else BlockRows(tensor.shape[0])
 
     def _moves(self) -> list[Moves]:
         """Return the transfers by their engines and memories."""
