@@ -70,6 +70,8 @@ class Filter:
 
 def resize_taps(axis: ResizedAxis, kind: Filter) -> Taps:
     """The weights of one axis as ONNX Resize defines them. Raises ValueError for unsupported modes."""
+    if kind.antialias and axis.out_size == axis.in_size and not axis.crops:  # ONNX Runtime copies the axis
+        return Taps(tuple(range(axis.in_size)), ((1.0,),) * axis.in_size)
     wider = max(1.0, 1 / axis.scale) if kind.antialias else 1.0
     places = (float(coordinate(position, axis)) for position in range(axis.out_size))
     by_position = [_weights(place, axis, kind, wider) for place in places]
