@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +16,13 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.boards.facts import BoardRegion
 from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Firmware
-from mcudeploy.toolchain.project import assemble
+from mcudeploy.toolchain.project import assemble, board_header
 from mcudeploy.verify.samples import load_samples
 from tests.chips.facts import Chip
 from tests.chips.machine import Machine, MachineLine
@@ -292,6 +295,20 @@ def test_the_model_of_a_psram_refuses_other_commands(commands: list[tuple[int, i
     with pytest.raises(AssertionError, match=fault):
         for code, pads in commands:
             chip.command(code, pads)
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="Clang is not installed")
+@pytest.mark.parametrize("name", [SDRAM[0], SDRAM[1], QMI[0], "teensy41"])
+def test_clang_compiles_the_start_without_a_warning(name: str, tmp_path: Path) -> None:
+    board, firmware = load_board(name), resource_dir("firmware")
+    (tmp_path / "mcud_board.h").write_text(board_header(board, board.timer.hardware), encoding="utf-8")
+    sources = [it for it in board.hal if it.endswith(".c") and "/" in it and "startup" not in it]
+    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align", "-Werror")
+    command = ["clang", "--target=arm-none-eabi", *board.cpu_flags, "-std=c99", "-O2", "-ffreestanding"]
+    command += [*warnings, "-fsyntax-only", "-DMCUD_EMULATED=0", f"-I{tmp_path}"]
+    command += [f"-I{firmware / it}" for it in ("include", "hal")]
+    assert len(sources) > 3
+    subprocess.run([*command, *(str(firmware / "hal" / it) for it in sources)], check=True)
 
 
 @pytest.mark.parametrize(("name", "driver"), [("stm32f746-disco", "fmc"), ("pico-plus2-usb", "qmi")])
