@@ -170,7 +170,7 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         yield one_operator(MatMul(True, False), ((heads, rows, depth), (heads, depth, cols)), dtype)
     if dtype is DType.INT8:
         yield from _parts_of_channels()
-    for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8)):
+    for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8), (30, 2, 65, 16)):
         yield one_operator(MatMul(False, False), ((rows, heads, depth), (depth, heads, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, heads, depth), (cols, heads, depth)), dtype)
 

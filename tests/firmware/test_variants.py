@@ -24,7 +24,8 @@ from mcudeploy.codegen.kernelfiles import source_index
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
 from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16, SumScales, SumTies
-from mcudeploy.extensions.int16.int16 import UNBOUNDED, Bounds
+from mcudeploy.extensions.int16.int16 import UNBOUNDED, Bounds, TwiceScale
+from mcudeploy.extensions.int16.lstm_int8 import LSTM_GATES, NO_CLIP, LstmInt8
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
@@ -64,12 +65,14 @@ KERNELS = (
     *("add_s8_tflite", "reduce_mean_s8"),
     *("conv2d_s16", "conv2d_s16_3x2", "dwconv2d_s16"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
+    "conv2d_s8_first_mve",
     *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve"),
     *FLOAT_KERNELS,
     *("conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric"),
     *("conv2d_s8_rvv", "conv2d_s8_1x1_rvv", "conv2d_s8_by_rows_rvv", "conv2d_s8_full_rvv", "dwconv2d_s8_rvv"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
-    *("matmul_s8", "matmul_s8_bt", "matmul_s8_wide"),
+    *("matmul_s8", "matmul_s8_bt", "matmul_s8_mve", "matmul_s8_wide"),
+    "lstm_s8",
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
     *(f"{name}{TWICE}" for name in sorted(TWINS)),
 )
@@ -465,6 +468,36 @@ def products(draw: st.DrawFn) -> Work:
 
 
 @st.composite
+def recurrences(draw: st.DrawFn) -> Work:
+    """A long short-term memory of few steps, of any scales and states."""
+    steps, depth, hidden = draw(st.integers(1, 3)), draw(st.integers(1, 40)), draw(st.integers(1, 20))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    spread = draw(st.sampled_from([0.3, 1.0, 5.0])) * 5000 / (74 * 74)
+    sizes_of_sums = LSTM_GATES * [depth] + LSTM_GATES * [hidden]
+    scales = [spread / size**0.5 * rng.uniform(0.5, 2) for size in sizes_of_sums]
+    op = LstmInt8(
+        hidden,
+        tuple(map(TwiceScale.of, scales)),
+        TwiceScale.of(2.0**-23 * rng.uniform(0.5, 2)),
+        draw(st.integers(-128, 127)),
+        (draw(st.integers(-128, 127)), draw(st.integers(-128, 127))),
+        draw(st.integers(0, 6)),
+        draw(st.sampled_from([NO_CLIP, 20000])),
+        draw(st.sampled_from(["steps", "last"])),
+    )
+    constants = {
+        "weights": rng.integers(-128, 128, (LSTM_GATES * hidden, depth)).astype(np.int8),
+        "recurrent": rng.integers(-128, 128, (LSTM_GATES * hidden, hidden)).astype(np.int8),
+        "bias": rng.integers(-5000, 5000, LSTM_GATES * hidden).astype(np.int32),
+    }
+    x, h = _tensor("x", (1, steps, depth), 1.0, 0), _tensor("h", (1, 1, hidden), 1.0, 0)
+    c = Tensor("c", (1, 1, hidden), DType.INT16)
+    y = _tensor("y", op.loops((x.shape, h.shape, c.shape)).output_shape(), 1.0, 0)
+    bytes_of = (rng.integers(-128, 128, it.size_bytes).astype(np.int8).tobytes() for it in (x, h, c))
+    return Work(Operator("lstm", op, ("x", "h", "c"), "y", constants), (x, h, c), y, tuple(bytes_of), 1)
+
+
+@st.composite
 def resizes(draw: st.DrawFn) -> Work:
     """A linear resize to any size, twice the size with its many ties among them."""
     shape = (draw(sizes), draw(sizes), draw(st.integers(1, 20)))
@@ -611,6 +644,12 @@ def test_depthwise_convolutions_of_a_core_are_those_of_portable_c(
 @given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), tables(), resizes(), resizes()))
 @unhurried
 def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
+    check(host, board, work)
+
+
+@given(work=recurrences())
+@unhurried
+def test_states_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 

@@ -247,6 +247,16 @@ def test_pointwise(
     assert _kernels(_check_float(case, seed)) == {"conv2d_f32_1x1"}
 
 
+def _plain(conv: Conv2d, shape: tuple[int, int, int], scale: float) -> KernelCall:
+    """A convolution by weights of 1."""
+    weights = np.ones((8, *conv.kernel_shape, shape[2] // conv.groups), np.int8)
+    scales = np.full(8, scale, np.float32)
+    constants = {"weights": weights, "bias": np.zeros(8, np.int32), "weight_scale": scales}
+    x = Tensor("x", shape, DType.INT8, Quantization(1.0, 0))
+    y = Tensor("y", conv.loops((x.shape,)).output_shape(), DType.INT8, Quantization(1.0, 0))
+    return conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
+
+
 @pytest.mark.parametrize(
     ("conv", "channels", "wide"),
     [
@@ -259,16 +269,27 @@ def test_pointwise(
 )
 def test_weights_of_16_bits_are_for_the_dsp_extension(conv: Conv2d, channels: int, wide: set[str]) -> None:
     def of(isa: Isa, scale: float) -> set[str]:
-        weights = np.ones((8, *conv.kernel_shape, channels // conv.groups), np.int8)
-        scales = np.full(8, scale, np.float32)
-        constants = {"weights": weights, "bias": np.zeros(8, np.int32), "weight_scale": scales}
-        x = Tensor("x", (9, 9, channels), DType.INT8, Quantization(1.0, 0))
-        y = Tensor("y", conv.loops((x.shape,)).output_shape(), DType.INT8, Quantization(1.0, 0))
-        call = conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
+        call = _plain(conv, (9, 9, channels), scale)
         return {each.kernel for each in call.variants(isa) if each.kernel.endswith("_wide")}
 
     assert of(Isa.DSP, 0.01) == wide
     assert of(Isa.DSP, 0.7) == of(Isa.ANY, 0.01) == of(Isa.MVE, 0.01) == set()  # 0.7: sums are doubled
+
+
+@pytest.mark.parametrize(
+    ("conv", "channels", "offered"),
+    [
+        (Conv2d(8, (3, 3)), 3, True),
+        (Conv2d(8, (16, 4)), 1, True),
+        (Conv2d(8, (17, 4)), 1, False),  # 16 columns have 272 values
+        (Conv2d(8, (3, 3)), 5, False),
+        (Conv2d(8, (3, 3), dilation=(1, 2)), 3, False),
+        (Conv2d(8, (3, 3), groups=2), 4, False),
+    ],
+)
+def test_few_channels_by_columns_are_for_vectors(conv: Conv2d, channels: int, offered: bool) -> None:
+    call = _plain(conv, (20, 9, channels), scale=0.01)
+    assert [it.kernel for it in call.variants(Isa.MVE)].count("conv2d_s8_first_mve") == offered
 
 
 def test_two_channels_in_a_half_word_need_sums_of_24_bits() -> None:

@@ -93,13 +93,22 @@ def test_a_row_needs_its_row_of_a_and_all_of_b() -> None:
     assert batched.rows_read(1, Interval(2, 3), 4) == Interval(2, 3)
 
 
-@pytest.mark.parametrize(("isa", "scale", "wide"), [(Isa.DSP, 2.0, 1), (Isa.DSP, 2e-5, 0), (Isa.ANY, 2.0, 0)])
-def test_blocks_are_for_the_dsp_extension_and_scales_below_a_half(isa: Isa, scale: float, wide: int) -> None:
+@pytest.mark.parametrize(
+    ("isa", "scale", "kernels"),
+    [
+        (Isa.DSP, 2.0, {"matmul_s8_bt", "matmul_s8_wide"}),
+        (Isa.MVE, 2.0, {"matmul_s8_bt", "matmul_s8_mve"}),
+        (Isa.MVE, 2e-5, {"matmul_s8_bt"}),
+        (Isa.DSP, 2e-5, {"matmul_s8_bt"}),
+        (Isa.ANY, 2.0, {"matmul_s8_bt"}),
+    ],
+)
+def test_blocks_are_for_scales_below_a_half(isa: Isa, scale: float, kernels: set[str]) -> None:
     a, b = (Tensor(name, (4, 2, 8), DType.INT8, Quantization(0.01, 3)) for name in "ab")
     y = Tensor("y", (4, 2, 4), DType.INT8, Quantization(scale, 0))
     op = MatMul(transpose_b=True)
     call = op.kernel(Operator("op", op, ("a", "b"), "y"), (a, b), y)
-    assert [each.kernel for each in call.variants(isa)].count("matmul_s8_wide") == wide
+    assert {each.kernel for each in call.variants(isa)} == kernels
 
 
 def test_shapes_that_do_not_fit_are_named() -> None:

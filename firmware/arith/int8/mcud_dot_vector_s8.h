@@ -1,6 +1,6 @@
 /* Pixels times int8 weights by vectors, requantised to int8: the core of the convolutions named _mve.
  *
- * Blocks are 3, 2 or 1 pixels by 4 channels; pixels are read where they lie. Constants are packed in the order of
+ * Blocks are some pixels by 4 channels; pixels are read where they lie. Constants are packed in the order of
  * their use, one record for every four channels, a channel that is missing being 0:
  *
  *   int8_t  weights[2][vectors][2][16]  of channels 0 and 2, then of 1 and 3; 0 after the depth
@@ -13,12 +13,9 @@
 #ifndef MCUD_DOT_VECTOR_S8_H
 #define MCUD_DOT_VECTOR_S8_H
 
-#include "mcud_vector.h"
+#include <stddef.h>
 
-#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) && MCUD_BLOCKS
-#define MCUD_VECTOR_FOURS
-#include "mcud_fours_mve.h"
-#endif
+#include "mcud_vector.h"
 
 /* The output channels that pixels are multiplied to. */
 typedef struct {
@@ -27,9 +24,16 @@ typedef struct {
     int32_t pitch; /* from a pixel's results to the next one's */
     int32_t depth;
     mcud_finish_s8 finish;
+    int32_t reads_on;       /* 1 if the 15 bytes after the last pixel may be read */
+    const int32_t *offsets; /* of the sums of pixels, NULL without MCUD_PIXEL_OFFSETS; the last one two more times */
 } mcud_vector_channels;
 
-/* How many of `left` pixels to take next, at most `most`, 1 to 3: 4 are 2 and 2. */
+#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) && MCUD_BLOCKS
+#define MCUD_VECTOR_FOURS
+#include "mcud_fours_mve.h"
+#endif
+
+/* How many of `left` pixels to take next, at most `most`: 4 are 2 and 2 if that is 3. */
 static inline int32_t mcud_vector_next_pixels(int32_t left, int32_t most)
 {
     const int32_t next = left == 4 && most == 3 ? 2 : most;
@@ -37,11 +41,11 @@ static inline int32_t mcud_vector_next_pixels(int32_t left, int32_t most)
 }
 
 /* One pixel by up to four channels. */
-static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t *x, const int32_t *record,
-                                    int32_t channels, int8_t *y)
+static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t *x, int32_t offset,
+                                    const int32_t *record, int32_t channels, int8_t *y)
 {
-    int32_t even[2] = {0, 0};
-    int32_t odd[2] = {0, 0};
+    int32_t even[2] = {offset, offset};
+    int32_t odd[2] = {offset, offset};
     record = mcud_vector_dot_1x2(x, to->depth, record, even);
     record = mcud_vector_dot_1x2(x, to->depth, record, odd);
     for (int32_t i = 0; i < channels; i++) {
@@ -50,38 +54,64 @@ static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t
     }
 }
 
-/* `count` pixels, 1 to 3, of x[depth] each -> y[count][channels], `pitch` apart */
-static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
+/* Pixels singly, by all channels. */
+MCUD_NOINLINE void mcud_vector_singly(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
                                       int8_t *y)
 {
     const int32_t words = (int32_t)((uint32_t)(to->depth + 15) / 16 * 16 + 4 + 4 * MCUD_FACTORS); /* of a record */
-    const int32_t *record = to->records;
-    int32_t done = 0; /* channels */
+    for (int32_t p = 0; p < count; p++, x += step, y += to->pitch) {
+        const int32_t *record = to->records;
+        const int32_t offset = to->offsets != NULL ? to->offsets[p] : 0;
+        for (int32_t done = 0; done < to->channels; done += 4, record += words) {
+            const int32_t left = to->channels - done;
+            mcud_vector_four(to, x, offset, record, left < 4 ? left : 4, y + done);
+        }
+    }
+}
+
+#if defined(MCUD_VECTOR_FOURS)
+/* The channels of an incomplete record. */
+MCUD_NOINLINE void mcud_vector_last(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
+                                    int8_t *y)
+{
+    enum { MOST = 12 };
+    const int32_t channels = to->channels % 4;
+    const int32_t words = (to->depth + 15) / 16 * 16 + 4 + 4 * MCUD_FACTORS; /* of a record */
+    int8_t last[4 * MOST];
+    mcud_vector_channels by = *to;
+    by.records += to->channels / 4 * words;
+    by.channels = 4;
+    by.pitch = 4;
+    y += to->channels - channels;
+    for (; count > 0; count -= MOST, x += MOST * step) {
+        const int32_t pixels = count < MOST ? count : MOST;
+        mcud_vector_fours(&by, x, step, pixels, last);
+        for (const int8_t *from = last; from < last + 4 * pixels; from += 4, y += to->pitch) {
+            for (int32_t i = 0; i < channels; i++) {
+                y[i] = from[i];
+            }
+        }
+        by.offsets += by.offsets != NULL ? MOST : 0;
+    }
+}
+#endif
+
+/* `count` pixels of x[depth] each, `step` bytes apart -> y[count][channels], `pitch` apart */
+static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
+                                      int8_t *y)
+{
 #if defined(MCUD_VECTOR_FOURS)
     if (to->finish.left == 0) {
-        const int32_t zero_point = to->finish.zero_point;
-        done = to->channels & ~3;
-        if (done > 0) {
-            mcud_vector_fours(x, count, to->depth, record, zero_point, y, done, to->pitch);
+        if (to->channels >= 4) {
+            mcud_vector_fours(to, x, step, count, y);
         }
-        if (done < to->channels) {
-            int8_t last[12] = {0}; /* the results of an incomplete record */
-            mcud_vector_fours(x, count, to->depth, record + done / 4 * words, zero_point, last, 4, 4);
-            for (int32_t p = 0; p < count; p++, y += to->pitch) {
-                for (int32_t i = done; i < to->channels; i++) {
-                    y[i] = last[4 * p + i - done];
-                }
-            }
+        if (to->channels % 4 != 0) {
+            mcud_vector_last(to, x, step, count, y);
         }
         return;
     }
 #endif
-    for (; done < to->channels; done += 4, record += words) {
-        const int32_t left = to->channels - done;
-        for (int32_t p = 0; p < count; p++) {
-            mcud_vector_four(to, x[p], record, left < 4 ? left : 4, y + p * to->pitch + done);
-        }
-    }
+    mcud_vector_singly(to, x, step, count, y);
 }
 
 #endif

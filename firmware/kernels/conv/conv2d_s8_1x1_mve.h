@@ -1,5 +1,5 @@
-/* conv2d_s8_1x1 by vectors: pixels are read where they lie, and taken by three, also across rows, the last ones by
- * two.
+/* conv2d_s8_1x1 by vectors: pixels are read where they lie, and taken by three, two or four, also across rows that lie
+ * side by side.
  *
  * in[0]    int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out      int8 [rows][output_cols][output_channels]

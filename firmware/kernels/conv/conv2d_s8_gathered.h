@@ -1,6 +1,6 @@
-/* conv2d_s8_mve and conv2d_s8_rvv: windows are gathered, one to three, and multiplied by all channels of their group.
+/* conv2d_s8_mve and conv2d_s8_rvv: windows are gathered, a block of them, and multiplied by all channels of their group.
  *
- * The kernel defines MULTIPLY, as mcud_vector_pixels: to, patches[3], count, y. */
+ * The kernel defines MULTIPLY, as mcud_vector_pixels: to, patches, bytes of a patch, count, y. */
 #ifndef CONV2D_S8_GATHERED_H
 #define CONV2D_S8_GATHERED_H
 
@@ -49,7 +49,6 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
 {
     const mcud_conv2d_s8_mve_params *params = op->params;
     int8_t *const patch = (int8_t *)(offsets + params->window.kernel_rows);
-    const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
     const int32_t step = params->window.stride_cols * params->dims.input_channels;
     int32_t pixels = (end_row - first_row) * params->dims.output_cols; /* not multiplied yet */
     int32_t block = mcud_vector_next_pixels(pixels, params->pixels);
@@ -75,7 +74,7 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
             col += taken;
             waiting += taken;
             if (waiting == block) {
-                MULTIPLY(to, patches, block, out);
+                MULTIPLY(to, patch, params->patch_values, block, out);
                 out += block * params->dims.output_channels;
                 pixels -= block;
                 block = mcud_vector_next_pixels(pixels, params->pixels);
@@ -96,6 +95,7 @@ static inline void convolve_groups(const mcud_op *op, int32_t first_row, int32_t
         .pitch = params->dims.output_channels,
         .depth = params->patch_values,
         .finish = {params->quant.zero_point, params->quant.left_shift, 0},
+        .reads_on = 1,
     };
     window from = {
         .params = params,

@@ -2,7 +2,7 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], int8 [pixels][patch_values]: windows, gathered
+ * scratch  uint32_t [kernel_rows], int8_t [pixels][patch_values]: windows, gathered; then int8_t [15], read in vain
  */
 #ifndef MCUD_CONV2D_S8_MVE_H
 #define MCUD_CONV2D_S8_MVE_H
@@ -18,7 +18,7 @@ typedef struct {
     int32_t group_inputs;     /* input_channels / groups */
     int32_t group_outputs;    /* output_channels / groups */
     int32_t patch_values;     /* kernel_rows * kernel_cols * group_inputs */
-    int32_t pixels;           /* taken at a time, 1 to 3 */
+    int32_t pixels;           /* gathered at a time */
     int32_t row_values;       /* kernel_cols * group_inputs */
     int32_t group_words;      /* of the records of one group */
     int32_t in_runs;          /* 1 if the taps of a window's row lie side by side in the input */

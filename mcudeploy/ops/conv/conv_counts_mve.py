@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,29 +29,25 @@ def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
 
 
 Multiplied = Callable[[dict[int, int], int, int], Counts]
-"""The counts of the products of blocks of pixels (by size), for some channels and a depth."""
+"""The counts of the products of runs of pixels (their number, by length), for some channels and a depth."""
 
 
 def pointwise(fields: Fields) -> CountsOf:
-    """conv2d_s8_1x1_mve."""
-    return in_place(fields, _multiplied)
-
-
-def in_place(fields: Fields, multiplied: Multiplied) -> CountsOf:
-    """The loops of pointwise kernels: pixels of all rows, three or two at a time, in place."""
+    """conv2d_s8_1x1_mve: pixels of rows that follow each other in memory are one run."""
     channels, depth = fields["dims.output_channels"], fields["dims.input_channels"]
+    cols = fields["dims.output_cols"]
+    joined = fields["stride_rows"] == 1 and fields["pixel_step"] == depth
 
     def counts(rows: Interval) -> Counts:
-        pixels = len(rows) * fields["dims.output_cols"]
-        products = multiplied(pixel_blocks(pixels, 3), channels, depth)
-        return {"calls": 1, "rows": len(rows), "pixels": pixels} | products
+        runs = {len(rows) * cols: 1} if joined else {cols: len(rows)}
+        return {"calls": 1, "rows": len(rows)} | multiplied(runs, channels, depth, reads_on=False)
 
     return counts
 
 
 def general(fields: Fields) -> CountsOf:
     """conv2d_s8_mve: windows are gathered, those with padding one by one, and multiplied."""
-    return gathered(fields, _multiplied)
+    return gathered(fields, multiplied)
 
 
 def gathered(fields: Fields, multiplied: Multiplied) -> CountsOf:
@@ -58,14 +55,14 @@ def gathered(fields: Fields, multiplied: Multiplied) -> CountsOf:
     windows = Windows(fields)
     kernel_rows, values = fields["window.kernel_rows"], fields["group_inputs"]
     inner = fields["end_inside"] - fields["first_inside"]
-    patch, pixels_at_once = _vectors(fields["patch_values"]), fields["pixels"]
+    patch, pixels_at_once = whole_vectors(fields["patch_values"]), fields["pixels"]
 
     def copies(columns: range) -> Counts:
         piece_counts: list[Counts] = []
         for col in columns:
             taps = int(windows.cols[col])
             runs, size = (1, taps * values) if fields["in_runs"] else (taps, values)
-            piece_counts.append({"copies": runs, "copied": runs * _vectors(size), "lines": 1})
+            piece_counts.append({"copies": runs, "copied": runs * whole_vectors(size), "lines": 1})
         return merged({"copies": 0, "copied": 0, "lines": 0}, *piece_counts)
 
     anywhere = copies(range(windows.outputs))
@@ -87,7 +84,7 @@ def gathered(fields: Fields, multiplied: Multiplied) -> CountsOf:
             scaled(anywhere, part),
             {"border": pixels - joined, "filled": (pixels - joined) * patch},
             {"inner": joined, "inner_lines": joined * kernel_rows},
-            {"inner_vectors": joined * kernel_rows * _vectors(fields["row_values"])},
+            {"inner_vectors": joined * kernel_rows * whole_vectors(fields["row_values"])},
             {"takes": -(-joined // pixels_at_once) + whole * int(inner > 0)},
             products,
         ]
@@ -96,11 +93,33 @@ def gathered(fields: Fields, multiplied: Multiplied) -> CountsOf:
     return counts
 
 
+def first(fields: Fields) -> CountsOf:
+    """conv2d_s8_first_mve: the columns under a row of windows are written row by row, and multiplied."""
+    windows, channels = Windows(fields), fields["dims.input_channels"]
+    kernel_rows, outputs = fields["window.kernel_rows"], fields["dims.output_cols"]
+    columns = (outputs - 1) * fields["window.stride_cols"] + fields["window.kernel_cols"]
+    start = -fields["window.pad_left"]
+    inside = max(0, min(start + columns, fields["dims.input_cols"]) - max(0, start))
+    at_once = VECTOR // channels * channels
+    whole, part = (whole_vectors(it * channels * kernel_rows) for it in (columns, columns - inside))
+    depth = channels * kernel_rows * fields["window.kernel_cols"]
+    products = multiplied({outputs: 1}, fields["dims.output_channels"], depth)
+
+    def counts(rows: Interval) -> Counts:
+        taps = windows.rows(rows)
+        full = int((taps == kernel_rows).sum())
+        moved = {"taps": int(taps.sum()), "moves": int(taps.sum()) * -(-inside * channels // at_once)}
+        filled = {"filled": full * part + (len(rows) - full) * whole}
+        return {"calls": 1, "rows": len(rows)} | moved | filled | scaled(products, len(rows))
+
+    return counts
+
+
 def full(fields: Fields) -> CountsOf:
     """conv2d_s8_full_mve: every row by every two channels."""
     pairs, rows = -(-fields["output_channels"] // 2), fields["input_rows"]
     lines = pairs * rows
-    vectors = lines * _vectors(fields["row_values"])
+    vectors = lines * whole_vectors(fields["row_values"])
     return lambda _: {"calls": 1, "pairs": pairs, "lines": lines, "vectors": vectors}
 
 
@@ -113,7 +132,7 @@ def by_rows(fields: Fields, input_rows: int) -> CountsOf:
         lines = len(rows) * pairs
         begun = {"begun": pairs} if rows.lo == 0 else {}
         ended = {"ended": outputs} if rows.hi == input_rows else {}
-        vectors = lines * _vectors(fields["row_values"])
+        vectors = lines * whole_vectors(fields["row_values"])
         return {"calls": 1, "rows": len(rows), "lines": lines, "vectors": vectors} | begun | ended
 
     return counts
@@ -167,7 +186,7 @@ def depthwise(fields: Fields) -> CountsOf:
     def products(windows: int, pixels: int) -> Counts:
         if windows * pixels == 0:
             return {}
-        blocks = windows * _vectors(pixels * channels)
+        blocks = windows * whole_vectors(pixels * channels)
         ragged = windows * int(pixels * channels % VECTOR > 0)
         return {
             "runs": 1,
@@ -199,7 +218,7 @@ def by_four_rows(fields: Fields) -> CountsOf:
     inside = sum(max(0, min(right, fields["dims.input_cols"]) - max(0, left)) for left, right in spans)
     step, pair = (2, 2 if fields["window.stride_rows"] == 1 else 1) if stride == 1 else (4, 1)
     channels, most_blocks = fields["dims.channels"], fields["most_blocks"]
-    sixteens = _vectors(channels)
+    sixteens = whole_vectors(channels)
 
     def counts(rows: Interval) -> Counts:
         pairs, singles = divmod(len(rows), pair)
@@ -214,25 +233,36 @@ def by_four_rows(fields: Fields) -> CountsOf:
             "columns": blocks * sixteens * inside,
             "channels": calls * channels * len(widths),
             "rows": blocks * channels * len(widths),
-            "steps": blocks * channels * sum(width // step for width in widths),
-            "rests": blocks * channels * sum(width % step > 0 for width in widths),
+            "twos": blocks * channels * sum(width // step // 2 for width in widths),
+            "steps": blocks * channels * sum(width // step % 2 + (width % step > 0) for width in widths),
         }
 
     return counts
 
 
-def _vectors(values: int) -> int:
+def whole_vectors(values: int) -> int:
+    """The vectors that values fill, the last one in part."""
     return -(-values // VECTOR)
 
 
-def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
-    """Counts of blocks of pixels by four channels at a time; an incomplete last four is copied."""
+def multiplied(runs: dict[int, int], channels: int, depth: int, *, reads_on: bool = True) -> Counts:
+    """Counts of runs of pixels (their number, by length) by fours of channels, the last one copied."""
     fours = -(-channels // 4)
-    counts: Counts = {"blocks": sum(blocks.values())}
-    if channels % 4:
-        counts["copied_pixels"] = sum(pixels * times for pixels, times in blocks.items())
-    if depth <= VECTOR:
-        return counts | {"shallow": counts["blocks"] * fours}
-    for pixels, times in blocks.items():
-        counts |= {f"fours_{pixels}": times * fours, f"vectors_{pixels}": times * fours * _vectors(depth)}
-    return counts
+    counts: dict[str, int] = defaultdict(int)
+    for pixels, times in runs.items():
+        counts["runs"] += times
+        counts["copied_pixels"] += pixels * times if channels % 4 else 0
+        if depth <= 2 * VECTOR:  # a pixel that is missing is another one again
+            size, name = (3, "shallow") if depth <= VECTOR else (2, "middle")
+            counts["blocks"] += -(-pixels // size) * times
+            counts[name] += -(-pixels // size) * times * fours
+            continue
+        left, alone = pixels, int(depth % VECTOR > 0 and not reads_on)
+        for size in (4, 2, 1):
+            blocks = (left - alone) // size if size > 1 else left
+            left -= blocks * size
+            if blocks:  # not every kernel takes blocks of each size
+                counts["blocks"] += blocks * times
+                counts[f"fours_{size}"] += blocks * times * fours
+                counts[f"vectors_{size}"] += blocks * times * fours * whole_vectors(depth)
+    return dict(counts)

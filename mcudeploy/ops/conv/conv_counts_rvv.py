@@ -9,13 +9,20 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.common import merged, scaled
 from mcudeploy.ops.conv.conv_counts import Fields
-from mcudeploy.ops.conv.conv_counts_mve import TapLists, gathered, in_place, pixel_blocks
+from mcudeploy.ops.conv.conv_counts_mve import TapLists, gathered, pixel_blocks
 from mcudeploy.ops.conv.packing import LANES
 
 
 def pointwise(fields: Fields) -> CountsOf:
-    """conv2d_s8_1x1_rvv."""
-    return in_place(fields, _multiplied)
+    """conv2d_s8_1x1_rvv: pixels of all rows, three or two at a time, in place."""
+    channels, depth = fields["dims.output_channels"], fields["dims.input_channels"]
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * fields["dims.output_cols"]
+        products = _multiplied(pixel_blocks(pixels, 3), channels, depth)
+        return {"calls": 1, "rows": len(rows), "pixels": pixels} | products
+
+    return counts
 
 
 def general(fields: Fields) -> CountsOf:

@@ -1,4 +1,4 @@
-"""Convolutions by vectors: the windows of one to three pixels are gathered, then multiplied."""
+"""Convolutions by vectors: the windows of some pixels are gathered, then multiplied."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from mcudeploy.ops.conv.conv_constants import without
 
 Params = dict[str, ParamValue]
 
-_PIXELS = 3
-"""Pixels multiplied at a time."""
-_MOST_GATHERED_BYTES = 2048
-"""Limit in bytes of the windows of these pixels; if windows are deeper, the kernel takes fewer pixels."""
+_MOST_GATHERED_BYTES = 2560
+"""Limit in bytes of gathered windows, for the usual number of pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,10 @@ class VectorKernel:
     name: str
     isa: Isa
     counts: Callable[[Mapping[str, Any]], CountsOf]
+    pixels: tuple[int, ...]
+    """How many windows it may gather, most first."""
+    read_bytes: int = 0
+    """Bytes after the windows that are read in vain."""
 
 
 def gathered(
@@ -56,12 +58,12 @@ def gathered(
         own = {"patch_values": patch, "pixels": pixels} | facts | zero_point
         known = without(fields, *zero_point) | own
         params = {"packed_weights": records, **known, **numbers}
-        scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch
+        scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch + kernel.read_bytes
         counts = kernel.counts(known)
         return KernelCall(kernel.name, params, scratch, form=str(pixels), isa=kernel.isa, counts=counts)
 
-    usual = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
-    return by(usual), *(by(pixels) for pixels in range(_PIXELS, 0, -1) if pixels != usual)
+    usual = next((it for it in kernel.pixels if it * patch <= _MOST_GATHERED_BYTES), kernel.pixels[-1])
+    return by(usual), *(by(pixels) for pixels in kernel.pixels if pixels != usual)
 
 
 def columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,9 +26,13 @@ from mcudeploy.ops.conv.packing import (
 
 Params = dict[str, ParamValue]
 
+_MOST_FIRST_CHANNELS = 4
+"""Input channels of conv2d_s8_first_mve at most."""
+_MOST_PLACES = 256
+"""Values of the columns that it writes by a vector."""
 _PAIR = 2
 """Output channels multiplied with pixels at a time."""
-_GENERAL = VectorKernel("conv2d_s8_mve", Isa.MVE, conv_counts_mve.general)
+_GENERAL = VectorKernel("conv2d_s8_mve", Isa.MVE, conv_counts_mve.general, (12, 4, 2, 1), VECTOR - 1)
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:
@@ -34,10 +42,29 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> Kern
 
 
 def general(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
-    """conv2d_s8_mve by one to three pixels; `fields` are shared by conv2d_s8 and conv2d_s8_deep."""
+    """conv2d_s8_mve by some pixels, and conv2d_s8_first_mve; `fields` are shared by conv2d_s8 and others."""
     groups = fields["groups"]
     assert isinstance(groups, int)
-    return gathered(_GENERAL, _fours(constants, groups), fields, numbers, constants.weights.shape)
+    by_windows = gathered(_GENERAL, _fours(constants, groups), fields, numbers, constants.weights.shape)
+    return (*by_windows, *_first(constants, numbers, fields))
+
+
+def _first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+    """conv2d_s8_first_mve, if it supports these windows."""
+    known: Mapping[str, Any] = fields
+    channels, rows = known["dims.input_channels"], known["window.kernel_rows"]
+    one_group = known["groups"] == 1 and known["window.dilation_cols"] == 1
+    moved = max(1, VECTOR // channels) * channels
+    if not one_group or channels > _MOST_FIRST_CHANNELS or moved * rows > _MOST_PLACES:
+        return ()
+    shared: Params = {name: value for name, value in fields.items() if name.startswith(("dims.", "window."))}
+    by_columns = replace(constants, weights=constants.weights.transpose(0, 2, 1, 3))
+    zero_point = known["input_zero_point"]
+    params = {"packed_weights": _fours(by_columns), **shared, "input_zero_point": zero_point, **numbers}
+    columns = (known["dims.output_cols"] - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
+    scratch = columns * channels * rows + VECTOR - 1
+    counts = conv_counts_mve.first(shared)
+    return (KernelCall("conv2d_s8_first_mve", params, scratch, isa=Isa.MVE, counts=counts),)
 
 
 def full(constants: ConvConstants, numbers: Params, fields: Params, rows: int) -> KernelCall:

@@ -15,7 +15,7 @@ from mcudeploy.ops.conv.packing import LANES, pack_lanes
 
 Params = dict[str, ParamValue]
 
-_GENERAL = VectorKernel("conv2d_s8_rvv", Isa.RVV, conv_counts_rvv.general)
+_GENERAL = VectorKernel("conv2d_s8_rvv", Isa.RVV, conv_counts_rvv.general, (3, 2, 1))
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:

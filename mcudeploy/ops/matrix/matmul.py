@@ -12,13 +12,16 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import is_int8, merged, reduced_axis, require_same_dtype, scaled
+from mcudeploy.ops.conv import conv_counts_mve
 from mcudeploy.ops.conv.conv_counts import expanded
 from mcudeploy.ops.conv.conv_counts_wide import multiplied, pixel_blocks
-from mcudeploy.ops.conv.packing import GROUP, padded
+from mcudeploy.ops.conv.packing import GROUP, VECTOR, padded
 from mcudeploy.ops.requantize import quant, quantization_of, quantize_scale
 
 _LINES = 4
 """Lines that a kernel multiplies at a time: of the first matrix, or of a second one that is transposed."""
+_MOST_LINES = 24
+"""Lines of the first matrix that matmul_s8_mve multiplies at a time."""
 _COLUMNS = 16
 """Columns of a block of the second matrix."""
 _FLOAT_COLUMNS = 8
@@ -63,7 +66,7 @@ class MatMul(PlainOperator):
         return LoopNest(axes, reads, (in_m, in_h, in_n), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """matmul_s8, matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt; matmul_s8_wide for both."""
+        """matmul_s8, matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt; others for both."""
         require_same_dtype(*inputs, output)
         heads, m, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
         size: dict[str, ParamValue] = {
@@ -90,8 +93,8 @@ class MatMul(PlainOperator):
             lines = len(rows) * output.shape[1]
             return {"calls": 1, "rows": len(rows), "lines": lines} | scaled(line, lines)
 
-        wide = self._wide(params, heads, m)
-        return KernelCall(f"matmul_s8{variant}", params, counts=counts, others=wide)
+        others = self._wide(params, heads, m) + self._by_vectors(params, heads, m)
+        return KernelCall(f"matmul_s8{variant}", params, counts=counts, others=others)
 
     def _wide(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
         """matmul_s8_wide, if its shift is 32: it widens each second matrix once."""
@@ -116,6 +119,32 @@ class MatMul(PlainOperator):
         params = params | {"transposed": int(self.transpose_b), "pairs": pairs}
         form = "bt" if self.transpose_b else "b"
         return (KernelCall("matmul_s8_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts),)
+
+    def _by_vectors(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
+        """matmul_s8_mve, if its shift is 32: it packs each second matrix once."""
+        k, n = params["k"], params["n"]
+        assert isinstance(k, int) and isinstance(n, int)
+        vectors, fours = conv_counts_mve.whole_vectors(k), -(-n // 4)
+        record = 4 * VECTOR * vectors + 32
+        if params["quant.shift"] != 32 or 2 * record >= 2**16:  # it scatters by places of 16 bits
+            return ()
+        lines_of_b = {"b_lines": n, "b_vectors": n * vectors}
+        columns_of_b = {"b_lines": k, "b_columns": k * -(-n // (VECTOR // 2))}
+        packed = {"records": fours, "record_vectors": fours * vectors}
+        packed |= lines_of_b if self.transpose_b else columns_of_b
+
+        def counts(rows: Interval) -> Counts:
+            matrices, lines = (len(rows), m) if self.batched else (heads, len(rows))
+            chunks, rest = divmod(lines, _MOST_LINES)
+            runs = {_MOST_LINES: chunks} | ({rest: 1} if rest else {})
+            products = conv_counts_mve.multiplied(runs, n, k, reads_on=False)
+            each = {"matrices": 1, "lines": lines, "line_vectors": lines * vectors} | packed | products
+            return {"calls": 1} | scaled(each, matrices)
+
+        scratch = fours * record + 2 * VECTOR * vectors
+        params = params | {"transposed": int(self.transpose_b)}
+        form = "bt" if self.transpose_b else "b"
+        return (KernelCall("matmul_s8_mve", params, scratch, form=form, isa=Isa.MVE, counts=counts),)
 
     def _widened(self, k: int, n: int) -> Counts:
         """Counts of widening a matrix; see mcud_widen_s8.h."""

@@ -14,7 +14,7 @@ from mcudeploy.ops.conv.conv_kernels import PAIR
 from mcudeploy.ops.conv.packing import EIGHT, padded
 
 BY_WINDOWS = frozenset({
-    "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_wide", "conv2d_s8_wide",
+    "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_mve", "conv2d_s8_first_wide", "conv2d_s8_wide",
     "conv2d_f32", "conv2d_f32_gathered", "conv2d_f32_s8w",
     "dwconv2d_s8", "dwconv2d_s8_pairs", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied", "dwconv2d_f32",
     "dwconv2d_f32_s8w", "conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric",
