@@ -73,7 +73,7 @@ def test_shipped_board(name: str) -> None:
     [
         ("column_bits = 8", "column_bits = 9", "sdram has 0x800000 bytes, its sdram 0x1000000"),
         ("origin = 0xC0000000", "origin = 0x60000000", "SDRAM at 0xc0000000 and 0xd0000000 only"),
-        ("rc_ns = 60\n", "rc_ns = 600\n", "less than or equal to 150"),
+        ("rc_ns = 60\n", "rc_ns = 600\n", "less than or equal to 100"),
         ("rp_ns = 18\n", "", "rp_ns: Field required"),
     ],
 )

@@ -106,8 +106,8 @@ Pin = Annotated[
     str,
     spelled(r"P[A-K](\d|1[0-5])|P[01]\.([0-2]\d|3[01])", "a pin is named like PD8 (STM32) or P1.03 (nRF)"),
 ]
-Nanoseconds = Annotated[int, Field(gt=0, le=150)]
-"""A time of a memory chip."""
+Nanoseconds = Annotated[int, Field(gt=0, le=100)]
+"""A time of a memory chip: at 120 MHz at most 12 clocks."""
 Clocks = Annotated[float, Field(ge=0, le=1e9)]
 """Cycles of the first unit."""
 
@@ -230,7 +230,7 @@ class Sdram(Facts):
     rp_ns: Nanoseconds
     rcd_ns: Nanoseconds
     xsr_ns: Nanoseconds
-    refresh_ns: Annotated[int, Field(ge=3900, le=65000)]
+    refresh_ns: Annotated[int, Field(ge=3900, le=32000)]
     power_up_us: Annotated[int, Field(ge=100, le=1000)]
     pins: Annotated[tuple[Pin, ...], Field(min_length=1)]
 

@@ -311,6 +311,22 @@ def test_clang_compiles_the_start_without_a_warning(name: str, tmp_path: Path) -
     subprocess.run([*command, *(str(firmware / "hal" / it) for it in sources)], check=True)
 
 
+@pytest.mark.parametrize(("name", "driver"), [("pico-plus2-usb", "rp2/qmi"), ("teensy41", "imxrt/flexspi2")])
+def test_a_clock_that_the_interface_cannot_make_is_refused(name: str, driver: str, tmp_path: Path) -> None:
+    board = load_board(name)
+    (psram,) = (it.psram for it in board.memories if it.psram is not None)
+    slow = psram.model_copy(update={"most_hz": 20_000_000})
+    memories = tuple(it.model_copy(update={"psram": it.psram and slow}) for it in board.memories)
+    text = board_header(board.model_copy(update={"memories": memories}), board.timer.hardware)
+    (tmp_path / "mcud_board.h").write_text(text, encoding="utf-8")
+    hal = resource_dir("firmware") / "hal"
+    command = [f"{board.toolchain}-gcc", *board.cpu_flags, "-fsyntax-only", f"-I{tmp_path}", f"-I{hal}"]
+    result = subprocess.run(
+        [*command, hal / f"{driver}_psram.c"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode and "most_hz of the board's psram is less" in result.stderr
+
+
 @pytest.mark.parametrize(("name", "driver"), [("stm32f746-disco", "fmc"), ("pico-plus2-usb", "qmi")])
 def test_a_chip_that_no_source_starts_is_refused(name: str, driver: str) -> None:
     board = load_board(name)

@@ -99,6 +99,7 @@
 #define WORDS_OF_A_SEQUENCE 4u
 
 #define PLL_HZ 528000000u
+#define MOST_DIVIDER 8u
 #define FROM_PLL 3u
 #define CLOCK_ALWAYS 3u
 #define READY_ATTEMPTS 100000u
@@ -108,6 +109,10 @@
 #define ID_BYTES 4u
 #define ID 0x5D0Du /* maker, and a good die */
 #define ID_BITS 0xFFFFu
+
+#if MOST_DIVIDER * MCUD_PSRAM_MOST_HZ < PLL_HZ
+#error "most_hz of the board's psram is less than the least clock of FlexSPI2, 66 MHz"
+#endif
 
 #define DRIVEN \
     (IOMUXC_SW_PAD_CTL_PAD_GPIO_EMC_22_SRE | IOMUXC_SW_PAD_CTL_PAD_GPIO_EMC_22_DSE(7u) \

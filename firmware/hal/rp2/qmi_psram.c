@@ -70,6 +70,10 @@
 #define PAGES_OF_1_KIB 2u
 #define UNCACHED (MCUD_PSRAM_ORIGIN + 0x04000000u) /* the same memory beside the cache */
 
+#if MCUD_CLOCK_HZ > 7u * MCUD_PSRAM_MOST_HZ
+#error "most_hz of the board's psram is less than a seventh of the core's clock, by which its reads can be delayed"
+#endif
+
 /* While the program talks to the memory, the flash with the program is out of reach: this code is in RAM. It calls nothing
  * else, and reads no constants of the flash. */
 #define IN_RAM __attribute__((section(".ramcode"), noinline))
@@ -122,8 +126,10 @@ static void describe(void)
     const uint32_t divider = (MCUD_CLOCK_HZ + MCUD_PSRAM_MOST_HZ - 1u) / MCUD_PSRAM_MOST_HZ;
     const uint32_t mhz = MCUD_CLOCK_HZ / 1000000u;
     const uint32_t select = MCUD_PSRAM_SELECT_NS * mhz / 64000u; /* times of 64 clocks */
-    /* Half a clock of the memory passes beside these clocks. */
-    const uint32_t deselect = (MCUD_PSRAM_DESELECT_NS * mhz + 999u) / 1000u - (divider + 1u) / 2u;
+    /* Half a clock of the memory passes beside the clocks of this pause. */
+    const uint32_t pause = (MCUD_PSRAM_DESELECT_NS * mhz + 999u) / 1000u;
+    const uint32_t half = (divider + 1u) / 2u;
+    const uint32_t deselect = pause > half ? pause - half : 0u;
     reg_write(XIP_QMI + XIP_QMI_M1_TIMING,
               XIP_QMI_M1_TIMING_CLKDIV(divider) | XIP_QMI_M1_TIMING_RXDELAY(divider)
                   | XIP_QMI_M1_TIMING_MIN_DESELECT(deselect) | XIP_QMI_M1_TIMING_MAX_SELECT(select)

@@ -51,6 +51,7 @@
 #define MODE_CLOCKS 2u            /* tMRD of all SDRAMs */
 #define LEAST_RECOVERY_CLOCKS 2u  /* tWR: a clock and 6 ns, up to 166 MHz */
 #define REFRESH_MARGIN_CLOCKS 20u /* RM0385: FMC_SDRTR, for a request that comes during a read */
+#define LEAST_REFRESH_CLOCKS 41u  /* RM0385: FMC_SDRTR; fewer only if the PLL has failed */
 #define SECOND_BANK 0xD0000000u
 
 static const uintptr_t control = MCUD_SDRAM_ORIGIN == SECOND_BANK ? FMC_SDCR2 : FMC_SDCR1;
@@ -121,5 +122,6 @@ void fmc_sdram_power_up(uintptr_t fmc, uint32_t fmc_hz)
     command(fmc, AUTO_REFRESH, FMC_SDCMR_NRFS(REFRESHES - 1u));
     command(fmc, LOAD_MODE, FMC_SDCMR_MRD(MODE_SINGLE_WRITES | MODE_CAS(MCUD_SDRAM_CAS_LATENCY)));
     const uint32_t refresh = MCUD_SDRAM_REFRESH_NS * memory_khz(fmc_hz) / 1000000u;
-    reg_change(fmc + FMC_SDRTR, FMC_SDRTR_COUNT(8191u), FMC_SDRTR_COUNT(refresh - REFRESH_MARGIN_CLOCKS));
+    const uint32_t most = larger(refresh, LEAST_REFRESH_CLOCKS + REFRESH_MARGIN_CLOCKS);
+    reg_change(fmc + FMC_SDRTR, FMC_SDRTR_COUNT(8191u), FMC_SDRTR_COUNT(most - REFRESH_MARGIN_CLOCKS));
 }
