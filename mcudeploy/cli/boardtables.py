@@ -12,6 +12,7 @@ from mcudeploy.common.text import plain
 def boards(console: Console, report: Values) -> None:
     """Print the `boards` report."""
     table = table_of("board", "core", "flash>", "memories", "runs on", "radio")
+    table.columns[0].no_wrap = True  # the name is what --board takes
     for board in report["boards"]:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
         memories += "".join(f"; {link['engine']}" for link in board["links"])

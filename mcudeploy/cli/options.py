@@ -9,6 +9,7 @@ from typing import Any
 
 import rich_click as click
 from click import get_current_context
+from click.core import ParameterSource
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output, mute_notes, tell_commands
@@ -106,6 +107,9 @@ def planning_options(*names: str) -> Callable[[Command], Command]:
                 raise UsageError(
                     "--placement tags places whole tensors: add --no-split, and leave out --plan"
                 )
+            typed = get_current_context().get_parameter_source("split") is ParameterSource.COMMANDLINE
+            if options.order_file is not None and options.split and typed:
+                raise UsageError("--order is the order of whole operators: leave out --split")
             command(*args, options=options, **values)
 
         result: Command = packed

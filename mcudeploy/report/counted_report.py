@@ -8,7 +8,7 @@ from typing import Any
 
 from mcudeploy.execution.cycles.classes import Kind, classify
 from mcudeploy.execution.cycles.core import Core, Cycles
-from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic
+from mcudeploy.execution.cycles.memory_traffic import FLASH, MemoryTraffic
 from mcudeploy.execution.cycles.profile import CORES, Profile
 from mcudeploy.execution.results import Measured
 from mcudeploy.ir.clock import MODEL_UNIT, latency_object
@@ -31,7 +31,9 @@ def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
         cycles = _cycles(result.profile, CORES[deployment.board.core], measured)
         traffic = cycles | _traffic(result.traffic, cycles, cycles["latency"]["unit"])
     value, unit = traffic["latency"]["value"], traffic["latency"]["unit"]
-    return traffic | {"latency": latency_object(value, unit, deployment.board.clock_hz)}
+    waits = round(sum(each.stall_cycles[FLASH] for each in result.traffic.values()))
+    latency = latency_object(value, unit, deployment.board.clock_hz) | {"flash_stalls": waits}
+    return traffic | {"latency": latency}
 
 
 def _traffic(each: Mapping[str, MemoryTraffic], report: Mapping[str, Any], unit: str) -> JsonObject:

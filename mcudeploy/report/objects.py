@@ -146,7 +146,7 @@ def latency(deployment: Deployment, measured: Measurement | None, unsplit: Measu
     """Report latency of a plan and of the unsplit plan, null if not measured, and the percent between them.
 
     The percent includes stalls for slow memories. `overhead_source` is `estimated` without measurements.
-    Both plans keep `flash_limit`, if there is one.
+    Both plans keep `flash_limit`, if there is one. `flash_stalls` is null: only counted runs state it.
     """
     overhead, source = deployment.overhead(measured, unsplit), measured and manner_of(measured.unit)
     if overhead is None:
@@ -161,7 +161,9 @@ def latency(deployment: Deployment, measured: Measurement | None, unsplit: Measu
 
 
 def _latency(board: Board, measured: Measurement | None) -> JsonObject | None:
-    return None if measured is None else latency_object(measured.latency, measured.unit, board.clock_hz)
+    if measured is None:
+        return None
+    return latency_object(measured.latency, measured.unit, board.clock_hz) | {"flash_stalls": None}
 
 
 def sizes(firmware: Firmware) -> JsonObject:

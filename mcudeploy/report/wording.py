@@ -160,4 +160,6 @@ def _less_flash(report: Values) -> str:
         for point in slower
         if point["flash_limit"] in shown
     )
-    return f"--flash-limit {', '.join(texts)}, estimated for these steps, with 32 KiB of code"
+    code = report.get("code_bytes")
+    how = "with 32 KiB of code" if code is None else f"a limit counts 32 KiB as code, here {code:,} B"
+    return f"--flash-limit {', '.join(texts)}, estimated for these steps{';' if code else ','} {how}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from rich.console import Console
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import list_boards, load_board
+from mcudeploy.cli import boardtables
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain.attached import AttachedDevice
 from tests.cli.conftest import Deploy
@@ -27,6 +30,13 @@ def test_every_shipped_board_is_listed(mcudeploy_command: Invoke) -> None:
     linked = {board["name"]: board["links"] for board in listed if board["links"]}
     assert linked.keys() == {"mps2-an505", "mps2-an521"}
     assert linked["mps2-an505"][0]["memories"] == ["sram", "psram"]
+
+
+def test_no_name_of_a_board_is_cut(mcudeploy_command: Invoke) -> None:
+    report, console = json.loads(mcudeploy_command("boards --all --json").stdout), StringIO()
+    boardtables.boards(Console(file=console, width=140), report)
+    shown = {line.split()[0] for line in console.getvalue().splitlines() if line.strip()}
+    assert {board["name"] for board in report["boards"]} <= shown
 
 
 def test_a_library_is_built_for_a_board_without_firmware(mcudeploy_command: Invoke, tmp_path: Path) -> None:

@@ -147,6 +147,13 @@ def test_an_order_and_a_plan_exclude_each_other(model: Path, tmp_path: Path) -> 
         api.plan_model(model, HOST, options)
 
 
+def test_an_order_excludes_cuts_that_are_asked_for(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "o.json").write_text("{}")
+    words = ["plan", str(model), "--board", "host", "--order", str(tmp_path / "o.json"), "--split"]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 2 and "leave out --split" in result.output
+
+
 def exported(model: Path) -> dict[str, Any]:
     return dependency_graph(unsplit_model(model, None, Options()))
 

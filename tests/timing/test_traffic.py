@@ -97,6 +97,7 @@ def test_waits_for_flash_are_in_the_report(tmp_path: Path) -> None:
     read = report["traffic_counted"]["flash"]["loaded"]
     assert read > report["weights_bytes"]
     assert 0 < report["stalls"]["by_memory"]["flash"] <= read * 5 / 16
+    assert report["latency"]["flash_stalls"] == report["stalls"]["by_memory"]["flash"]
     waits = report["estimated_latency"]["flash_stalls"]
     assert waits == pytest.approx(report["stalls"]["cycles"], rel=0.1)
 

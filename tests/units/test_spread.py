@@ -182,6 +182,14 @@ def test_a_shortage_names_memories_bytes_and_step() -> None:
     )
 
 
+def test_a_memory_without_arenas_is_named_with_what_lets_one_in() -> None:
+    small = board(Unit(name="core"), memories=("fast", "slow")).limited({"fast": 90, "slow": 0})
+    plan = planned(line(3), board(Unit(name="core"), memories=("fast",)), (), 4)
+    text = " ".join(shortages(PlanView(plan, {}), small))
+    assert "too many" in text and "0 of 0" not in text
+    assert "slow is left out: --memory slow=BYTES lets in an arena" in text
+
+
 def test_a_limit_for_a_memory_that_is_not_names_those_that_are() -> None:
     with pytest.raises(UsageError, match="no memory 'ccm'; it has one, two"):
         board(Unit(name="core"), memories=("one", "two")).limited({"ccm": 0})

@@ -66,9 +66,7 @@ def tables_bytes(view: PlanView, board: Board) -> int:
         + halves * WORD_BYTES // 2
         + first
         + _offsets_bytes(tape, board.offset_unit)
-        + (steps + lanes.codes)
-        * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest))
-        // 8
+        + (steps + lanes.codes) * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest)) // 8
     )
 
 
@@ -175,8 +173,14 @@ def shortages(view: PlanView, board: Board) -> list[str]:
         sentences.append(f"Inputs and outputs stay out of {board.unreached_text}; --no-dma-io lets them in.")
     if parameters:
         sentences.append(f"Parameters take {parameters:,} bytes of {first.name} (--replaceable).")
-    others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
-    return [*sentences, f"Of the other memories {', '.join(others)}."] if others else sentences
+    closed = {it.name: it.bytes for it in board.memories if not rooms[it.name] and it.arena_limit == 0}
+    left = [name for name in rooms if name not in short and name not in closed]
+    if left:
+        others = (f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in left)
+        sentences.append(f"Of the other memories {', '.join(others)}.")
+    for name, size in closed.items():
+        sentences.append(f"{name} is left out: --memory {name}=BYTES lets in an arena, of {size:,} at most.")
+    return sentences
 
 
 def step_text(plan: Plan, step: int) -> str:
