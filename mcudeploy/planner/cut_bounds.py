@@ -23,7 +23,8 @@ from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.order_problem import mask_of
 from mcudeploy.planner.order.tiled import makers_of, problem_of, steps_of
 from mcudeploy.planner.search.cuts import Space
-from mcudeploy.planner.search.fusing import Chain, chains
+from mcudeploy.planner.search.fusing import chains
+from mcudeploy.planner.search.seeds import Chain
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow, RowAccess
 

@@ -33,9 +33,10 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.order.order_file import stated_schedule
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.search.fusing import Chain, chains
+from mcudeploy.planner.search.fusing import chains
 from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
+from mcudeploy.planner.search.seeds import Chain
 from mcudeploy.planner.search.splitting import split_plans
 from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs

@@ -12,7 +12,8 @@ from fuzzing.generate import KINDS, Drawn, exported, naming
 from fuzzing.quantise import Style, draw_style, quantised
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.fused.fused import MOST_STAGES, fused_name, is_stage
-from mcudeploy.planner.search.fusing import Chain, chains
+from mcudeploy.planner.search.fusing import chains
+from mcudeploy.planner.search.seeds import Chain
 
 _SIDES = (1, 2, 5, 7, 8, 9, 11, 12, 13, 16, 20)
 _DEPTHS = (1, 2, 3, 4, 5, 6, 8, 9)

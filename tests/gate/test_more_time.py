@@ -34,6 +34,29 @@ def branched(tmp_path: Path) -> Path:
     return save(net.finish(net.dense(value, 4)), tmp_path)
 
 
+@pytest.fixture
+def bottlenecks(tmp_path: Path) -> Path:
+    """Three bottlenecks on 16 x 16 pixels."""
+    net = Net((3, 16, 16))
+    value = net.conv(net.image, 8, 3)
+    for _ in range(3):
+        value = net.conv(net.conv(net.conv(value, 48), 48, 3, deep=True), 8)
+    return save(net.finish(net.dense(value, 4)), tmp_path)
+
+
+def test_more_time_never_needs_more_memory_with_fused_chains(
+    bottlenecks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (effort, planner):
+        monkeypatch.setattr(module, "ROUND_ENDS_S", ROUND_ENDS_S)
+    model, board = load_model(bottlenecks), load_board(BOARD)
+    limits = [Options(time_limit=seconds, max_overhead=60) for seconds in ROUND_ENDS_S]
+    plans = [find_plans(model, board, limit).choices[0] for limit in limits]
+    arenas = [plan.layout.arena_bytes for plan in plans]
+    assert arenas == sorted(arenas, reverse=True)
+    assert not plans[0].form.fused and plans[-1].form.fused
+
+
 def test_more_time_never_needs_more_memory(branched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (effort, planner):
         monkeypatch.setattr(module, "ROUND_ENDS_S", ROUND_ENDS_S)

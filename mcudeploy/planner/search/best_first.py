@@ -21,7 +21,7 @@ from mcudeploy.ir.plan import Schedule, Search
 from mcudeploy.planner.search.cuts import State
 from mcudeploy.planner.search.levels import Level, level_of
 from mcudeploy.planner.search.ordered_graph import Segment
-from mcudeploy.planner.search.seeds import CutProblem, Seeds
+from mcudeploy.planner.search.seeds import Chains, CutProblem, Seeds
 from mcudeploy.planner.search.segments import Sections
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
@@ -85,13 +85,19 @@ OnGain = Callable[[Search, Candidate], None]
 """Receives the search and its best candidate, at every gain and every `REPORT_EVERY_S` seconds."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scored:
-    """A state with its peak, the operator at the peak, the number of segments that reach it, and its time.
+Beside = Callable[[CutProblem, State, int], Iterator[tuple[CutProblem, State]]]
+"""Yields the same cuts of the same graph with other chains fused, for a peak at a place."""
 
-    The other fields of a `Candidate` are computed for the best states only.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A state with its peak, the place of the operator at it, the segments that reach it, and its time.
+
+    `problem`: that of the form it belongs to. The other fields of a `Candidate` are computed for the best
+    states only.
     """
 
+    problem: CutProblem
     state: State
     sections: Sections
     peak_bytes: float
@@ -104,8 +110,9 @@ class BestFirst:
     """The search for the cuts of a problem: the known states, the queue, and the best states.
 
     `explore` continues the search, so more effort finds every state that less effort finds. `start`: states
-    of an earlier search, tried first. `ended`: the queue is empty, or there was no gain for a long time.
-    `interrupted`: by Ctrl-C.
+    of an earlier search, tried first. `beside`: the states of other forms of the graph that may follow a
+    state; such a search has no seeds but the states that are added. `ended`: the queue is empty, or there was
+    no gain for a long time. `interrupted`: by Ctrl-C.
     """
 
     def __init__(
@@ -113,35 +120,37 @@ class BestFirst:
         problem: CutProblem,
         *,
         start: Iterable[State] = (),
+        beside: Beside | None = None,
         report: OnGain = lambda *_: None,
     ) -> None:
-        self.problem, self.space, self.variants = problem, problem.space, problem.variants
+        self.problem, self.beside = problem, beside
         self._segments, self._most_ticks = problem.segments, problem.most_ticks
         self._effort, self._charged_units = Effort(0), problem.segments.units
         self._report = report
         self._start = self._reported = time.monotonic()
         self.moved = self.ended = self.interrupted = False
-        self._seen: set[Sections] = set()
+        self._seen: set[tuple[Chains, Sections]] = set()
         self._duplicates = self._last_gain = 0
-        self._added_ticks: dict[Segment, float] = {}
-        self._queue: list[tuple[float, float, int, _Scored]] = []
-        self.best: list[_Scored] = []
+        self._whole_ticks: dict[Chains, float] = {}
+        self._added_ticks: dict[tuple[Chains, Segment], float] = {}
+        self._queue: list[tuple[float, float, int, Scored]] = []
+        self.best: list[Scored] = []
         self._shown: Candidate | None = None
-        self._candidates: dict[Sections, Candidate] = {}
-        self._whole_ticks = self.variants.ticks(self.space.step_rows(()))
-        self.unsplit = self._scored((), (), self._whole_ticks)
+        self._candidates: dict[Scored, Candidate] = {}
+        self.unsplit = self._scored(problem, (), ())
         seeds = Seeds(problem, self._stopped)
-        halves = self.space.halves(self._segments.border_bytes)
-        self._seeding = [iter(start), halves, seeds.states(), self._prefixes()]
+        halves = problem.space.halves(self._segments.border_bytes)
+        own = (halves, seeds.states(), self._prefixes()) if beside is None else ()
+        self._seeding: list[Iterator[State | None]] = [iter(start), *own]
         self._moves = self._moves_of_queue()
-        self._take(self.unsplit)
+        self._see(self.unsplit)
 
     def explore(self, effort: Effort) -> None:
         """Try the seeds, then repeatedly the moves of the most promising state, until the effort is spent."""
         try:
             self._effort = effort.part(SEEDING_SHARE)
             while self._seeding and not self._stopped():
-                self._try_all(self._seeding[0])
+                self._try_all(self._own(self._seeding[0]))
                 if not self._stopped():
                     del self._seeding[0]
             self._effort = effort
@@ -151,10 +160,10 @@ class BestFirst:
         except KeyboardInterrupt:
             self.interrupted = True
 
-    def add(self, states: Iterable[State]) -> None:
+    def add(self, states: Iterable[tuple[CutProblem, State]]) -> None:
         """Score states of another search, as if a move had led to them."""
-        for state in states:
-            self._try(state)
+        for problem, state in states:
+            self._try(problem, state)
 
     def found(self) -> SearchResult:
         """Return the best candidates so far."""
@@ -162,11 +171,16 @@ class BestFirst:
         best = tuple(self._candidate(one) for one in kept)
         return SearchResult(best, self.counts(), self.interrupted, not self.moved)
 
+    def _own(self, states: Iterator[State | None]) -> Iterator[tuple[CutProblem, State] | None]:
+        """Yield states with the problem of this search."""
+        for state in states:
+            yield None if state is None else (self.problem, state)
+
     def _prefixes(self) -> Iterator[State]:
         """Yield states with one cut that starts at the input, if the whole tensors after it allow a gain."""
         if self.best[0].peak_bytes <= self.problem.ram_limit:
             return
-        for state in self.space.prefixes():
+        for state in self.problem.space.prefixes():
             if self._segments.border_bytes[state[0].last + 1] <= self.best[0].peak_bytes:
                 yield state
 
@@ -184,74 +198,87 @@ class BestFirst:
     def _over(self) -> bool:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
 
-    def _try_all(self, states: Iterator[State | None]) -> bool:
+    def _try_all(self, states: Iterator[tuple[CutProblem, State] | None]) -> bool:
         """Try states until one ends the search or there is no gain for long; return whether none is left."""
         self._last_gain = len(self._seen)
         while not self._over():
             try:
-                state = next(states)
+                found = next(states)
             except StopIteration:
                 return True
-            if state is not None:
-                self._try(state)
+            if found is not None:
+                self._try(*found)
         return False
 
-    def _moves_of_queue(self) -> Iterator[State]:
+    def _moves_of_queue(self) -> Iterator[tuple[CutProblem, State]]:
         """Yield the moves of the queued states, the most promising first, while the queue grows."""
         while self._queue:
             self.moved = True
             *_, scored = heapq.heappop(self._queue)
             if scored.peak_bytes <= self._most_bytes:
-                yield from self.space.moves(scored.state, scored.peak_operator)
+                problem, state, place = scored.problem, scored.state, scored.peak_operator
+                if self.beside is not None:
+                    yield from self.beside(problem, state, place)
+                for other in problem.space.moves(state, place):
+                    yield problem, other
 
     @property
     def _most_bytes(self) -> float:
         """The peak above which no state is followed."""
         return FOLLOWED_WITHIN * self.best[0].peak_bytes if self.best else inf
 
-    def _try(self, state: State) -> None:
-        sections = self.space.sections(state)
+    def _try(self, problem: CutProblem, state: State) -> None:
+        sections, before = problem.space.sections(state), problem.segments.units
         self._effort.spend(_STATE_UNITS)
-        if sections in self._seen:
+        key = problem.chains, sections
+        if key in self._seen:
             self._duplicates += 1
             return
-        ticks = self._ticks(sections)
-        if ticks > self._most_ticks or self._segments.exceeds(sections, self._most_bytes):
-            self._seen.add(sections)
-            return
-        self._take(self._scored(state, sections, ticks))
+        ticks = self._ticks(problem, sections)
+        if ticks > self._most_ticks or problem.segments.exceeds(sections, self._most_bytes):
+            self._seen.add(key)
+        else:
+            self._see(self._scored(problem, state, sections))
+        if problem.segments is not self._segments:
+            self._effort.spend(problem.segments.units - before)
 
-    def _scored(self, state: State, sections: Sections, ticks: float) -> _Scored:
+    def _scored(self, problem: CutProblem, state: State, sections: Sections) -> Scored:
         """Return the state with its level, or with its peak if that alone is too far from the best state."""
-        peak_bytes, place, occurrences = self._segments.peak(sections)
+        peak_bytes, place, occurrences = problem.segments.peak(sections)
+        ticks = self._ticks(problem, sections)
         least = Level(max(peak_bytes, self.problem.ram_limit), place, ticks)
         if least.peak_bytes > self._most_bytes:
-            return _Scored(state, sections, peak_bytes, place, occurrences, ticks)
-        rows, order, times = self.space.step_rows(state), self.space.order, self.variants.of_blocks
-        loads = self._segments.loads(sections)
+            return Scored(problem, state, sections, peak_bytes, place, occurrences, ticks)
+        space, times = problem.space, problem.variants.of_blocks
+        rows, order = space.step_rows(state), space.order
+        loads = problem.segments.loads(sections)
         level = level_of(loads, lambda at: times(order[at], rows[order[at]]), least, self._most_ticks)
         if level.peak_bytes > least.peak_bytes:
             occurrences = 1
-        return _Scored(state, sections, level.peak_bytes, level.place, occurrences, level.ticks)
+        return Scored(problem, state, sections, level.peak_bytes, level.place, occurrences, level.ticks)
 
-    def _ticks(self, sections: Sections) -> float:
+    def _ticks(self, problem: CutProblem, sections: Sections) -> float:
+        """Return the ticks of a state by the fastest kernels."""
+        chains, space, variants = problem.chains, problem.space, problem.variants
+        if chains not in self._whole_ticks:
+            self._whole_ticks[chains] = variants.ticks(space.step_rows(()))
         for segment in sections:
-            if segment not in self._added_ticks:
-                positions, whole = self.space.order[segment[0] :], self.space.flow.iteration_rows
-                self._added_ticks[segment] = sum(
-                    self.variants.operator_ticks(position, rows)
-                    - self.variants.operator_ticks(position, BlockRows(whole[position]))
+            if (chains, segment) not in self._added_ticks:
+                positions, whole = space.order[segment[0] :], space.flow.iteration_rows
+                self._added_ticks[chains, segment] = sum(
+                    variants.operator_ticks(position, rows)
+                    - variants.operator_ticks(position, BlockRows(whole[position]))
                     for position, rows in zip(positions, segment[1], strict=False)
                 )
-        return self._whole_ticks + sum(self._added_ticks[segment] for segment in sections)
+        return self._whole_ticks[chains] + sum(self._added_ticks[chains, segment] for segment in sections)
 
-    def _take(self, scored: _Scored) -> None:
+    def _see(self, scored: Scored) -> None:
         """Record and queue a state that keeps the limit.
 
         States with equal peaks are ordered by the number of segments that reach it: the peak of a cell falls
         only after all its branches are cut. Those within a RAM limit are ordered by their ticks.
         """
-        self._seen.add(scored.sections)
+        self._seen.add((scored.problem.chains, scored.sections))
         fits = scored.peak_bytes <= self.problem.ram_limit
         second = scored.ticks if fits else scored.occurrences
         heapq.heappush(self._queue, (scored.peak_bytes, second, len(self._seen), scored))
@@ -263,7 +290,7 @@ class BestFirst:
             self._shown = self._candidate(scored)
             self._tell()
 
-    def _keep(self, scored: _Scored) -> None:
+    def _keep(self, scored: Scored) -> None:
         self.best.append(scored)
         self.best.sort(key=lambda one: (one.peak_bytes, one.ticks))
         alike = [
@@ -275,15 +302,16 @@ class BestFirst:
             self.best.remove(alike[-1])
         del self.best[KEPT:]
 
-    def _candidate(self, scored: _Scored) -> Candidate:
-        if scored.sections not in self._candidates:
-            self._candidates[scored.sections] = self._made(scored)
-        return self._candidates[scored.sections]
+    def _candidate(self, scored: Scored) -> Candidate:
+        if scored not in self._candidates:
+            self._candidates[scored] = self._made(scored)
+        return self._candidates[scored]
 
-    def _made(self, scored: _Scored) -> Candidate:
-        tiled = self.space.tiled(scored.state)
-        schedule = Schedule(self._segments.steps(scored.sections), "feasible")
-        peak_bytes, peak_step = live_peak(tiled, schedule.steps, self._segments.work)
+    def _made(self, scored: Scored) -> Candidate:
+        space, segments = scored.problem.space, scored.problem.segments
+        tiled = space.tiled(scored.state)
+        schedule = Schedule(segments.steps(scored.sections), "feasible")
+        peak_bytes, peak_step = live_peak(tiled, schedule.steps, segments.work)
         level_bytes = max(scored.peak_bytes, peak_bytes)
         return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks, level_bytes)
 

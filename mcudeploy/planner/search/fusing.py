@@ -15,18 +15,19 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Split
 from mcudeploy.ops.fused.fused import fused_name, is_stage
 from mcudeploy.ops.fused.row_window import row_window
+from mcudeploy.planner.search.cuts import State
 from mcudeploy.planner.search.seeds import (
     ASSUMPTIONS,
     FINE,
     Assumption,
+    Chain,
+    Chains,
+    CutProblem,
     PathSegment,
     Seeds,
     StoppedError,
     least_time,
 )
-
-Chain = tuple[str, ...]
-"""Names of operators, each of which alone reads the output of the one before."""
 
 _MOST_STAGES = 3
 _BOUND_UNITS, _SEGMENT_UNITS = 1000, 60
@@ -47,8 +48,19 @@ class FusedCuts:
     """
 
     bound: float
-    chains: tuple[Chain, ...]
+    chains: Chains
     splits: tuple[Split, ...]
+
+    @classmethod
+    def of(cls, bound: float, problem: CutProblem, state: State) -> FusedCuts:
+        """Return the cuts of a state."""
+        space = problem.space
+        names = [space.flow.graph.operators[position].name for position in space.order]
+        splits = (
+            Split(tuple(names[cut.first : cut.last + 1]), "row", cut.rows, cut.apart, cut.staggered)
+            for cut in state
+        )
+        return cls(bound, problem.chains, tuple(splits))
 
 
 def chains(graph: Graph) -> tuple[Chain, ...]:
@@ -189,7 +201,8 @@ class FusedSeeds:
                 fused += [self._chains[name] for name in inside if name in self._chains]
             if cut is not None:
                 splits.append(Split(tuple(inside), "row", cut.rows, cut.apart, cut.staggered))
-        return FusedCuts(bound, tuple(fused), tuple(splits))
+        ordered = (chain for chain in self._chains.values() if chain in fused)
+        return FusedCuts(bound, tuple(ordered), tuple(splits))
 
 
 def families(every: Sequence[Chain]) -> Iterator[tuple[Chain, ...]]:

@@ -91,6 +91,13 @@ def least_time(
     return fastest if total <= limit else None
 
 
+Chain = tuple[str, ...]
+"""Names of operators, each of which alone reads the output of the one before."""
+
+Chains = tuple[Chain, ...]
+"""The chains that a form of the graph has as one operator each."""
+
+
 class StoppedError(Exception):
     """The effort is spent."""
 
@@ -99,7 +106,7 @@ class StoppedError(Exception):
 class CutProblem:
     """The cuts of a graph, its segments, its times by kernel, and the ticks that no state may exceed.
 
-    States with a peak of at most `ram_limit` bytes are compared by ticks.
+    States with a peak of at most `ram_limit` bytes are compared by ticks. `chains`: those fused in the graph.
     """
 
     space: Space
@@ -107,6 +114,7 @@ class CutProblem:
     variants: VariantTimes
     most_ticks: float
     ram_limit: float = 0.0
+    chains: Chains = ()
 
 
 class Seeds:

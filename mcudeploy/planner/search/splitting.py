@@ -13,11 +13,12 @@ from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.search import placing
-from mcudeploy.planner.search.best_first import BestFirst, Candidate, OnGain
+from mcudeploy.planner.search.best_first import FOLLOWED_WITHIN, BestFirst, Candidate, OnGain
+from mcudeploy.planner.search.chain_moves import Forms
 from mcudeploy.planner.search.cuts import State
-from mcudeploy.planner.search.fusing import WORTH, Chain, FusedCuts, FusedSeeds, families
+from mcudeploy.planner.search.fusing import WORTH, FusedCuts, FusedSeeds, families
 from mcudeploy.planner.search.ranking import front, sort_key
-from mcudeploy.planner.search.seeds import CutProblem, Seeds
+from mcudeploy.planner.search.seeds import Chain, Chains, CutProblem, Seeds
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.planner.search.squeeze import squeeze
 from mcudeploy.planner.search.stages import MADE_ANYWAY, Round, first_fit, run_stages
@@ -34,18 +35,23 @@ _FIRST_SHARE = 0.75
 _SPARE = 0.1
 """A round without a gain is the last if it leaves more than this fraction of its spent effort."""
 
-_PLAIN_SHARE, _MORE_SHARE, _CHAINS_SHARE = 0.3, 0.5, 0.3
+_PLAIN_SHARE, _MORE_SHARE, _CHAINS_SHARE = 0.3, 0.6, 0.3
 """Share of a round's effort for the graph without fused chains, if a plan with some is the best so far.
 
-Else that graph has all of it, and the others have this share as much in addition. The last share, of theirs,
-is for the choice of chains.
+The others have the rest; before, they have as much effort again if some cuts are worth a plan, or else this
+share of it. The last share, of theirs, is for the seeds of chains.
 """
 
-_FORMS = 2
-"""The number of forms with fused chains that a round searches."""
+_CHANGED_SHARE, _LONELY_SHARE, _STARTS = 0.2, 0.6, 3
+"""Shares of the effort left after these seeds for changes of the chains, and again while no chain is worth
+it; the best states of each form that they start from.
+"""
 
-_FORM_UNITS = 10_000
-"""Effort of a form for each fused chain: its kernels and their times."""
+_FORMS, _BEST_SHARE = 2, 0.7
+"""The number of forms with fused chains that a round searches, and the share of the effort for the first."""
+
+_CHAIN_UNITS, _OPERATOR_UNITS = 10_000, 500
+"""Effort of a form for each fused chain, and for each operator: kernels and their times."""
 
 _PACKING_SHARE = 0.05
 """Share of the time for packing the arenas that progress shows during the search."""
@@ -121,6 +127,8 @@ class _FusedSearch:
         self._charged = 0
         self._segments: tuple[Segments, ...] = ()
         self._latest: list[FusedCuts] = []
+        self._known: Forms | None = None
+        self._changes: BestFirst | None = None
         self.interrupted = self.settled = False
         self.forms: dict[tuple[Chain, ...], _FormSearch] = {}
 
@@ -138,7 +146,7 @@ class _FusedSearch:
     def resume(self, stored: Plan) -> Plan:
         """Add the form of a stored plan, to search from its cuts; return the plan with its times."""
         fused = stored.form.fused
-        task = self._task_of(fused)
+        task = self._task(fused)
         plan, state = _resumed(task, stored)
         self.forms[fused] = _FormSearch(task, self._plain.best, [plan], [state], no_report)
         return plan
@@ -153,47 +161,90 @@ class _FusedSearch:
                 stopped = True
                 break
             self._latest.append(found)
-        self._latest.sort(key=lambda found: found.bound)
+        best = self._changed(effort.part(_CHANGED_SHARE))
+        forms = self._promising(best)
+        if not forms:
+            best = self._changed(effort.part(_LONELY_SHARE))
+            forms = self._promising(best)
+        for number, form in enumerate(forms):
+            starts = [found.splits for found in self._latest if found.chains == form]
+            self._effort = effort
+            if form not in self.forms:
+                self.forms[form] = _FormSearch(self._task(form), self._plain.best, (), (), no_report)
+            search = self.forms[form]
+            problem = search.problem
+            search.search.add((problem, problem.space.state(splits)) for splits in starts)
+            search.explore(effort.part(_BEST_SHARE if number + 1 < len(forms) else 1.0), progress)
+            if search.interrupted:
+                return
+        is_done = not stopped and self._changes is not None and self._changes.ended
+        self.settled = is_done and all(self.forms[form].settled for form in forms)
+
+    def _promising(self, best: Chains) -> list[Chains]:
+        """Return the forms to search next: that of the best cuts if it is worth it, then by their plans."""
+        self._latest = sorted(dict.fromkeys(self._latest), key=lambda found: found.bound)
         lowest = self._plain.search.best[0].peak_bytes
         better = (found.chains for found in self._latest if found.bound < WORTH * lowest)
         untried = [form for form in dict.fromkeys(filter(None, better)) if form not in self.forms]
-        tried = sorted(
-            self.forms, key=lambda form: placing.cost_key(self.forms[form].best, self._plain.task.board)
-        )
-        forms = [*tried[:1], *untried, *tried[1:]][:_FORMS]
-        for number, form in enumerate(forms):
-            starts = [found.splits for found in self._latest if found.chains == form]
-            if form not in self.forms:
-                effort.spend(_FORM_UNITS * len(form))
-                task = self._task_of(form)
-                self.forms[form] = _FormSearch(task, self._plain.best, (), (), no_report)
-            search = self.forms[form]
-            search.search.add(search.task.space.state(splits) for splits in starts)
-            search.explore(effort.part(1 / (len(forms) - number)), progress)
-            if search.interrupted:
-                return
-        self.settled = not stopped and len(forms) == len(untried) + len(tried)
-        self.settled &= all(self.forms[form].settled for form in forms)
+        board = self._plain.task.board
+        tried = sorted(self.forms, key=lambda form: placing.cost_key(self.forms[form].best, board))
+        first = [best] if best in self.forms or best in untried else []
+        return [*dict.fromkeys([*first, *tried[:1], *untried, *tried[1:]])][:_FORMS]
 
     def leads(self) -> bool:
         """Return whether a plan with fused chains is the best so far."""
         task, best = self._plain.task, self._plain.best
-        return any(_best(task, [each.best], best) is not best for each in self.forms.values())
+        return _best(task, self.best_plans(), best) is not best
+
+    def promises(self) -> bool:
+        """Return whether cuts with fused chains are worth a plan."""
+        lowest = WORTH * self._plain.search.best[0].peak_bytes
+        return self._changes is not None and self._changes.best[0].peak_bytes < lowest
+
+    def best_plans(self) -> list[Plan]:
+        """Return the best plan of each form searched so far."""
+        return [each.best for each in self.forms.values()]
 
     def _seeds(self) -> Iterator[FusedCuts | None]:
         plain = self._plain
         problems = [plain.problem]
         for fused in families(self._every):
-            task = self._task_of(fused)
-            self._spend(_FORM_UNITS * len(fused))
-            segments = Segments(task.space.flow, task.space.order, task.lean.work)
-            problems.append(
-                replace(plain.problem, space=task.space, segments=segments, variants=task.variants)
-            )
+            problems.append(self._problem(fused))
         self._segments = tuple(problem.segments for problem in problems)
         self._charged = sum(each.units for each in self._segments)
         seeds = FusedSeeds([Seeds(each, self._stopped) for each in problems], self._every, self._spend)
         yield from seeds.states(plain.search.best[0].peak_bytes)
+
+    def _task(self, chains: Chains) -> SearchTask:
+        operators = len(self._plain.task.model.graph.operators)
+        self._spend(_CHAIN_UNITS * len(chains) + _OPERATOR_UNITS * operators)
+        return self._task_of(chains)
+
+    def _problem(self, chains: Chains) -> CutProblem:
+        task = self._task(chains) if chains else self._plain.task
+        segments = Segments(task.space.flow, task.space.order, task.lean.work)
+        return replace(
+            self._plain.problem, space=task.space, segments=segments, variants=task.variants, chains=chains
+        )
+
+    def _changed(self, effort: Effort) -> Chains:
+        """Change the chains of the best cuts one by one, beside the cuts; return the best chains."""
+        self._effort = effort
+        known = self._known = self._known or Forms(self._every, self._problem)
+        search = self._changes = self._changes or BestFirst(known.of(()), beside=known.beside)
+        for chains, each in [((), self._plain), *self.forms.items()]:
+            if set(chains) <= set(self._every):
+                search.add((known.of(chains), one.state) for one in each.search.best[:_STARTS])
+        for found in self._latest:
+            if found.bound <= FOLLOWED_WITHIN * search.best[0].peak_bytes:
+                problem = known.of(found.chains)
+                search.add([(problem, problem.space.state(found.splits))])
+        search.explore(effort.part(_FIRST_SHARE))
+        squeeze(search, effort)
+        if search.interrupted:
+            raise KeyboardInterrupt
+        self._latest += [FusedCuts.of(one.peak_bytes, one.problem, one.state) for one in search.best]
+        return search.best[0].problem.chains
 
     def _spend(self, units: float) -> None:
         self._effort.spend(units)
@@ -242,12 +293,16 @@ def split_plans(
     forms = _FusedSearch(plain, *fused) if fused is not None else None
     if forms is not None and stored is not None and stored.form != form:
         made.append(forms.resume(stored))
+    best = unsplit
     for effort in budgets:
         leads = forms is not None and forms.leads()
+        promises = forms is not None and forms.promises()
         if not plain.settled:
-            plain.explore(effort.part(_PLAIN_SHARE) if leads else effort, progress)
+            plain.explore(effort.part(_PLAIN_SHARE) if leads or promises else effort, progress)
         if forms is not None and not plain.interrupted:
-            forms.explore(effort if leads else effort.again().part(_MORE_SHARE), progress)
+            again = effort.again().part(1.0 if promises else _MORE_SHARE)
+            forms.explore(effort if leads else again, progress)
+        best = _best(task, [plain.best, *(forms.best_plans() if forms else ())], best)
         if plain.interrupted or (forms is not None and forms.interrupted):
             break
         if plain.settled and (forms is None or forms.settled):
@@ -263,9 +318,6 @@ def split_plans(
     searches = [plain, *(forms.forms.values() if forms else ())]
     built = [plan for each in searches for plan in each.current.made]
     points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in built})
-    best = plain.best
-    for each in searches[1:]:
-        best = _best(task, [each.best], best)
     plans = [plan for each in searches for plan in each.current.plans]
     ranked = front((*plans, unsplit), task.board, task.ram_limit, best)
     better = tuple(takewhile(lambda plan: plan is not unsplit, ranked))

@@ -30,11 +30,12 @@ def squeeze(search: BestFirst, effort: Effort) -> None:
     """Add better states to a search under rising bounds, until there are none or the effort is spent."""
     share = _FIRST_SHARE
     while share < _LAST_SHARE and not search.interrupted and not effort.is_spent():
-        before, starts = search.best[0], [one.state for one in search.best[:_STARTS]]
-        other = BestFirst(_bounded(search, share), start=starts)
+        before, starts = search.best[0], [(one.problem, one.state) for one in search.best[:_STARTS]]
+        other = BestFirst(_bounded(search, share), beside=search.beside)
+        other.add(starts)
         other.explore(effort.part(_EFFORT_SHARE))
         search.interrupted = other.interrupted
-        search.add(one.state for one in other.best)
+        search.add((one.problem, one.state) for one in other.best)
         if search.best[0] is before:
             share = (1 + share) / 2
 
