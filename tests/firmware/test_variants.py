@@ -36,6 +36,7 @@ from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.image.resize import COORDINATE_MODES, Resize, resize_samples
 from mcudeploy.ops.matrix.matmul import MatMul
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce.norm import LayerNorm
 from mcudeploy.ops.reduce.softmax import Softmax
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.toolchain import Emulator, build_firmware
@@ -72,7 +73,7 @@ KERNELS = (
     *("conv2d_s8_rvv", "conv2d_s8_1x1_rvv", "conv2d_s8_by_rows_rvv", "conv2d_s8_full_rvv", "dwconv2d_s8_rvv"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_mve", "matmul_s8_wide"),
-    "lstm_s8",
+    *("layer_norm_s8", "lstm_s8"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
     *(f"{name}{TWICE}" for name in sorted(TWINS)),
 )
@@ -421,6 +422,19 @@ def softmaxes(draw: st.DrawFn) -> Work:
 
 
 @st.composite
+def norms(draw: st.DrawFn) -> Work:
+    """A layer normalisation of any number of channels, of spread and of equal values."""
+    shape = (draw(st.integers(1, 3)), draw(sizes), draw(st.integers(1, 70)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    x = _tensor("x", shape, draw(st.sampled_from([0.001, 0.05])), draw(st.integers(-128, 127)))
+    y = _tensor("y", shape, draw(st.sampled_from([0.01, 0.03])), draw(st.integers(-128, 127)))
+    constants = {name: rng.normal(0, 1, shape[2]).astype(np.float32) for name in ("scale", "bias")}
+    operator = Operator("norm", LayerNorm(1e-5, draw(st.booleans())), ("x",), "y", constants)
+    values = rng.integers(-128, 128, shape) >> draw(st.sampled_from([0, 3, 8]))
+    return Work(operator, (x,), y, (values.astype(np.int8).tobytes(),), draw(st.integers(1, shape[0])))
+
+
+@st.composite
 def tables(draw: st.DrawFn) -> Work:
     """Values through a table."""
     shape = (draw(sizes), draw(sizes), draw(sizes))
@@ -641,7 +655,7 @@ def test_depthwise_convolutions_of_a_core_are_those_of_portable_c(
     check(host, board, work)
 
 
-@given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), tables(), resizes(), resizes()))
+@given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), norms(), tables(), resizes(), resizes()))
 @unhurried
 def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
