@@ -1,5 +1,7 @@
 #include "dwconv2d_s8_rows_mve.h"
 
+#include <stddef.h>
+
 #include "mcud_clip_s8.h"
 #include "mcud_four_rows_s8.h"
 
@@ -7,8 +9,7 @@ enum { MOST_BLOCKS = 8, ROWS = 4, CHANNELS = 16 };
 
 /* The input of the blocks of some outputs. */
 typedef struct {
-    const int8_t *rows[MOST_BLOCKS * ROWS]; /* the first column inside the input; of padding in flash if there is none */
-    int32_t step[MOST_BLOCKS * ROWS];       /* to the next column; 0 in the padding */
+    const int8_t *rows[MOST_BLOCKS * ROWS]; /* the first column inside the input; NULL in the padding */
     int32_t next;                           /* from a block's first row to the next block's: blocks share rows */
     int8_t *columns;                        /* of the first block: its columns inside the input */
     int32_t inside;                         /* the number of such columns of a block */
@@ -24,7 +25,6 @@ static inline int32_t between(int32_t value, int32_t low, int32_t high)
 static void find_rows(const mcud_op *op, int32_t row, const mcud_four_rows_outputs *by, int32_t first, windows *of)
 {
     const mcud_dwconv2d_s8_rows_mve_params *params = op->params;
-    const int32_t channels = params->dims.channels;
     const int32_t step = by->rows * params->window.stride_rows;
     const int32_t top = row * params->window.stride_rows - params->window.pad_top;
     const int32_t last = top + (by->blocks - 1) * step + by->rows + 1;
@@ -34,22 +34,23 @@ static void find_rows(const mcud_op *op, int32_t row, const mcud_four_rows_outpu
         for (int32_t i = block > 0 ? ROWS - of->next : 0; i < ROWS; i++) {
             const int32_t at = top + block * step + i;
             const int is_inside = at >= 0 && at < end;
-            const int32_t place = block * of->next + i;
-            of->rows[place] = is_inside ? (const int8_t *)mcud_row(op->in[0], at) + first * channels : params->padding;
-            of->step[place] = is_inside ? channels : 0;
+            of->rows[block * of->next + i] =
+                is_inside ? (const int8_t *)mcud_row(op->in[0], at) + first * params->dims.channels : NULL;
         }
     }
 }
 
 /* Interleaves channels from `channel` on of all blocks. */
-static void interleave(const windows *of, int32_t channel, const mcud_four_rows_outputs *by)
+static void interleave(const mcud_dwconv2d_s8_rows_mve_params *params, const windows *of, int32_t channel,
+                       const mcud_four_rows_outputs *by)
 {
     mcud_rows_of_four rows = {.channels = by->channels};
     int8_t *to = of->columns;
     for (int32_t block = 0, row = 0; block < by->blocks; block++, row += of->next, to += of->pitch) {
         for (int32_t i = 0; i < ROWS; i++) {
-            rows.at[i] = of->rows[row + i] + channel;
-            rows.step[i] = of->step[row + i];
+            const int8_t *const at = of->rows[row + i];
+            rows.at[i] = (at != NULL ? at : params->padding) + channel;
+            rows.step[i] = at != NULL ? params->dims.channels : 0;
         }
         mcud_interleave_rows(to, &rows, of->inside);
     }
@@ -85,7 +86,7 @@ static void outputs_in_columns(const mcud_op *op, int32_t first_row, int32_t end
         by.records = params->packed_weights;
         for (int32_t channel = 0; channel < dims->channels; channel += CHANNELS) {
             by.channels = between(dims->channels - channel, 1, CHANNELS);
-            interleave(&of, channel, &by);
+            interleave(params, &of, channel, &by);
             mcud_four_rows_s8(&by, stride);
             by.y += CHANNELS;
             by.records += CHANNELS * MCUD_FOUR_RECORD;
