@@ -33,6 +33,17 @@ CASES = (
     ("vggish_32_b1", 75),
 )
 NAMES = (*(name for name, _ in CASES), "tinyengine_49kb_int8", "gpt2_12l_t512_b32")
+MEANS = (
+    ("resnet8_b8", 50, 0.02),
+    ("resnet8_b1", 50, 0.01),
+    ("vit_d64_l4_b8", 50, 0.01),
+    ("gpt_d64_l2_b8", 50, 0.01),
+    ("mbv2_w035_96_b8", 50, 0.02),
+    ("vggish_32_b1", 75, 0.005),
+    ("gpt2_12l_t512_b32", 50, 0.05),
+    ("tinyengine_49kb_int8", 98, 0.05),
+)
+"""Networks, percent of their peak, and bytes per cycle of a link that is too slow for swaps alone."""
 EXACT = ((0, 12, 0.1), (1, 16, 0.05), (2, 20, 0.05), (3, 24, 0.05), (4, 30, 0.05), (5, 38, 0.2))
 EXACT += ((6, 12, 0.2), (7, 16, 0.1), (8, 20, 0.05), (9, 24, 0.1))
 
@@ -95,7 +106,26 @@ def tables(graphs: Graphs, seconds: float) -> Iterator[tuple[str, Iterator[str]]
     yield "alone", (row(graphs, (name, 50, 0), True, seconds) for name in NAMES[:4])
     yield "large", (row(graphs, (NAMES[-1], percent, 0.2), True, seconds) for percent in (50, 30))
     yield "passive", (passive_row(graphs, *case) for case in CASES)
+    yield "means", (means_row(graphs, *case, seconds) for case in MEANS)
     yield "exact", (exact_row(*case, seconds) for case in EXACT)
+
+
+def means_row(graphs: Graphs, name: str, percent: float, rate: float, seconds: float) -> str:
+    """Return the cost by transfers alone, by repeated steps alone, and by both: waits plus repeated time."""
+    trace, peak = graphs[name]
+    base, cells = sum(step.cycles for step in trace.steps), []
+    for rate_used, recompute in ((rate, False), (0.0, True), (rate, True)):
+        link, limit = MemoryLink(rate_used, rate_used), int(peak * percent / 100)
+        plan = plan_residency(
+            trace, limit, link, recompute=recompute, effort=Effort.of(seconds), reorder=True
+        )
+        if plan is None:
+            cells.append("impossible")
+            continue
+        check_residency(plan, trace, limit)
+        parts = f" ({100 * plan.exposed_cycles / base:.2f} + {100 * plan.repeated_cycles / base:.2f})"
+        cells.append(f"{100 * (plan.cycles / base - 1):.2f} %{parts if recompute and rate_used else ''}")
+    return f"| {name} | {percent:g} % | {rate:g} | {' | '.join(cells)} |"
 
 
 def passive_row(graphs: Graphs, name: str, percent: float) -> str:

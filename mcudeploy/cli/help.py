@@ -31,6 +31,7 @@ EXAMPLES = {
     "--board stm32f405 -o lib",
     "train check": "mcudeploy train check float.onnx --boards stm32f405,rp2350",
     "train build": "mcudeploy train build float.onnx --update bias --rate 0.01 --board stm32f405 -o lib",
+    "train tune": "mcudeploy train tune float.onnx --update full --board mps2-an505 --memory sram=64k",
     "train run": "mcudeploy train run float.onnx --data train.npz --update last:2 --board mps2-an386",
     "parameters make": "mcudeploy parameters make retrained.onnx --library lib -o new.bin",
     "parameters pull": f"mcudeploy parameters pull --port {EXAMPLE_PORT} -o present.bin",

@@ -259,7 +259,13 @@ def _(result: Tuned) -> JsonObject:
             else overhead - predicted,
             "plans_run": result.tried + len(result.iterations),
             "iterations": [
-                {"kind": one.kind, "waits": one.waits, "stall_percent": one.percent, "ticks": one.ticks}
+                {
+                    "kind": one.kind,
+                    "waits": one.waits,
+                    "exposed_ticks": one.deployment.plan.estimate.exposed_ticks,
+                    "stall_percent": one.percent,
+                    "ticks": one.ticks,
+                }
                 for one in result.iterations
             ],
             "stack_bytes": measured.stack_bytes,

@@ -74,6 +74,7 @@ VISITS = {
     "adapt build": "adapt build m.onnx --board ./evil.toml --head prototypes --features a --classes 3 -o h",
     "train check": "train check m.onnx --boards stm32f405,./evil.toml",
     "train build": "train build m.onnx --board ./evil.toml -o steps --no-split",
+    "train tune": "train tune m.onnx --board host --no-split --time-limit 1",
     "train run": "train run m.onnx --board mps2-an386 --data x.npy --labels y.npy --no-split",
     "parameters make": "parameters make m.onnx --library budgets.toml -o new.bin",
     "parameters push": "parameters push x.npy --port {port}",

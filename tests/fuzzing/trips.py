@@ -145,10 +145,12 @@ def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
     plan = replace(start.plan, board=small.name)
     pair = MemoryPair.serving(plan, small)
     layouts = over_time(draft_of(tiled, plan, work, small), pair, relocation, cycles) if pair else ()
-    crossing = [layout for layout in layouts if any(_crosses(layout.way(it)) for it in layout.transfers)]
+    crossing = [it for it in layouts if any(_crosses(it[1].way(each)) for each in it[1].transfers)]
     if not crossing:
         return None
-    plan = replace(plan, layout=random.choice(crossing))
+    numbers, layout = random.choice(crossing)
+    schedule = replace(plan.schedule, steps=tuple(plan.schedule.steps[at] for at in numbers))
+    plan = replace(plan, schedule=schedule, layout=layout)
     check(plan, work, small)
     name = f"{model.path.stem}, {way}, seed {seed}, {room} bytes"
     return Trip(name, unsplit(model), replace(start, way="planned", plan=plan, board=small))

@@ -18,7 +18,7 @@ from mcudeploy.checker.judge import check
 from mcudeploy.common.effort import Effort
 from mcudeploy.costs.tiles import CopyCost
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.ir.plan import Plan
+from mcudeploy.ir.plan import Plan, Schedule
 from mcudeploy.ops.scalar.elementwise import Binary, Lut
 from mcudeploy.planner.offload.access_trace import draft_of
 from mcudeploy.planner.offload.memory_pair import MemoryPair
@@ -43,8 +43,9 @@ def layouts(graph: Graph, rows: int, room: int, board: Board) -> list[Plan]:
     plans = []
     pair = MemoryPair.serving(plan, small)
     assert pair is not None
-    for layout in over_time(draft_of(tiled, plan, model.work, small), pair, relocation, cycles):
-        plans.append(replace(plan, board=small.name, layout=layout))
+    for numbers, layout in over_time(draft_of(tiled, plan, model.work, small), pair, relocation, cycles):
+        schedule = Schedule(tuple(plan.schedule.steps[at] for at in numbers), "feasible")
+        plans.append(replace(plan, board=small.name, schedule=schedule, layout=layout))
         check(plans[-1], model.work, small)
     return plans
 

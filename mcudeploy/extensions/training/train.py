@@ -14,7 +14,9 @@ from mcudeploy.codegen.header import entries_of
 from mcudeploy.codegen.texts import TrainingText
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
+from mcudeploy.commands.tune import tune_model
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import BuildRequest, LibraryPart
 from mcudeploy.execution.results import BuiltModel
@@ -126,6 +128,20 @@ def build_training(
         training["inference_steps"] = inference_steps(built.models[0].deployment.view)
         report = with_initial_values(as_json(built), built.models[0].deployment)
         return {**report, "training": training}
+
+
+def tune_training(
+    path: Path, target: Target, options: Options, recipe: Recipe, progress: Progress = SILENT
+) -> dict[str, Any]:
+    """Tune the training step of a model on a device. Returns the object of `tune`, and `training`.
+
+    If blocks leave the fast memory, measured times and waits of whole steps improve the plan. Raises what
+    `tune_model` raises.
+    """
+    with smallest_step(path, target.board, options, recipe, progress) as written:
+        tuned = tune_model(written.path, [target], replace(written.options, resume=True), progress)
+        report = with_initial_values(as_json(tuned), tuned.deployment)
+        return {**report, "training": training_report(written, recipe)}
 
 
 def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:

@@ -244,6 +244,26 @@ def _built(console: Console, report: Values) -> None:
     _training(console, report)
 
 
+@train.command("tune", cls=LongCommand)
+@model_argument
+@device_options
+@recipe_options
+@planning_options()
+@output_options
+def tune(*, model: Path, target: Target, recipe: Recipe, options: Options, output: Output) -> None:
+    """Search for the training step's plan with the least RAM, timing it on the device."""
+    from mcudeploy.extensions.training.train import tune_training
+
+    with output.progress() as progress:
+        report = tune_training(model, target, options, recipe, progress)
+    output.result(report, _tuned)
+
+
+def _tuned(console: Console, report: Values) -> None:
+    tables.tune(console, report)
+    _training(console, report)
+
+
 @train.command("run", cls=LongCommand)
 @model_argument
 @device_options

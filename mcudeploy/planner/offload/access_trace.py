@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 
 from mcudeploy.boards.board import Board
+from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan, Step
 from mcudeploy.ir.trace import Item, ItemAccess, Trace, TraceStep
 from mcudeploy.planner.cores.requirements import needs
@@ -36,6 +37,28 @@ class IoPlacement:
     homes: Collection[int] = ()
 
 
+def with_repeats(draft: Draft, io: IoPlacement, steps: tuple[Step, ...]) -> tuple[Draft, IoPlacement]:
+    """Return a draft with these steps, some of them repeated, and where its graph inputs and outputs lie.
+
+    The blocks that take over from each other in place must be those of the draft.
+    """
+    items = buffers(draft.tiled, steps, draft.work)
+
+    def same(buffers_of: Collection[int]) -> list[int]:
+        members = {draft.items[at].members for at in buffers_of}
+        return [at for at, item in enumerate(items) if item.members in members]
+
+    starts = {draft.items[at].members: start for at, start in draft.starts.items()}
+    changed = replace(
+        draft,
+        steps=steps,
+        items=items,
+        fixed=same(draft.fixed),
+        starts={at: starts[item.members] for at, item in enumerate(items) if item.members in starts},
+    )
+    return changed, IoPlacement(same(io.fixed), same(io.away), same(io.given), same(io.homes))
+
+
 def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Trace, list[int]]:
     """Return the trace of a schedule with these step cycles, and the buffer of each of its items, by index.
 
@@ -50,12 +73,13 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
     number = {at: index for index, at in enumerate(buffer_of)}
     touching = _ItemAccesses(draft, number)
     factors = step_loads(draft.tiled, draft.work)
-    steps = []
+    graph, steps = draft.tiled.graph, []
     for time, (step, cost) in enumerate(zip(draft.steps, cycles, strict=True)):
-        operator = draft.tiled.graph.operators[step.operator]
+        operator = graph.operators[step.operator]
         accesses = tuple(touching.accesses(step, time, factors[step.operator]))
         scratch = align_up(draft.work.get(operator.name, (0, 0))[0], draft.alignment)
-        steps.append(TraceStep(operator.name, cost, accesses, scratch, bool(operator.inputs), time))
+        again = bool(operator.inputs) and not operator.op.accumulates and not _continues(graph, operator)
+        steps.append(TraceStep(operator.name, cost, accesses, scratch, again, time))
     named = (items[at] for at in buffer_of)
     return Trace(
         tuple(
@@ -71,6 +95,12 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
         ),
         tuple(steps),
     ), buffer_of
+
+
+def _continues(graph: Graph, operator: Operator) -> bool:
+    """Return whether an operator writes the next content of a state that it reads."""
+    chains = [state.chain for state in graph.states if not set(state.chain).isdisjoint(operator.inputs)]
+    return any(len(chain) == 1 or operator.output in chain for chain in chains)
 
 
 def _is_state(draft: Draft, item: Buffer) -> bool:

@@ -69,7 +69,7 @@ class Iterations(Offloading):
         """Return the number of the item's transfer that becomes a transfer into the fast memory."""
         begin, (_, target) = layout.begin(transfer), layout.way(transfer)
         for number, each in enumerate(residency.transfers):
-            members = self.draft.items[self.buffer_of[each.item]].members
+            members = self.draft.items[self.parts[each.item][0]].members
             enters = target.memory == self.pair.fast.name and each.direction == "in"
             if enters and each.start == begin and (transfer.tensor, transfer.block) in members:
                 return number

@@ -20,9 +20,10 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Layout, Residence
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.ir.trace import FAST, SLOW, MemoryLink, Residency, Trace
-from mcudeploy.planner.offload.access_trace import IoPlacement, io_placements, trace_of
+from mcudeploy.planner.offload.access_trace import IoPlacement, io_placements, trace_of, with_repeats
 from mcudeploy.planner.offload.memory_pair import MemoryPair
 from mcudeploy.planner.offload.offload import plan_residency
+from mcudeploy.planner.offload.trace_tables import steps_of
 from mcudeploy.planner.place.arena import Budget, pack
 from mcudeploy.planner.place.compaction import NEVER
 from mcudeploy.planner.place.residences import (
@@ -69,11 +70,14 @@ def promises(
     return sorted(ranked, key=lambda each: each[0])
 
 
-def over_time(draft: Draft, pair: MemoryPair, budget: Budget, cycles: Sequence[float]) -> Iterator[Layout]:
-    """Yield layouts of a schedule in which blocks leave the fast memory and return.
+def over_time(
+    draft: Draft, pair: MemoryPair, budget: Budget, cycles: Sequence[float]
+) -> Iterator[tuple[tuple[int, ...], Layout]]:
+    """Yield layouts of a schedule in which blocks leave the fast memory and return, or are computed again.
 
-    The steps take `cycles` each, and exposed time is minimised. There is at most one layout for each way to
-    place graph inputs and outputs, those with the best promise first.
+    Each comes with the steps that run, by number, some repeated; they take `cycles` each. Exposed and
+    repeated time is minimised. There is at most one layout for each way to place graph inputs, outputs and
+    states, those with the best promise first.
     """
     ranked, work, best = promises(draft, pair, budget, cycles), sum(cycles), inf
     for number, (promised, task) in enumerate(ranked, 1):
@@ -83,20 +87,21 @@ def over_time(draft: Draft, pair: MemoryPair, budget: Budget, cycles: Sequence[f
 
         def residency(capacity: int, task: Offloading = task, own: Budget = own) -> Residency | None:
             own.effort.spend(_UNITS * len(draft.steps))
-            return task.residency(capacity, own.effort.part(_SHARE))
+            return task.residency(capacity, own.effort.part(_SHARE), recompute=task.repeats_nothing)
 
         packed = task.packed(residency, own)
         if packed is not None:
             best = min(best, packed[0].cycles)
-            yield packed[1]
+            yield tuple(step.origin for step in packed[0].trace.steps), packed[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offloading:
     """A schedule with its access trace, for a fast and a slow memory.
 
-    `buffer_of`: the buffer of each item of the trace. Scratch is in the fast memory. A transfer that ends up
-    to `slack` cycles later than the times of the trace predict is in time.
+    `parts`: the buffers of each item of the trace in the order of time, several if it is recomputed. Scratch
+    is in the fast memory. A transfer that ends up to `slack` cycles later than the times of the trace predict
+    is in time.
     """
 
     draft: Draft
@@ -104,14 +109,36 @@ class Offloading:
     pair: MemoryPair
     link: MemoryLink
     trace: Trace
-    buffer_of: Sequence[int]
+    parts: Sequence[tuple[int, ...]]
     slack: float = 0.0
 
     @classmethod
     def of(cls, draft: Draft, io: IoPlacement, pair: MemoryPair, budget: Budget, slack: float = 0.0) -> Self:
         """Return the offloading of a schedule whose steps have no times yet."""
         trace, buffer_of = trace_of(draft, io, [1.0] * len(draft.steps))
-        return cls(draft, io, pair, pair.engine(budget), trace, buffer_of, slack)
+        return cls(draft, io, pair, pair.engine(budget), trace, [(at,) for at in buffer_of], slack)
+
+    @property
+    def repeats_nothing(self) -> bool:
+        """Whether each step of the schedule runs once."""
+        return len(set(self.draft.steps)) == len(self.draft.steps)
+
+    def repeating(self, residency: Residency) -> Self:
+        """Return the offloading of the steps of a residency, which may repeat some."""
+        numbers = [step.origin for step in residency.trace.steps]
+        trace = steps_of(self.trace, numbers)
+        if len(numbers) == len(self.trace.steps):
+            return replace(self, trace=trace)
+        draft, io = with_repeats(self.draft, self.io, tuple(self.draft.steps[at] for at in numbers))
+        parts: dict[tuple[tuple[BlockId, ...], BlockId | None], list[int]] = {}
+        for at, item in enumerate(draft.items):
+            parts.setdefault((item.members, item.scratch_of), []).append(at)
+        owners = [self.draft.items[own[0]] for own in self.parts]
+        found = [
+            tuple(sorted(parts[it.members, it.scratch_of], key=lambda at: draft.items[at].life.lo))
+            for it in owners
+        ]
+        return replace(self, draft=draft, io=io, trace=trace, parts=found)
 
     def after(self, cycles: Sequence[float]) -> Self:
         """Return the offloading with these times of the steps."""
@@ -119,10 +146,10 @@ class Offloading:
         timed = tuple(replace(step, cycles=float(each)) for step, each in steps)
         return replace(self, trace=replace(self.trace, steps=timed))
 
-    def residency(self, capacity: int, effort: Effort) -> Residency | None:
+    def residency(self, capacity: int, effort: Effort, *, recompute: bool = False) -> Residency | None:
         """Return the best residency found for a capacity in bytes; None if a step does not fit."""
         try:
-            return plan_residency(self.trace, capacity, self.link, recompute=False, effort=effort)
+            return plan_residency(self.trace, capacity, self.link, recompute=recompute, effort=effort)
         except FitError:  # a single step
             return None
 
@@ -138,7 +165,7 @@ class Offloading:
             residency = find(capacity)
             if residency is None:
                 return None
-            layout = self.lay_out(residency, budget)
+            layout = self.repeating(residency).lay_out(residency, budget)
             missing = layout.arenas.get(self.pair.fast.name, 0) - self.pair.room
             if missing <= 0:
                 return residency, layout
@@ -167,7 +194,7 @@ class Offloading:
         residences, transfers = self._of_buffers(self.prompted(residency))
         at_times = self._movable(residences, transfers)
         # The order of the rectangles decides between equal ones.
-        keys = [(at, number) for at in self.buffer_of for number in range(len(residences[at]))]
+        keys = [(at, number) for own in self.parts for at in own for number in range(len(residences[at]))]
         for at in (at for at, places in enumerate(residences) if not places):
             memory = self.pair.slow if at in self.io.away else self.pair.fast
             residences[at].append(Residence(self.draft.items[at].life, memory.name, 0))
@@ -236,22 +263,25 @@ class Offloading:
         residences: list[list[Residence]] = [[] for _ in self.draft.items]
         names = {FAST: self.pair.fast.name, SLOW: self.pair.slow.name}
         coming = {(each.item, each.end) for each in residency.transfers if each.direction == "in"}
+        number_of: dict[tuple[int, int], BufferResidence] = {}
         for item, places in enumerate(residency.residences):
-            end = self.draft.items[self.buffer_of[item]].life.hi
+            lives = {at: self.draft.items[at].life for at in self.parts[item]}
             slow = {place.life.lo for place in places if place.memory == SLOW}
-            for place in places:
+            for number, place in enumerate(places):
                 hi = place.life.hi
+                at = max((at for at in lives if lives[at].lo <= place.life.lo), key=lambda at: lives[at].lo)
                 # Incoming bytes are still present when others leave before the step.
                 hi += place.memory == SLOW and (item, hi) in coming and hi not in slow
-                life = Interval(place.life.lo, min(hi, end))
-                residences[self.buffer_of[item]].append(Residence(life, names[place.memory], 0))
+                life = Interval(place.life.lo, min(hi, lives[at].hi))
+                number_of[item, number] = at, len(residences[at])
+                residences[at].append(Residence(life, names[place.memory], 0))
         engine, copies = self.pair.link.engine if self.pair.link else CPU, []
         for each in residency.transfers:
             places = residency.residences[each.item]
             latest = {place.memory: at for at, place in enumerate(places) if place.life.lo <= each.start}
             source, to = (SLOW, FAST) if each.direction == "in" else (FAST, SLOW)
-            at = self.buffer_of[each.item]
-            copies.append(BufferTransfer(engine, at, latest[source], latest[to], each.end))
+            (at, old), (_, new) = number_of[each.item, latest[source]], number_of[each.item, latest[to]]
+            copies.append(BufferTransfer(engine, at, old, new, each.end))
         return residences, copies
 
     def _problem(self, there: Sequence[tuple[int, Interval]]) -> PlacementProblem:

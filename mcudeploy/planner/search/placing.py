@@ -180,8 +180,14 @@ def _over_time(
         return
     cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
     draft = draft_of(tiled, plan, model.work, board)
-    for layout in over_time(draft, pair, relocation, cycles):
-        made = _in_layout(plan, layout, model.work, tiled, Pace(board, 0.0, cycles, relocation.price))
+    for numbers, layout in over_time(draft, pair, relocation, cycles):
+        steps = tuple(plan.schedule.steps[at] for at in numbers)
+        times = [cycles[at] for at in numbers]
+        other = plan
+        if len(steps) > len(cycles):
+            figures = replace(plan.estimate, ticks=plan.estimate.ticks + sum(times) - sum(cycles))
+            other = replace(plan, schedule=Schedule(steps, "feasible"), estimate=figures)
+        made = _in_layout(other, layout, model.work, tiled, Pace(board, 0.0, times, relocation.price))
         yield made
         if made.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
             return
