@@ -62,11 +62,12 @@ def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list
     """Return, by operand, how often a kernel loads each byte: once per window that covers it.
 
     If it multiplies without scratch for a copy of a window, it loads the byte again for the next outputs.
+    Scratch has a copy of the first input alone: trained weights are loaded again for the next pixels.
     """
     nest = graph.loops(operator)
     sizes = {axis.name: axis.size for axis in nest.axes}
     factors = []
-    for name, access in zip(operator.inputs, nest.reads, strict=True):
+    for operand, (name, access) in enumerate(zip(operator.inputs, nest.reads, strict=True)):
         shape = graph.tensors[name].shape
         used = {axis for index in access for axis in _axes(index)}
         loads = 1.0
@@ -76,7 +77,7 @@ def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list
         if (
             any(sizes[axis] > 1 for axis in used)
             and nest.multiplies
-            and scratch_bytes <= window * graph.tensors[name].dtype.size_bytes
+            and (operand or scratch_bytes <= window * graph.tensors[name].dtype.size_bytes)
         ):
             outside = prod(size for axis, size in sizes.items() if axis not in used)
             loads *= -(-outside // _TOGETHER)

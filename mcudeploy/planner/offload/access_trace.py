@@ -142,7 +142,7 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> It
         for name in inputs - outputs
         if draft.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % draft.alignment
     })  # fmt: skip
-    held = set(of(_last_used(draft)))
+    held = set(of(_used(draft, draft.steps[-1])))
     homes = [at for at in of(states) if at not in held and at in set(draft.fixed)]
     never = sorted(set(draft.fixed) - {*inputs_only, *all_outputs, *homes})
     slow = [(bool(inputs_only) and is_large(inputs), bool(all_outputs) and is_large(outputs))]
@@ -150,23 +150,25 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> It
     slow += [(slow_inputs, False) for slow_inputs, _ in slow] * (bool(all_outputs) and slow[0][1])
     if not takes_io:
         slow = [(bool(inputs_only), bool(all_outputs))]
+    first = set(of(_used(draft, draft.steps[0])))  # the core waits for these at the start
+    near = [at for at in homes if at not in first]
     far = bool(homes) and is_large({state.tensor for state in graph.states})
-    choices = [(*one, far) for one in slow] + [(*slow[0], False)] * far
+    choices = [(*one, homes if far else []) for one in slow]
+    choices += [(*slow[0], it) for it in (near, [])] if far else []
     for slow_inputs, slow_outputs, slow_states in choices:
         fixed = [
             *never,
             *([] if slow_inputs else inputs_only),
             *([] if slow_outputs else all_outputs),
-            *([] if slow_states else homes),
+            *(at for at in homes if at not in slow_states),
         ]
         away = [*(all_outputs if slow_outputs else []), *(unaligned if slow_inputs else [])]
-        yield IoPlacement(fixed, away, of(inputs | states), homes if slow_states else ())
+        yield IoPlacement(fixed, away, of(inputs | states), slow_states)
 
 
-def _last_used(draft: Draft) -> set[str]:
-    """Return the tensors that the last step of a schedule uses."""
+def _used(draft: Draft, step: Step) -> set[str]:
+    """Return the tensors that a step uses."""
     tiled = draft.tiled
-    step = draft.steps[-1]
     read = {name for each in tiled.blocks_read(step) for name, _ in each}
     return read | {tiled.graph.operators[step.operator].output}
 

@@ -87,12 +87,12 @@ def _io_placement(plan: Plan, draft: Draft, pair: MemoryPair) -> IoPlacement:
     inputs = [io.tensor for io in plan.graph.resident_inputs() if io.tensor not in states]
     slow_inputs = is_slow(inputs)
     slow_outputs = is_slow([io.tensor for io in plan.graph.own_outputs()])
-    slow_states = is_slow([state.tensor for state in plan.graph.states])
+    slow_states = {state.tensor for state in plan.graph.states if is_slow([state.tensor])}
     placements = list(io_placements(draft, 0, takes_io=pair.takes_io))
 
     def fits(io: IoPlacement) -> bool:
         given = {at for at in io.given if draft.items[at].members[0][0] in inputs}
-        same_states = bool(io.homes) == slow_states
+        same_states = {draft.items[at].members[0][0] for at in io.homes} == slow_states
         return same_states and bool(io.away) == slow_outputs and slow_inputs != bool(given & set(io.fixed))
 
     return next((io for io in placements if fits(io)), placements[0])

@@ -48,6 +48,9 @@ _UNITS, _TRACE_UNITS = 400, 100
 _HOPELESS = 2.5
 """A placement is not tried if its promised wait is more than this many times the least wait so far."""
 
+_SWAPS_SHARE = 0.6
+"""The fraction of the effort for transfers without repeated steps, before both."""
+
 _PROMISE_SHARE = 0.02
 """The fraction of the effort for the first residency of each placement of graph inputs and outputs."""
 
@@ -148,8 +151,13 @@ class Offloading:
 
     def residency(self, capacity: int, effort: Effort, *, recompute: bool = False) -> Residency | None:
         """Return the best residency found for a capacity in bytes; None if a step does not fit."""
+        first = effort.part(_SWAPS_SHARE) if recompute else effort
         try:
-            return plan_residency(self.trace, capacity, self.link, recompute=recompute, effort=effort)
+            plan = plan_residency(self.trace, capacity, self.link, recompute=False, effort=first)
+            if not recompute or (plan is not None and not plan.exposed_cycles):
+                return plan
+            other = plan_residency(self.trace, capacity, self.link, recompute=True, effort=effort)
+            return min((it for it in (plan, other) if it is not None), key=lambda it: it.cycles, default=None)
         except FitError:  # a single step
             return None
 
