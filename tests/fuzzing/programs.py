@@ -66,8 +66,8 @@ class Written:
 
 
 def write(made: JudgedPlan, prefix: str, folder: Path) -> Written:
-    """The generated C of a plan, as one source."""
-    program = make_program(PlanView(made.plan, made.model.calls), prefix, made.board)
+    """The generated C of a plan, as one source; of a unit with its joined steps after those of the plan."""
+    program = make_program(PlanView(made.plan, made.model.calls), prefix, made.board, "both")
     program = replace(program, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
     files = render_model(program, made.plan, Source(made.model.path.name, made.model.sha256))
     home = folder / prefix

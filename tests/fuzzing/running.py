@@ -21,7 +21,9 @@ from fuzzing.litert import compared
 from fuzzing.plans import JudgedPlan
 from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.progress import SILENT
+from mcudeploy.extension import added
 from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import Sample, load_samples
@@ -198,6 +200,9 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
                 subject.outputs = [value.tobytes() for value in expected]
             for again in ("", ", the second time"):
                 _compare(subject, judged, expected, _outputs(runner, storage, samples[0]), again)
+            if steps := _joined_steps(judged):
+                computed = _outputs(runner, storage, samples[0], steps)
+                _compare(subject, judged, expected, computed, ", by joined streams")
         if expected is None:
             return
 
@@ -212,8 +217,20 @@ def _rounds_nan(subject: Subject, samples: Sequence[Sample]) -> bool:
     return any(np.isnan(value).any() for each in samples for value in reference.run(each.inputs).values())
 
 
-def _outputs(runner: programs.Runner, storage: Storage, sample: Sample) -> Outputs:
-    run_once(runner, storage, sample.stored)
+def _joined_steps(judged: JudgedPlan) -> list[int]:
+    """The steps of joined streams of a unit, for each entry of the tape; none without a unit. The checker
+    accepts them.
+    """
+    for unit in added("unit") if judged.model.isa.unit else ():
+        unit.check(judged.plan, judged.model)
+    streams, count = PlanView(judged.plan, judged.model.calls).streams, len(judged.plan.tape)
+    return [count + it for it in streams.steps_of(count)] if streams else []
+
+
+def _outputs(
+    runner: programs.Runner, storage: Storage, sample: Sample, steps: Sequence[int] = ()
+) -> Outputs:
+    run_once(runner, storage, sample.stored, steps)
     return [storage.get_tensor(runner, io.tensor) for io in storage.plan.graph.outputs]
 
 
