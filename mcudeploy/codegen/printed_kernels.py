@@ -42,7 +42,10 @@ def print_kernel(name: str) -> str:
     )
 
 
-_SHARED = {"mcud_wide_s8": ("mcud_wide_multiply", "mcud_wide_expand_fours")}
+_SHARED = {
+    "mcud_wide_s8": ("mcud_wide_multiply", "mcud_wide_expand_fours"),
+    "mcud_pixels_s8": ("mcud_vector_pixels",),
+}
 """Sources with functions that several kernels call, and these functions."""
 PRINTED_TWINS: Mapping[str, str] = {
     f"{name}{TWICE}.{kind}": f"{name}.{kind}" for name in (*_SHARED, *TWINS) for kind in "ch"

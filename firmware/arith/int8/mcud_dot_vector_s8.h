@@ -13,8 +13,6 @@
 #ifndef MCUD_DOT_VECTOR_S8_H
 #define MCUD_DOT_VECTOR_S8_H
 
-#include <stddef.h>
-
 #include "mcud_vector.h"
 
 /* The output channels that pixels are multiplied to. */
@@ -28,90 +26,11 @@ typedef struct {
     const int32_t *offsets; /* of the sums of pixels, NULL without MCUD_PIXEL_OFFSETS; the last one two more times */
 } mcud_vector_channels;
 
-#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) && MCUD_BLOCKS
-#define MCUD_VECTOR_FOURS
-#include "mcud_fours_mve.h"
-#endif
-
 /* How many of `left` pixels to take next, at most `most`: 4 are 2 and 2 if that is 3. */
 static inline int32_t mcud_vector_next_pixels(int32_t left, int32_t most)
 {
     const int32_t next = left == 4 && most == 3 ? 2 : most;
     return next < left ? next : left;
-}
-
-/* One pixel by up to four channels. */
-static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t *x, int32_t offset,
-                                    const int32_t *record, int32_t channels, int8_t *y)
-{
-    int32_t even[2] = {offset, offset};
-    int32_t odd[2] = {offset, offset};
-    record = mcud_vector_dot_1x2(x, to->depth, record, even);
-    record = mcud_vector_dot_1x2(x, to->depth, record, odd);
-    for (int32_t i = 0; i < channels; i++) {
-        const int32_t sum = (i % 2 == 0 ? even : odd)[i / 2];
-        y[i] = MCUD_RESULT_BY_VECTORS(record[i] + sum, record + 4 + i, 4, &to->finish);
-    }
-}
-
-/* Pixels singly, by all channels. */
-MCUD_NOINLINE void mcud_vector_singly(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
-                                      int8_t *y)
-{
-    const int32_t words = (int32_t)((uint32_t)(to->depth + 15) / 16 * 16 + 4 + 4 * MCUD_FACTORS); /* of a record */
-    for (int32_t p = 0; p < count; p++, x += step, y += to->pitch) {
-        const int32_t *record = to->records;
-        const int32_t offset = to->offsets != NULL ? to->offsets[p] : 0;
-        for (int32_t done = 0; done < to->channels; done += 4, record += words) {
-            const int32_t left = to->channels - done;
-            mcud_vector_four(to, x, offset, record, left < 4 ? left : 4, y + done);
-        }
-    }
-}
-
-#if defined(MCUD_VECTOR_FOURS)
-/* The channels of an incomplete record. */
-MCUD_NOINLINE void mcud_vector_last(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
-                                    int8_t *y)
-{
-    enum { MOST = 12 };
-    const int32_t channels = to->channels % 4;
-    const int32_t words = (to->depth + 15) / 16 * 16 + 4 + 4 * MCUD_FACTORS; /* of a record */
-    int8_t last[4 * MOST];
-    mcud_vector_channels by = *to;
-    by.records += to->channels / 4 * words;
-    by.channels = 4;
-    by.pitch = 4;
-    y += to->channels - channels;
-    for (; count > 0; count -= MOST, x += MOST * step) {
-        const int32_t pixels = count < MOST ? count : MOST;
-        mcud_vector_fours(&by, x, step, pixels, last);
-        for (const int8_t *from = last; from < last + 4 * pixels; from += 4, y += to->pitch) {
-            for (int32_t i = 0; i < channels; i++) {
-                y[i] = from[i];
-            }
-        }
-        by.offsets += by.offsets != NULL ? MOST : 0;
-    }
-}
-#endif
-
-/* `count` pixels of x[depth] each, `step` bytes apart -> y[count][channels], `pitch` apart */
-static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
-                                      int8_t *y)
-{
-#if defined(MCUD_VECTOR_FOURS)
-    if (to->finish.left == 0) {
-        if (to->channels >= 4) {
-            mcud_vector_fours(to, x, step, count, y);
-        }
-        if (to->channels % 4 != 0) {
-            mcud_vector_last(to, x, step, count, y);
-        }
-        return;
-    }
-#endif
-    mcud_vector_singly(to, x, step, count, y);
 }
 
 #endif

@@ -1,7 +1,7 @@
 #include "conv2d_s8_1x1_mve.h"
 
 #include "mcud_clip_s8.h"
-#include "mcud_dot_vector_s8.h"
+#include "mcud_pixels_s8.h"
 
 void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {

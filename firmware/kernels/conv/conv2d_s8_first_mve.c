@@ -2,7 +2,7 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_columns_s8.h"
-#include "mcud_dot_vector_s8.h"
+#include "mcud_pixels_s8.h"
 #include "mcud_window.h"
 
 /* The columns under the windows of output row `row`, the first of which is column -pad_left of the input. */

@@ -1,6 +1,6 @@
 #include "conv2d_s8_mve.h"
 
-#include "mcud_dot_vector_s8.h"
+#include "mcud_pixels_s8.h"
 
 #define MULTIPLY mcud_vector_pixels
 #include "conv2d_s8_gathered.h"

@@ -1,11 +1,11 @@
 #include "matmul_s8_mve.h"
 
 #include "mcud_matrix.h"
+#include "mcud_pack_fours.h"
 #include "mcud_window.h"
 
 #define MCUD_PIXEL_OFFSETS
-#include "mcud_dot_vector_s8.h"
-#include "mcud_pack_fours.h"
+#include "mcud_pixel_blocks_s8.h"
 
 enum { VECTOR = 16, MOST_LINES = 24 };
 
@@ -65,7 +65,7 @@ static void multiply(const mcud_matmul_s8_mve_params *params, mcud_vector_channe
         offsets[count] = offsets[count - 1];
         offsets[count + 1] = offsets[count - 1];
         by->offsets = offsets;
-        mcud_vector_pixels(by, x, a->pitch, count, y);
+        mcud_blocks_of_pixels(by, x, a->pitch, count, y);
         y += count * by->pitch;
         lines.first += count;
     }

@@ -1,4 +1,4 @@
-/* Pixels by four channels by the M-profile Vector Extension: a part of mcud_dot_vector_s8.h.
+/* Pixels by four channels by the M-profile Vector Extension: a part of mcud_pixel_blocks_s8.h.
  *
  * Loads stand between multiplications, which then hide them; sums are in r0, r2 and so on, the only registers that a
  * multiplication adds to. */
