@@ -58,7 +58,7 @@ def copy_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) 
     """Return why the unit does not copy the inputs of a concatenation or a slice, None if it does."""
     op = operator.op
     if output.dtype is not DType.INT8:
-        return f"the unit takes int8, this is {output.dtype}"
+        return f"the unit copies int8, this is {output.dtype}"
     if isinstance(op, Slice) and op.step != (1, 1, 1):
         return "the unit does not slice by steps"
     if isinstance(op, Concat) and op.axis == 0:
