@@ -12,7 +12,6 @@ from mcudeploy.extensions.ethos_u.encoded_weights import Scaling, encoded
 from mcudeploy.extensions.ethos_u.registers import Stream
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
 from mcudeploy.extensions.ethos_u.unit_calls import (
-    MOST_SIZE,
     ONCE,
     OPERATION_CODES,
     set_block,
@@ -22,11 +21,10 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
 )
 from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, params_of_one
 from mcudeploy.extensions.ethos_u.unit_scales import fitting_ratios, scale_and_shift, scaled
-from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
+from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block
 from mcudeploy.ir.graph import Operator, Tensor
-from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import Counts, KernelCall
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.requantize import STORED
 
 _WINDOW = UnitWindow((1, 1), (1, 1), (1, 1), True)
@@ -45,8 +43,6 @@ class _Channels:
 
 def affine_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
     """Return why the unit does not scale and shift channels, None if it does."""
-    if max(output.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
     channels = _channels(operator.op.kernel(operator, (source,), output))
     return None if channels else "no weights of 9 bits and scales of 31 give the bits of the core"
 
@@ -74,11 +70,7 @@ def affine_calls(
     params = params_of_one(stream, OPERATION_CODES["DEPTHWISE"], output, core)
     params |= {"constants": constants.words.view(np.int8), "constant_bytes": constants.words.nbytes}
     work = UnitWork(unit, _WINDOW, block, source.shape, constants.weight_bytes)
-
-    def counts(rows: Interval) -> Counts:
-        cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
-        return {"unit_cycles": cycles}
-
+    counts = work.counts(output.shape)
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
 
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from mcudeploy.extensions.ethos_u.encoded_weights import EncodedConstants, Scaling, encoded
 from mcudeploy.extensions.ethos_u.registers import OPERATIONS, Stream
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, Block, UnitWindow
-from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
+from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import CallTable, Counts, KernelCall, ParamValue
+from mcudeploy.ir.opdef import CallTable, KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_constants, numbers_of
@@ -28,7 +27,7 @@ FLASH, SOURCE, OUTPUT, SECOND = 0, 1, 2, 4
 OPERATION_CODES = {name: code for code, name in OPERATIONS.items()}
 _MOST_STRIDE, _MOST_DILATION = 3, 2
 _MOST_SIDE, _MOST_TAPS = 64, 4096
-MOST_SIZE = 65536
+_MOST_SIZE = 65536
 _MOST_PADS = (127, 127, 255, 255)
 """Top, left, bottom, right."""
 ONCE, TWICE = 2, 0
@@ -97,9 +96,12 @@ def conv_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
         return (
             f"{conv.groups} groups with {conv.out_channels} channels: the unit takes one group, or depthwise"
         )
-    if max(*source.shape, *output.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
     return window_reason(layer.window, conv.pads) or _sums_reason(layer)
+
+
+def size_reason(*shapes: Shape) -> str | None:
+    """Return why the unit does not take tensors of these shapes, None if it does."""
+    return "a side is longer than 65,536" if max(map(max, shapes)) > _MOST_SIZE else None
 
 
 def window_reason(window: UnitWindow, pads: Pads) -> str | None:
@@ -187,11 +189,7 @@ class OfRows:
             "granule_rows": work.unit.granule[0],
             "output_row_bytes": output.row_bytes,
         }
-
-        def counts(rows: Interval) -> Counts:
-            cycles = operation_cycles(work, (len(rows), *output.shape[1:]))
-            return {"unit_cycles": cycles}
-
+        counts = work.counts(output.shape)
         alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
         return alone, replace(alone, params=params, form=WITH_CORE)
 

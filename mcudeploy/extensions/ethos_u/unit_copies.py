@@ -14,7 +14,6 @@ from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
 from mcudeploy.extensions.ethos_u.unit_calls import (
     GLOBAL_SCALE,
     MEAN,
-    MOST_SIZE,
     ONCE,
     OPERATION_CODES,
     OUTPUT,
@@ -63,8 +62,6 @@ def copy_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) 
         return "the unit does not slice by steps"
     if isinstance(op, Concat) and op.axis == 0:
         return "the core joins rows"
-    if max(it for tensor in (*inputs, output) for it in tensor.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
     if None in _scales(operator.op.kernel(operator, inputs, output), inputs, output):
         return "no scale of the unit gives the bits of the core"
     return None
@@ -161,8 +158,6 @@ def _scale(table: Integers, zero_points: tuple[int, int], range_: tuple[int, int
 
 def clip_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
     """Return why the unit does not compute a table, None if that scales and clips values."""
-    if max(output.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
     scale = _clip(operator, source, output)
     return None if scale else "the unit looks up a table in more time than the core"
 
@@ -179,11 +174,7 @@ def clip_calls(
     set_block(stream, block)
     params = params_of_one(stream, OPERATION_CODES["POOL"] | MEAN << 16, output, core)
     work = UnitWork(unit, _WINDOW, block, shape, 0)
-
-    def counts(rows: Interval) -> Counts:
-        cycles = operation_cycles(work, (len(rows), *shape[1:]))
-        return {"unit_cycles": cycles}
-
+    counts = work.counts(shape)
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
 
 

@@ -12,7 +12,6 @@ from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, PairBlock, find_pair
 from mcudeploy.extensions.ethos_u.unit_calls import (
     FLASH,
     GLOBAL_SCALE,
-    MOST_SIZE,
     ONCE,
     OPERATION_CODES,
     OUTPUT,
@@ -161,8 +160,6 @@ def _binary(
         return f"the unit takes int8, this is {output.dtype}"
     if op.function not in _MODES:
         return f"the unit does not compute {op.function}"
-    if max(output.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
     operands = _operands(operator, inputs, output)
     if operands is None:
         return f"neither operand of {op.function} that the unit could have first is of the result's shape"

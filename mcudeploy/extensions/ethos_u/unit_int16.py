@@ -13,7 +13,6 @@ from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
 from mcudeploy.extensions.ethos_u.unit_calls import (
     GLOBAL_SCALE,
     MEAN,
-    MOST_SIZE,
     ONCE,
     OPERATION_CODES,
     SUMS_OF_40_BITS,
@@ -24,6 +23,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     set_depth,
     set_maps,
     set_window,
+    size_reason,
     strides,
     window_reason,
     written_precision,
@@ -93,9 +93,7 @@ def conv_int16_reason(operator: Operator, source: Tensor, output: Tensor) -> str
         return "sums with a bias of int32 are rounded twice on the core: the unit rounds 40 bits once"
     if (by_channel and op.out_channels != source.shape[2]) or (op.groups > 1 and not by_channel):
         return f"{op.groups} groups with {op.out_channels} channels: the unit takes one group, or depthwise"
-    if max(*layer.source, *output.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
-    return window_reason(layer.window, op.pads) or _sums_reason(layer)
+    return size_reason(layer.source) or window_reason(layer.window, op.pads) or _sums_reason(layer)
 
 
 def _sums_reason(layer: _ConvolutionInt16) -> str | None:
@@ -131,11 +129,6 @@ def conv_int16_calls(
     work = UnitWork(unit, window, block, shape, constants.weight_bytes)
     operation = OPERATION_CODES["DEPTHWISE" if window.by_channel else "CONV"]
     return OfRows(stream.array, work, operation, op.pads[0], constants.words).calls(output, calls, isa)
-
-
-def curve_reason(operator: Operator, output: Tensor) -> str | None:
-    """Return why the unit does not compute a logistic function or a tangent, None if it does."""
-    return "a side is longer than 65,536" if max(output.shape) > MOST_SIZE else None
 
 
 def curve_calls(

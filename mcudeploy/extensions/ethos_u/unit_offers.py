@@ -9,14 +9,13 @@ from mcudeploy.extensions.ethos_u.encoded_weights import encoder
 from mcudeploy.extensions.ethos_u.joined_judge import check_joined
 from mcudeploy.extensions.ethos_u.stream_judge import check_streams
 from mcudeploy.extensions.ethos_u.unit_affine import affine_calls, affine_reason
-from mcudeploy.extensions.ethos_u.unit_calls import KERNEL, WITH_CORE, conv_calls, conv_reason
+from mcudeploy.extensions.ethos_u.unit_calls import KERNEL, WITH_CORE, conv_calls, conv_reason, size_reason
 from mcudeploy.extensions.ethos_u.unit_copies import clip_calls, clip_reason, copy_calls, copy_reason
 from mcudeploy.extensions.ethos_u.unit_elementwise import binary_calls, binary_reason
 from mcudeploy.extensions.ethos_u.unit_int16 import (
     conv_int16_calls,
     conv_int16_reason,
     curve_calls,
-    curve_reason,
 )
 from mcudeploy.extensions.ethos_u.unit_pools import by_rows_calls, pool_calls, pool_reason, whole_mean
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
@@ -40,6 +39,11 @@ from mcudeploy.planner.model.unit_support import UnitSupport
 
 def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
     """Return why the unit does not compute an operator with the bits of the core, None if it does."""
+    return _own_reason(operator, inputs, output) or size_reason(*(it.shape for it in (*inputs, output)))
+
+
+def _own_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
+    """Return why the unit does not compute an operator, whatever the sizes of its tensors."""
     if isinstance(operator.op, Conv2d):
         return conv_reason(operator, inputs[0], output)
     if isinstance(operator.op, MaxPool | AveragePool | Reduce):
@@ -49,7 +53,7 @@ def reason_against(operator: Operator, inputs: tuple[Tensor, ...], output: Tenso
     if isinstance(operator.op, Conv2dInt16):
         return conv_int16_reason(operator, inputs[0], output)
     if isinstance(operator.op, SigmoidInt16):
-        return curve_reason(operator, output)
+        return None
     if isinstance(operator.op, Binary | BinaryInt16):
         return binary_reason(operator, inputs, output)
     if isinstance(operator.op, Affine):

@@ -12,7 +12,6 @@ from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, UnitWindow
 from mcudeploy.extensions.ethos_u.unit_calls import (
     GLOBAL_SCALE,
     MEAN,
-    MOST_SIZE,
     ONCE,
     OPERATION_CODES,
     TWICE,
@@ -55,8 +54,6 @@ def pool_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
         return f"the unit takes int8, this is {source.dtype}"
     if isinstance(op, Reduce) and 2 in op.axes:
         return "the unit computes no mean over channels"
-    if max(*source.shape, *output.shape) > MOST_SIZE:
-        return "a side is longer than 65,536"
     window, pads = _window(operator, source)
     if window.dilation != (1, 1):
         return f"dilation {window.dilation}: the unit pools without"

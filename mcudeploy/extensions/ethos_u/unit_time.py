@@ -7,6 +7,7 @@ from math import prod
 
 from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow, blocks_of, even_rows
 from mcudeploy.ir.graph import Shape
+from mcudeploy.ir.opdef import CountsOf
 
 _SRAM_RATE = 8.0
 """Bytes a cycle of feature maps, read and written at a time: the width of the unit's port. Assumed."""
@@ -59,6 +60,10 @@ class UnitWork:
             ways = {it: operation_cycles(replace(self, block=it), shape) for it in fitting}
             low.append(min(ways, key=lambda it: (ways[it], it.shape)))
         return replace(self, low=tuple(low))
+
+    def counts(self, output: Shape) -> CountsOf:
+        """Return the counts of one operation for any rows of an output."""
+        return lambda rows: {"unit_cycles": operation_cycles(self, (len(rows), *output[1:]))}
 
 
 def operation_cycles(work: UnitWork, output: Shape) -> float:
