@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import numpy as np
 
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import RegisterCommand, Stream, decode
@@ -43,8 +45,8 @@ class _Operation:
 class _Open:
     """The bytes of operations that may not have ended when the next one begins."""
 
-    read: Bytes = field(default=())
-    written: Bytes = field(default=())
+    read: Bytes = ()
+    written: Bytes = ()
 
     def fault(self, read: Bytes, written: Bytes) -> str | None:
         """Return which bytes an operation would touch too early."""
@@ -88,9 +90,8 @@ def joined_fault(
     for operation, (step, part) in zip(operations, parts, strict=True):
         if not isinstance(part, UnitRows):
             return f"{where}: the core computes row {part} of {step.operator.name}"
-        reason = _fault(plan, streams, operation, (step, part)) or _hazard(
-            plan, operation, (step, part), still
-        )
+        reason = _fault(plan, streams, operation, step, part)
+        reason = reason or _hazard(plan, operation, step, part, still)
         if reason is not None:
             return f"{where}: {step.operator.name}, rows {part.rows.lo} to {part.rows.hi - 1}: {reason}"
     return None
@@ -127,16 +128,14 @@ def _operations(words: Sequence[int]) -> Iterator[_Operation]:
 
 
 def _fault(
-    plan: Plan, streams: UnitStreams, operation: _Operation, of: tuple[UnitStep, UnitRows]
+    plan: Plan, streams: UnitStreams, operation: _Operation, step: UnitStep, part: UnitRows
 ) -> str | None:
     """Return how an operation differs from a step's rows."""
-    step, part = of
     alone = list(decode(words_of(step.call, part, step.sources, step.output)))
     wanted = {it.name: it.value for it in alone if not it.operates}
     if next(it for it in alone if it.operates) != operation.command:
         return f"it runs {operation.command.name} {operation.command.value}"
-    own = step.call.params.get("constants")
-    found = _moved(streams, operation, of, own.tobytes() if own is not None else None)  # type: ignore[union-attr]
+    found = _as_alone(streams, operation, step, part)
     if isinstance(found, str):
         return found
     stale = {it: value for it, value in found.items() if it not in wanted and value and _reads(operation, it)}
@@ -155,13 +154,17 @@ def _fault(
     return fault_of_rows(plan, step, part, stream.words)
 
 
-def _moved(
-    streams: UnitStreams, operation: _Operation, of: tuple[UnitStep, UnitRows], own: bytes | None
+def _as_alone(
+    streams: UnitStreams, operation: _Operation, step: UnitStep, part: UnitRows
 ) -> dict[str, int] | str:
-    """Return the registers as those of a step by itself: its tensors and constants are regions."""
-    (step, part), registers = of, dict(operation.registers)
-    begin = 0
-    if own is not None:
+    """Return the registers as those of a step by itself, whose tensors and constants are regions.
+
+    Return what is wrong if its constants or a tensor are elsewhere.
+    """
+    registers, begin = dict(operation.registers), 0
+    constants = step.call.params.get("constants")
+    if isinstance(constants, np.ndarray):
+        own = constants.tobytes()
         begin = 4 * streams.places.get(own, 0)
         if streams.constants.tobytes()[begin : begin + len(own)] != own:
             return "its constants are not among those of all streams"
@@ -194,12 +197,11 @@ def _reads(operation: _Operation, name: str) -> bool:
     return name.startswith((*_READ[kind], *_ALWAYS))
 
 
-def _hazard(plan: Plan, operation: _Operation, of: tuple[UnitStep, UnitRows], still: _Open) -> str | None:
+def _hazard(plan: Plan, operation: _Operation, step: UnitStep, part: UnitRows, still: _Open) -> str | None:
     """Return which bytes an operation touches too early, or outside of an arena; note its own in `still`.
 
     With BLOCKDEP 0 the unit begins once all earlier operations have ended.
     """
-    step, part = of
     reads, writes = rows_touched(plan, step, part)
     numbers = inputs_of(step.call, part)[: len(reads)]
     read: Bytes = tuple((step.memories[at], row) for at in numbers for row in reads[at])
