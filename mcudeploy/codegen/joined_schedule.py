@@ -69,7 +69,7 @@ class JoinedSchedule:
         return [it for it in self.tape.stored_as if self.form == "both" or it in named]
 
     @property
-    def record(self) -> int:
+    def stream_record(self) -> int:
         """The number of the record of the streams, after those of operators, moves and waits."""
         return len(self.records) + len(self.tape.moves) + len(self.tape.waits)
 
@@ -81,26 +81,26 @@ class JoinedSchedule:
 
         def code(item: int | UnitStream) -> tuple[int, int]:
             if isinstance(item, UnitStream):
-                return self.record, self.streams.streams.index(item)
+                return self.stream_record, self.streams.streams.index(item)
             record, block = self.tape.record_of(item)
             return numbers.get(record, record - moved), block
 
         return [code(it) for it in self._items]
 
     @property
-    def largest(self) -> int:
+    def largest_code(self) -> int:
         """The largest code."""
         return max(record << self.tape.block_bits | block for record, block in self._codes)
 
     @property
-    def first(self) -> int:
+    def first_step(self) -> int:
         """The first joined step."""
         return len(self.view.entries) if self.form == "both" else 0
 
     @property
     def steps(self) -> int:
         """The steps of the program."""
-        return self.first + len(self._items)
+        return self.first_step + len(self._items)
 
     @property
     def places(self) -> Sequence[int]:
@@ -111,13 +111,13 @@ class JoinedSchedule:
         steps = self.streams.steps_of(len(self.view.entries))
         return [steps[entry] for entry in entries]
 
-    def with_runs(self, records: Sequence[OperatorText]) -> list[ScheduleRun]:
+    def runs(self, records: Sequence[OperatorText]) -> list[ScheduleRun]:
         """Return the codes of the program by runs, each with a comment."""
-        return [*(schedule_runs(self.tape, records) if self.first else ()), *self._runs()]
+        return [*(schedule_runs(self.tape, records) if self.first_step else ()), *self._joined_runs()]
 
-    def _runs(self) -> Iterator[ScheduleRun]:
+    def _joined_runs(self) -> Iterator[ScheduleRun]:
         name_of = self.view.plan.name_of
-        for place, (item, code) in enumerate(zip(self._items, self._codes, strict=True), self.first):
+        for place, (item, code) in enumerate(zip(self._items, self._codes, strict=True), self.first_step):
             if isinstance(item, UnitStream):
                 text = f"stream of {count_text(len(item.entries), 'step')}"
             else:

@@ -336,9 +336,9 @@ def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps"
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
         code_bits=integer_bits(
-            max(int(tape.codes.max(initial=0)), lanes.largest, joined.largest if joined else 0)
+            max(int(tape.codes.max(initial=0)), lanes.largest, joined.largest_code if joined else 0)
         ),
-        schedule=joined.with_runs(records) if joined else schedule_runs(tape, records),
+        schedule=joined.runs(records) if joined else schedule_runs(tape, records),
         block_bits=tape.block_bits,
         steps=joined.steps if joined else len(tape.codes),
         step_kinds=_step_kinds(view, joined),
@@ -508,7 +508,7 @@ def _streams_text(
     whole = Stored("", (0,), 0, ONE_PIECE)
     words = np.array([word for each in streams.streams for word in each.words], np.uint32)
     return StreamsText(
-        summary=f"{joined.record}: {count_text(len(streams.streams), 'command stream')}",
+        summary=f"{joined.stream_record}: {count_text(len(streams.streams), 'command stream')}",
         constants=constants.shared(CONSTANTS, streams.constants, UNIT_ALIGNMENT),
         constant_bytes=streams.constants.nbytes,
         count=len(streams.streams),

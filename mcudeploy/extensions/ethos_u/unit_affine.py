@@ -19,7 +19,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     set_maps,
     set_window,
 )
-from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, params_of_one
+from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, elementwise_params
 from mcudeploy.extensions.ethos_u.unit_scales import fitting_ratios, scale_and_shift, scaled
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block
 from mcudeploy.ir.graph import Operator, Tensor
@@ -67,7 +67,7 @@ def affine_calls(
     set_constants(stream, constants)
     stream.set(ACTIVATION=0, ACTIVATION_MIN=numbers["act.min"], ACTIVATION_MAX=numbers["act.max"])
     set_block(stream, block)
-    params = params_of_one(stream, OPERATION_CODES["DEPTHWISE"], output, core)
+    params = elementwise_params(stream, OPERATION_CODES["DEPTHWISE"], output, core)
     params |= {"constants": constants.words.view(np.int8), "constant_bytes": constants.words.nbytes}
     work = UnitWork(unit, _WINDOW, block, source.shape, constants.weight_bytes)
     counts = work.counts(output.shape)

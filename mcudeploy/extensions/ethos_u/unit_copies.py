@@ -23,7 +23,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     set_map,
     set_window,
 )
-from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, params_of_one
+from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, elementwise_params
 from mcudeploy.extensions.ethos_u.unit_scales import Integers, fitting_ratios, scale_and_shift, scaled
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operation_cycles
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
@@ -146,14 +146,14 @@ def _scales(core: KernelCall, inputs: tuple[Tensor, ...], output: Tensor) -> lis
     return scales
 
 
-def _scale(table: Integers, zero_points: tuple[int, int], range_: tuple[int, int]) -> _Scale | None:
-    """Return the scale with the results of a table that ends at a range of values, None without one."""
-    sums, clip = _X - zero_points[0], (range_[0] - zero_points[1], range_[1] - zero_points[1])
+def _scale(table: Integers, zero_points: tuple[int, int], bounds: tuple[int, int]) -> _Scale | None:
+    """Return the scale with the results of a table that ends at these bounds, None without one."""
+    sums, clip = _X - zero_points[0], (bounds[0] - zero_points[1], bounds[1] - zero_points[1])
     least, most = fitting_ratios(sums, table - zero_points[1], clip)
     scale = scale_and_shift(float((least + most) / 2))
     if scale is None or (np.clip(scaled(sums, *scale), *clip) + zero_points[1] != table).any():
         return None
-    return _Scale(zero_points, *scale, range_)
+    return _Scale(zero_points, *scale, bounds)
 
 
 def clip_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
@@ -172,7 +172,7 @@ def clip_calls(
     block, stream = find_block(unit, _WINDOW, shape, shape), Stream()
     _set_copy(stream, (shape, shape, shape), scale)
     set_block(stream, block)
-    params = params_of_one(stream, OPERATION_CODES["POOL"] | MEAN << 16, output, core)
+    params = elementwise_params(stream, OPERATION_CODES["POOL"] | MEAN << 16, output, core)
     work = UnitWork(unit, _WINDOW, block, shape, 0)
     counts = work.counts(shape)
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)

@@ -117,7 +117,7 @@ def binary_calls(
         constant = np.zeros(-(-operands.constant.nbytes // UNIT_ALIGNMENT) * UNIT_ALIGNMENT, np.int8)
         constant[: operands.constant.nbytes] = operands.constant.ravel().view(np.int8)
     second_bytes = 0 if scalar is not None else operands.shape[1] * operands.shape[2] * value_bytes
-    params = params_of_one(stream, OPERATION_CODES["ELEMENTWISE"] | _MODES[function] << 16, output, core)
+    params = elementwise_params(stream, OPERATION_CODES["ELEMENTWISE"] | _MODES[function] << 16, output, core)
     params |= {
         "constants": constant,
         "constant_bytes": 0 if constant is None else constant.nbytes,
@@ -134,8 +134,10 @@ def binary_calls(
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
 
 
-def params_of_one(stream: Stream, operation: int, output: Tensor, core: KernelCall) -> dict[str, ParamValue]:
-    """Return the parameters of the kernel for an operation of one operand without constants."""
+def elementwise_params(
+    stream: Stream, operation: int, output: Tensor, core: KernelCall
+) -> dict[str, ParamValue]:
+    """Return the parameters of ELEMENTWISE_KERNEL, for one operand and no constants."""
     return {
         "commands": stream.array,
         "constants": None,

@@ -28,7 +28,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     window_reason,
     written_precision,
 )
-from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, params_of_one
+from mcudeploy.extensions.ethos_u.unit_elementwise import ELEMENTWISE_KERNEL, elementwise_params
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, elementwise_cycles, find_block
 from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16, bias_of, largest_sums
 from mcudeploy.extensions.int16.int16 import INT16, SigmoidInt16
@@ -149,7 +149,7 @@ def curve_calls(
     set_window(stream, _POINT, parts=False)
     stream.set(ACTIVATION=curve_of(op), ACTIVATION_MIN=INT16.min, ACTIVATION_MAX=INT16.max)
     set_block(stream, block)
-    params = params_of_one(stream, OPERATION_CODES["POOL"] | MEAN << 16, output, core)
+    params = elementwise_params(stream, OPERATION_CODES["POOL"] | MEAN << 16, output, core)
 
     def counts(rows: Interval) -> Counts:
         values = len(rows) * output.shape[1] * output.shape[2]
