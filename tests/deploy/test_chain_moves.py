@@ -53,27 +53,27 @@ def named(problem: CutProblem, *cuts: Cut) -> list[tuple[tuple[str, ...], int]]:
 
 def test_a_chain_more_or_less_leaves_the_cuts_as_they_are(forms: Forms) -> None:
     plain = forms.of(())
-    beside = {problem.chains: cuts for problem, cuts in forms.beside(plain, (Cut(0, 8, 1),), 4)}
+    beside = {problem.chains: cuts for problem, cuts in forms.moves(plain, (Cut(0, 8, 1),), 4)}
     assert set(beside) == {(FIRST,), (SECOND,), (THIRD,), (OVERLAPPING,)}
     fused = forms.of((FIRST,))
     assert named(fused, *beside[(FIRST,)]) == [
         (("conv_0_to_conv_2", *(f"conv_{at}" for at in range(3, 9))), 1)
     ]
-    back = {problem.chains: cuts for problem, cuts in forms.beside(fused, beside[(FIRST,)], 2)}
+    back = {problem.chains: cuts for problem, cuts in forms.moves(fused, beside[(FIRST,)], 2)}
     assert set(back) == {(), (FIRST, SECOND), (FIRST, THIRD), (OVERLAPPING,)}
     assert back[()] == (Cut(0, 8, 1),)
 
 
 def test_chains_outside_the_segment_of_the_peak_are_not_fused(forms: Forms) -> None:
     cuts = Cut(0, 5, 2), Cut(6, 8, 1, apart=True)
-    beside = [problem.chains for problem, _ in forms.beside(forms.of(()), cuts, 7)]
+    beside = [problem.chains for problem, _ in forms.moves(forms.of(()), cuts, 7)]
     assert beside == [(THIRD,)]
-    assert not list(forms.beside(forms.of(()), (Cut(0, 5, 2),), 7))  # it is not cut there
+    assert not list(forms.moves(forms.of(()), (Cut(0, 5, 2),), 7))  # it is not cut there
 
 
 def test_a_chain_that_two_cuts_share_is_in_the_first(forms: Forms) -> None:
     cuts = Cut(0, 3, 2), Cut(4, 8, 1)
-    beside = {problem.chains: (problem, cut) for problem, cut in forms.beside(forms.of(()), cuts, 4)}
+    beside = {problem.chains: (problem, cut) for problem, cut in forms.moves(forms.of(()), cuts, 4)}
     problem, changed = beside[(SECOND,)]
     assert named(problem, *changed) == [
         (("conv_0", "conv_1", "conv_2", "conv_3_to_conv_5"), 2),
@@ -83,7 +83,7 @@ def test_a_chain_that_two_cuts_share_is_in_the_first(forms: Forms) -> None:
 
 def test_a_search_across_forms_finds_cuts_that_no_plain_form_has(forms: Forms) -> None:
     plain = forms.of(())
-    alone, across = BestFirst(plain), BestFirst(plain, beside=forms.beside)
+    alone, across = BestFirst(plain), BestFirst(plain, chain_moves=forms.moves)
     alone.explore(Effort.of(0.3))
     across.add((one.problem, one.state) for one in alone.best)
     effort = Effort.of(0.4)

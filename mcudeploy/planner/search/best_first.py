@@ -84,8 +84,7 @@ class SearchResult:
 OnGain = Callable[[Search, Candidate], None]
 """Receives the search and its best candidate, at every gain and every `REPORT_EVERY_S` seconds."""
 
-
-Beside = Callable[[CutProblem, State, int], Iterator[tuple[CutProblem, State]]]
+ChainMoves = Callable[[CutProblem, State, int], Iterator[tuple[CutProblem, State]]]
 """Yields the same cuts of the same graph with other chains fused, for a peak at a place."""
 
 
@@ -110,7 +109,7 @@ class BestFirst:
     """The search for the cuts of a problem: the known states, the queue, and the best states.
 
     `explore` continues the search, so more effort finds every state that less effort finds. `start`: states
-    of an earlier search, tried first. `beside`: the states of other forms of the graph that may follow a
+    of an earlier search, tried first. `chain_moves`: the states of other forms of the graph that may follow a
     state; such a search has no seeds but the states that are added. `ended`: the queue is empty, or there was
     no gain for a long time. `interrupted`: by Ctrl-C.
     """
@@ -120,10 +119,10 @@ class BestFirst:
         problem: CutProblem,
         *,
         start: Iterable[State] = (),
-        beside: Beside | None = None,
+        chain_moves: ChainMoves | None = None,
         report: OnGain = lambda *_: None,
     ) -> None:
-        self.problem, self.beside = problem, beside
+        self.problem, self.chain_moves = problem, chain_moves
         self._segments, self._most_ticks = problem.segments, problem.most_ticks
         self._effort, self._charged_units = Effort(0), problem.segments.units
         self._report = report
@@ -140,10 +139,10 @@ class BestFirst:
         self.unsplit = self._scored(problem, (), ())
         seeds = Seeds(problem, self._stopped)
         halves = problem.space.halves(self._segments.border_bytes)
-        own = (halves, seeds.states(), self._prefixes()) if beside is None else ()
+        own = (halves, seeds.states(), self._prefixes()) if chain_moves is None else ()
         self._seeding: list[Iterator[State | None]] = [iter(start), *own]
         self._moves = self._moves_of_queue()
-        self._see(self.unsplit)
+        self._record(self.unsplit)
 
     def explore(self, effort: Effort) -> None:
         """Try the seeds, then repeatedly the moves of the most promising state, until the effort is spent."""
@@ -217,8 +216,8 @@ class BestFirst:
             *_, scored = heapq.heappop(self._queue)
             if scored.peak_bytes <= self._most_bytes:
                 problem, state, place = scored.problem, scored.state, scored.peak_operator
-                if self.beside is not None:
-                    yield from self.beside(problem, state, place)
+                if self.chain_moves is not None:
+                    yield from self.chain_moves(problem, state, place)
                 for other in problem.space.moves(state, place):
                     yield problem, other
 
@@ -238,7 +237,7 @@ class BestFirst:
         if ticks > self._most_ticks or problem.segments.exceeds(sections, self._most_bytes):
             self._seen.add(key)
         else:
-            self._see(self._scored(problem, state, sections))
+            self._record(self._scored(problem, state, sections))
         if problem.segments is not self._segments:
             self._effort.spend(problem.segments.units - before)
 
@@ -272,7 +271,7 @@ class BestFirst:
                 )
         return self._whole_ticks[chains] + sum(self._added_ticks[chains, segment] for segment in sections)
 
-    def _see(self, scored: Scored) -> None:
+    def _record(self, scored: Scored) -> None:
         """Record and queue a state that keeps the limit.
 
         States with equal peaks are ordered by the number of segments that reach it: the peak of a cell falls

@@ -60,7 +60,7 @@ class Forms:
         """Return the problem with these chains fused."""
         return self._known(chains).problem
 
-    def beside(self, problem: CutProblem, state: State, place: int) -> Iterator[tuple[CutProblem, State]]:
+    def moves(self, problem: CutProblem, state: State, place: int) -> Iterator[tuple[CutProblem, State]]:
         """Yield the cuts with one chain more, which may lower the peak, or one less, which saves time.
 
         The chain lies in the segment of the peak; a chain that it overlaps is not fused any more.

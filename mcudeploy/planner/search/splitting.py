@@ -231,7 +231,7 @@ class _FusedSearch:
         """Change the chains of the best cuts one by one, beside the cuts; return the best chains."""
         self._effort = effort
         known = self._known = self._known or Forms(self._every, self._problem)
-        search = self._changes = self._changes or BestFirst(known.of(()), beside=known.beside)
+        search = self._changes = self._changes or BestFirst(known.of(()), chain_moves=known.moves)
         for chains, each in [((), self._plain), *self.forms.items()]:
             if set(chains) <= set(self._every):
                 search.add((known.of(chains), one.state) for one in each.search.best[:_STARTS])
