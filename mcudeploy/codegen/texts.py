@@ -241,8 +241,10 @@ class WaitsText:
 
 @dataclass(frozen=True, slots=True)
 class StreamsText:
-    """The record of joined command streams: the words of all, the word at which each begins, the arenas that
-    they access with the number of their region and their bytes, and the constants of region 0.
+    """The record of joined command streams.
+
+    `word_lines`: the words of all; `begin_lines`: the word at which each begins. `regions`: the number and
+    the bytes of the region that each of `arenas` is. `constants`: the array that is region 0.
     """
 
     summary: str

@@ -3,7 +3,7 @@
 The smallest parts that steps make are *values*: a row of a tensor, all of a tensor that cannot be cut, the
 running sum after some rows. When a step first makes a value, nothing that depends on it exists yet, and
 rows that the application fed before do not come again. Every path of data from them to a result therefore
-passes through a live value, so the live bytes are at least those of a minimum cut (docs/design.md).
+passes through a live value. The live bytes are at least those of a minimum cut (docs/design.md).
 """
 
 from __future__ import annotations

@@ -159,8 +159,8 @@ def inference_steps(view: PlanView) -> int | None:
     """Return the number of leading steps of the C library that compute the output of the model and change no
     parameter.
 
-    None if an update comes before the last block of the output, if the output is moved to another memory, if
-    an engine transfers other blocks then, or if several cores run the plan.
+    None if an update comes before the last block of the output, or if the output is moved to another memory.
+    None as well if an engine transfers other blocks then, or if several cores run the plan.
     """
     plan, graph, roots = view.plan, view.plan.graph, view.tiled.flow.roots
     output = roots[graph.own_outputs()[0].tensor]
