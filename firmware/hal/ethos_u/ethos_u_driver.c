@@ -28,8 +28,8 @@
 #endif
 
 /* The port of the unit that reaches a memory, and its counter of outstanding transfers: 0 and 1 are of the port that
- * writes, 2 and 3 of the one that only reads, which an Ethos-U55 has for flash. The words of a
- * single step are in RAM, those of joined steps beside the constants. */
+ * writes, 2 and 3 of the one that only reads, which an Ethos-U55 has for flash. The words of a single step are in RAM,
+ * those of joined steps beside the constants. */
 #ifndef MCUD_NPU_STREAM_PORT
 #define MCUD_NPU_STREAM_PORT 1u
 #endif
