@@ -196,8 +196,7 @@ class Owners:
         blocks, size = self._plan.layout.blocks[root], self._shapes.block_rows(root)
         if len(rows) == 0:
             return []
-        tensors = self._plan.graph.tensors
-        if tensors[root].shape[0] != tensors[tensor].shape[0]:
+        if not self._plan.graph.same_rows(tensor, root):
             if len(blocks) > 1:
                 raise PlanFaultError(f"{where} looks at {root} through view {tensor}, but it is in blocks")
             rows = Interval(0, size.rows)

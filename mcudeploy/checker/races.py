@@ -196,10 +196,9 @@ class _Races:
         Of a view with other rows than its memory, they are all.
         """
         root = self._shapes.roots[name]
-        size = self._shapes.block_rows(root)
-        tensors = self._plan.graph.tensors
-        row_bytes = tensors[root].row_bytes
-        if tensors[root].shape[0] != tensors[name].shape[0]:
+        size, graph = self._shapes.block_rows(root), self._plan.graph
+        row_bytes = graph.tensors[root].row_bytes
+        if not graph.same_rows(name, root):
             needed = of_step = Interval(0, size.rows)
         if len(needed) == 0:
             return
