@@ -3,7 +3,8 @@
  *
  * The driver takes a payload, whose first words name the stream after them: joined streams have them in flash, others
  * are copied after them. The driver cleans the caches over the regions, so a copied payload is the last region, in
- * cache lines that nothing else is in. Where it has a fast memory, it puts region 2 there: a unit is initialised without.
+ * cache lines that nothing else is in. Where it has a fast memory, it puts region 2 there, so a unit is initialised
+ * without.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 #define MCUD_NPU_STREAM_WORDS 1024
 #endif
 
-enum { HEADER = MCUD_NPU_PAYLOAD_WORDS, STREAM = 2, NOTHING = 5 }; /* actions of the driver; the stream begins at a multiple of 16 bytes */
+enum { HEADER = MCUD_NPU_PAYLOAD_WORDS }; /* the stream begins at a multiple of 16 bytes */
+enum { STREAM = 2, NOTHING = 5 };         /* actions of the driver */
 enum { LINE_WORDS = 8, LINE_BYTES = 32, PAYLOAD_REGION = MCUD_NPU_REGIONS - 1, FAST_REGION = 2 };
 
 #define MAGIC 0x31504F43u /* COP1 */
