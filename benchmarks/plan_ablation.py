@@ -25,9 +25,9 @@ from mcudeploy.planner.place import compaction as relocation
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
 from mcudeploy.planner.search import best_first, placing, segment_simulation, stages
-from mcudeploy.planner.search.chain_moves import Forms
 from mcudeploy.planner.search.cuts import Space
 from mcudeploy.planner.search.seeds import Seeds
+from mcudeploy.planner.search.splitting import _FusedSearch
 
 Key = tuple[str, str]
 """A model, and whether its input is whole or streamed."""
@@ -89,7 +89,7 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
         relocation, "_TRIES", relocation._TRIES[:1]
     ),
     "fused chains": lambda: patch.object(planner, "chains", _no_chains),
-    "changes of chains": lambda: patch.object(Forms, "beside", _nothing),
+    "the search across forms": lambda: patch.object(_FusedSearch, "_searched", _no_chains),
     "groups of channels": lambda: patch.object(fused_kernel, "_by_groups", _nothing),
 }
 """The omitted parts, and how each is switched off."""

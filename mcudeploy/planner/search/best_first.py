@@ -84,9 +84,6 @@ class SearchResult:
 OnGain = Callable[[Search, Candidate], None]
 """Receives the search and its best candidate, at every gain and every `REPORT_EVERY_S` seconds."""
 
-ChainMoves = Callable[[CutProblem, State, int], Iterator[tuple[CutProblem, State]]]
-"""Yields the same cuts of the same graph with other chains fused, for a peak at a place."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
@@ -109,8 +106,8 @@ class BestFirst:
     """The search for the cuts of a problem: the known states, the queue, and the best states.
 
     `explore` continues the search, so more effort finds every state that less effort finds. `start`: states
-    of an earlier search, tried first. `chain_moves`: the states of other forms of the graph that may follow a
-    state; such a search has no seeds but the states that are added. `ended`: the queue is empty, or there was
+    of an earlier search, tried first. If it is not `seeded`, it has no seeds but the states that are added,
+    also of other forms of the graph. `ended`: the queue is empty, or there was
     no gain for a long time. `interrupted`: by Ctrl-C.
     """
 
@@ -119,10 +116,10 @@ class BestFirst:
         problem: CutProblem,
         *,
         start: Iterable[State] = (),
-        chain_moves: ChainMoves | None = None,
+        seeded: bool = True,
         report: OnGain = lambda *_: None,
     ) -> None:
-        self.problem, self.chain_moves = problem, chain_moves
+        self.problem, self.seeded = problem, seeded
         self._segments, self._most_ticks = problem.segments, problem.most_ticks
         self._effort, self._charged_units = Effort(0), problem.segments.units
         self._report = report
@@ -139,7 +136,7 @@ class BestFirst:
         self.unsplit = self._scored(problem, (), ())
         seeds = Seeds(problem, self._stopped)
         halves = problem.space.halves(self._segments.border_bytes)
-        own = (halves, seeds.states(), self._prefixes()) if chain_moves is None else ()
+        own = (halves, seeds.states(), self._prefixes()) if seeded else ()
         self._seeding: list[Iterator[State | None]] = [iter(start), *own]
         self._moves = self._moves_of_queue()
         self._record(self.unsplit)
@@ -216,8 +213,6 @@ class BestFirst:
             *_, scored = heapq.heappop(self._queue)
             if scored.peak_bytes <= self._most_bytes:
                 problem, state, place = scored.problem, scored.state, scored.peak_operator
-                if self.chain_moves is not None:
-                    yield from self.chain_moves(problem, state, place)
                 for other in problem.space.moves(state, place):
                     yield problem, other
 

@@ -14,7 +14,6 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import FOLLOWED_WITHIN, BestFirst, Candidate, OnGain
-from mcudeploy.planner.search.chain_moves import Forms
 from mcudeploy.planner.search.cuts import State
 from mcudeploy.planner.search.fusing import WORTH, FusedCuts, FusedSeeds, families
 from mcudeploy.planner.search.ranking import front, sort_key
@@ -42,12 +41,12 @@ The others have the rest; before, they have as much effort again if some cuts ar
 share of it. The last share, of theirs, is for the seeds of chains.
 """
 
-_CHANGED_SHARE, _LONELY_SHARE, _STARTS = 0.2, 0.6, 3
-"""Shares of the effort left after these seeds for changes of the chains, and again while no chain is worth
-it; the best states of each form that they start from.
+_ACROSS_SHARE, _LONELY_SHARE, _STARTS = 0.2, 0.6, 3
+"""Shares of the effort left after these seeds for the search across forms, and again while no chain is worth
+it; the best states of each form that it starts from.
 """
 
-_FORMS, _BEST_SHARE = 2, 0.7
+_FORMS, _BEST_SHARE = 2, 0.85
 """The number of forms with fused chains that a round searches, and the share of the effort for the first."""
 
 _CHAIN_UNITS, _OPERATOR_UNITS = 10_000, 500
@@ -127,8 +126,8 @@ class _FusedSearch:
         self._charged = 0
         self._segments: tuple[Segments, ...] = ()
         self._latest: list[FusedCuts] = []
-        self._known: Forms | None = None
-        self._changes: BestFirst | None = None
+        self._problems: dict[Chains, CutProblem] = {}
+        self._across: BestFirst | None = None
         self.interrupted = self.settled = False
         self.forms: dict[tuple[Chain, ...], _FormSearch] = {}
 
@@ -161,10 +160,10 @@ class _FusedSearch:
                 stopped = True
                 break
             self._latest.append(found)
-        best = self._changed(effort.part(_CHANGED_SHARE))
+        best = self._searched(effort.part(_ACROSS_SHARE))
         forms = self._promising(best)
         if not forms:
-            best = self._changed(effort.part(_LONELY_SHARE))
+            best = self._searched(effort.part(_LONELY_SHARE))
             forms = self._promising(best)
         for number, form in enumerate(forms):
             starts = [found.splits for found in self._latest if found.chains == form]
@@ -177,7 +176,7 @@ class _FusedSearch:
             search.explore(effort.part(_BEST_SHARE if number + 1 < len(forms) else 1.0), progress)
             if search.interrupted:
                 return
-        is_done = not stopped and self._changes is not None and self._changes.ended
+        is_done = not stopped and self._across is not None and self._across.ended
         self.settled = is_done and all(self.forms[form].settled for form in forms)
 
     def _promising(self, best: Chains) -> list[Chains]:
@@ -199,7 +198,7 @@ class _FusedSearch:
     def promises(self) -> bool:
         """Return whether cuts with fused chains are worth a plan."""
         lowest = WORTH * self._plain.search.best[0].peak_bytes
-        return self._changes is not None and self._changes.best[0].peak_bytes < lowest
+        return self._across is not None and self._across.best[0].peak_bytes < lowest
 
     def best_plans(self) -> list[Plan]:
         """Return the best plan of each form searched so far."""
@@ -221,23 +220,29 @@ class _FusedSearch:
         return self._task_of(chains)
 
     def _problem(self, chains: Chains) -> CutProblem:
-        task = self._task(chains) if chains else self._plain.task
-        segments = Segments(task.space.flow, task.space.order, task.lean.work)
-        return replace(
-            self._plain.problem, space=task.space, segments=segments, variants=task.variants, chains=chains
-        )
+        """Return the problem of a form, made once."""
+        if chains not in self._problems:
+            task = self._task(chains) if chains else self._plain.task
+            segments = Segments(task.space.flow, task.space.order, task.lean.work)
+            self._problems[chains] = replace(
+                self._plain.problem,
+                space=task.space,
+                segments=segments,
+                variants=task.variants,
+                chains=chains,
+            )
+        return self._problems[chains]
 
-    def _changed(self, effort: Effort) -> Chains:
-        """Change the chains of the best cuts one by one, beside the cuts; return the best chains."""
+    def _searched(self, effort: Effort) -> Chains:
+        """Change the best cuts of all forms in one search; return the chains of the best."""
         self._effort = effort
-        known = self._known = self._known or Forms(self._every, self._problem)
-        search = self._changes = self._changes or BestFirst(known.of(()), chain_moves=known.moves)
+        search = self._across = self._across or BestFirst(self._problem(()), seeded=False)
         for chains, each in [((), self._plain), *self.forms.items()]:
             if set(chains) <= set(self._every):
-                search.add((known.of(chains), one.state) for one in each.search.best[:_STARTS])
+                search.add((self._problem(chains), one.state) for one in each.search.best[:_STARTS])
         for found in self._latest:
             if found.bound <= FOLLOWED_WITHIN * search.best[0].peak_bytes:
-                problem = known.of(found.chains)
+                problem = self._problem(found.chains)
                 search.add([(problem, problem.space.state(found.splits))])
         search.explore(effort.part(_FIRST_SHARE))
         squeeze(search, effort)

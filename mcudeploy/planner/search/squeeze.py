@@ -31,7 +31,7 @@ def squeeze(search: BestFirst, effort: Effort) -> None:
     share = _FIRST_SHARE
     while share < _LAST_SHARE and not search.interrupted and not effort.is_spent():
         before, starts = search.best[0], [(one.problem, one.state) for one in search.best[:_STARTS]]
-        other = BestFirst(_bounded(search, share), chain_moves=search.chain_moves)
+        other = BestFirst(_bounded(search, share), seeded=search.seeded)
         other.add(starts)
         other.explore(effort.part(_EFFORT_SHARE))
         search.interrupted = other.interrupted
