@@ -49,7 +49,7 @@ BUDGETS = {
     "ir": 940,  # the place of states, arrays that operators share, instructions of a unit, calls of stages
     "mcudeploy": 410,
     "ops": 5460,  # float products by blocks, fused operators, TFLite arithmetic, kernels of vectors
-    "planner": 11531,  # bounds over all cuts, searches across forms, joined streams, orders from files
+    "planner": 11475,  # bounds over all cuts, searches across forms, joined streams, orders from files
     "report": 1817,  # bounds over all cuts, commands of the picture; results name their deployment
     "tiling": 554,
     "toolchain": 2399,  # drivers and models of a unit, memories to start, programs of Windows and macOS
