@@ -16,7 +16,6 @@ def replay(plan: Plan, shapes: Shapes) -> None:
         owners.fill(io.tensor)
     begun_runs: set[Run] = set()
     last_fed: dict[int, int] = {}
-    chains = [state.chain for state in plan.graph.states]
     begun, waited = 0, dict[str, int]()
     flying: dict[int, Transfer] = {}
     for entry in plan.tape:
@@ -39,11 +38,7 @@ def replay(plan: Plan, shapes: Shapes) -> None:
         if not operator.inputs and entry.block <= last_fed.get(entry.operator, -1):
             fault = "the same rows again" if entry in begun_runs else "earlier rows after later ones"
             raise PlanFaultError(f"{where} asks the application for {fault}")
-        continues = any(
-            not set(chain).isdisjoint(operator.inputs) and (len(chain) == 1 or operator.output in chain)
-            for chain in chains
-        )
-        if continues and entry in begun_runs:
+        if entry in begun_runs and any(it.is_continued_by(operator) for it in plan.graph.states):
             raise PlanFaultError(f"{where} goes on with its state a second time")
         if not operator.inputs:
             last_fed[entry.operator] = entry.block

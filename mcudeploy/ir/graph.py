@@ -98,6 +98,11 @@ class State:
         names = (self.before.tensor, *self.through, self.after.tensor)
         return names if self.before.tensor != self.after.tensor else names[:1]
 
+    def is_continued_by(self, operator: Operator) -> bool:
+        """Return whether an operator reads the state and writes its next content."""
+        chain = self.chain
+        return not set(chain).isdisjoint(operator.inputs) and (len(chain) == 1 or operator.output in chain)
+
 
 KeptRows = Literal["all", "last"]
 """Which rows of a tensor are kept for the next run: `all` that it reads, or only the `last` ones, which it

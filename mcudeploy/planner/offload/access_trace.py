@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from mcudeploy.boards.board import Board
-from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.plan import Plan, Step
 from mcudeploy.ir.trace import Item, ItemAccess, Trace, TraceStep
 from mcudeploy.planner.cores.requirements import needs
@@ -78,7 +77,8 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
         operator = graph.operators[step.operator]
         accesses = tuple(touching.accesses(step, time, factors[step.operator]))
         scratch = align_up(draft.work.get(operator.name, (0, 0))[0], draft.alignment)
-        again = bool(operator.inputs) and not operator.op.accumulates and not _continues(graph, operator)
+        again = bool(operator.inputs) and not operator.op.accumulates
+        again = again and not any(it.is_continued_by(operator) for it in graph.states)
         steps.append(TraceStep(operator.name, cost, accesses, scratch, again, time))
     named = (items[at] for at in buffer_of)
     return Trace(
@@ -95,12 +95,6 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
         ),
         tuple(steps),
     ), buffer_of
-
-
-def _continues(graph: Graph, operator: Operator) -> bool:
-    """Return whether an operator writes the next content of a state that it reads."""
-    chains = [state.chain for state in graph.states if not set(state.chain).isdisjoint(operator.inputs)]
-    return any(len(chain) == 1 or operator.output in chain for chain in chains)
 
 
 def _is_state(draft: Draft, item: Buffer) -> bool:
