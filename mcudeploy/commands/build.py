@@ -232,11 +232,11 @@ def built_model(path: Path, request: BuildRequest, progress: Progress) -> BuiltM
     bound = None if firmware is None else stack_bound(firmware)
     if bound is None:
         program, unknown = (
-            deployment.product,
+            deployment.library_program,
             unknown or f"no bound can be stated for programs of {board.name}",
         )
     else:
-        program = replace(deployment.product, stack_bytes=bound.library_bytes)
+        program = replace(deployment.library_program, stack_bytes=bound.library_bytes)
     return BuiltModel(
         deployment, program, verdict, firmware, _selftest(deployment, samples[0], verdict), unknown
     )

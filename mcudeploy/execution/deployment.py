@@ -74,21 +74,22 @@ class Deployment:
         return self._in_form("steps")
 
     @cached_property
-    def product(self) -> Program:
+    def library_program(self) -> Program:
         """The program of a library: `program`, with a stream for consecutive steps of a unit."""
         return self._in_form("streams")
 
     @cached_property
     def joined_steps(self) -> list[int]:
-        """The step of firmware that contains each entry of the tape in the form of `product`, and the end;
-        empty if both are the same.
+        """The step of firmware that contains each entry of the tape in `library_program`, and the end.
+
+        Empty if libraries run the entries of the tape one by one.
         """
         streams, entries = self.view.streams, len(self.view.entries)
         return [entries + it for it in streams.steps_of(entries)] if self.joins and streams else []
 
     @cached_property
     def measured_program(self) -> Program:
-        """The program of firmware: each step alone, then the steps of `product`."""
+        """The program of firmware: each step alone, then the steps of `library_program`."""
         return self._in_form("both")
 
     def _in_form(self, form: Form) -> Program:

@@ -129,16 +129,16 @@ def test_steps_with_states_and_of_the_core_stay_alone(
         operator = deployment.plan.graph.operators[entry.operator]
         assert deployment.model.calls[operator.name].isa.unit
         assert not states & {*operator.inputs, operator.output}
-    assert deployment.product.steps == deployment.joined_steps[-1] - len(deployment.view.entries)
+    assert deployment.library_program.steps == deployment.joined_steps[-1] - len(deployment.view.entries)
 
 
 def test_a_library_has_streams_and_only_the_kernels_of_other_steps(cut: Joined) -> None:
-    product, steps = cut.deployment.product, cut.deployment.program
+    joined, steps = cut.deployment.library_program, cut.deployment.program
     entries = len(cut.deployment.view.entries)
-    assert product.steps == entries - sum(len(it.entries) - 1 for it in cut.streams.streams) < entries
-    assert "run_streams_npu" in product.kernels and len(product.operators) < len(steps.operators)
-    assert product.weights_bytes < steps.weights_bytes
+    assert joined.steps == entries - sum(len(it.entries) - 1 for it in cut.streams.streams) < entries
+    assert "run_streams_npu" in joined.kernels and len(joined.operators) < len(steps.operators)
+    assert joined.weights_bytes < steps.weights_bytes
     assert cut.deployment.measured_program.weights_bytes <= steps.weights_bytes + 16 * len(steps.operators)
-    assert f"{len(cut.streams.streams)} of the unit" in product.step_kinds
-    assert 0 <= product.peak_step < product.steps
-    assert replace(cut.deployment, joins=False).product.kernels == steps.kernels
+    assert f"{len(cut.streams.streams)} of the unit" in joined.step_kinds
+    assert 0 <= joined.peak_step < joined.steps
+    assert replace(cut.deployment, joins=False).library_program.kernels == steps.kernels
