@@ -106,9 +106,9 @@ class BestFirst:
     """The search for the cuts of a problem: the known states, the queue, and the best states.
 
     `explore` continues the search, so more effort finds every state that less effort finds. `start`: states
-    of an earlier search, tried first. If it is not `seeded`, it has no seeds but the states that are added,
-    also of other forms of the graph. `ended`: the queue is empty, or there was
-    no gain for a long time. `interrupted`: by Ctrl-C.
+    of an earlier search, tried first. Without `seeded`, its only seeds are the states that are added, also of
+    other forms of the graph. `ended`: the queue is empty, or there was no gain for a long time.
+    `interrupted`: by Ctrl-C.
     """
 
     def __init__(
