@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -23,32 +23,42 @@ other, so that a measurer can run either."""
 
 
 @dataclass(frozen=True, eq=False)
-class JoinedSchedule:
-    """The records and codes of a program with streams, alone or, by `both`, after all entries of the tape."""
+class ProgramSchedule:
+    """The records and codes of a program; `form` is "steps" if it has no streams.
+
+    Joined steps run streams, and the entries of the tape that no stream computes.
+    """
 
     view: PlanView
-    streams: UnitStreams
+    streams: UnitStreams | None
     form: Form
+
+    @classmethod
+    def of(cls, view: PlanView, form: Form) -> ProgramSchedule:
+        """Return the schedule of a plan's program."""
+        streams = None if form == "steps" else view.streams
+        return cls(view, streams, form if streams else "steps")
 
     @cached_property
     def tape(self) -> Tape:
         """The tape, whose codes have room for the number of a stream."""
-        return Tape(self.view.plan, len(self.streams.streams))
+        return Tape(self.view.plan, len(self.streams.streams)) if self.streams else self.view.tape
 
     @cached_property
-    def calls(self) -> dict[str, KernelCall]:
+    def calls(self) -> Mapping[str, KernelCall]:
         """The kernel calls, whose constants are those of the streams."""
-        return self.streams.pointing(self.view.calls)
+        return self.streams.pointing(self.view.calls) if self.streams else self.view.calls
 
     @cached_property
-    def items(self) -> list[Entry | UnitStream]:
-        """The entry of the tape, or the stream, that each joined step runs."""
+    def items(self) -> Sequence[Entry | UnitStream]:
+        """The entry of the tape, or the stream, that each joined step runs; without streams, the tape."""
         entries = self.view.entries
-        return [entries[it] if isinstance(it, int) else it for it in self._items]
+        joined = [entries[it] if isinstance(it, int) else it for it in self._items]
+        return joined if self.streams else entries
 
     @cached_property
     def _items(self) -> list[int | UnitStream]:
-        return self.streams.items(len(self.view.entries))
+        return self.streams.items(len(self.view.entries)) if self.streams else []
 
     @cached_property
     def records(self) -> list[int]:
@@ -56,7 +66,7 @@ class JoinedSchedule:
         streams.
         """
         every = range(len(self.tape.records))
-        if self.form == "both":
+        if self.form != "streams":
             return [*every]
         run = {self.tape.record_of(it)[0] for it in self._items if isinstance(it, int)}
         operators = {self.tape.records[at].operator for at in run if at < len(self.tape.records)}
@@ -66,7 +76,7 @@ class JoinedSchedule:
     def stored(self) -> list[tuple[NamedRange, int]]:
         """The tensors and scratch that these records name."""
         named = {pair for at in self.records for pair in self.tape.records[at].touched}
-        return [it for it in self.tape.stored_as if self.form == "both" or it in named]
+        return [it for it in self.tape.stored_as if self.form != "streams" or it in named]
 
     @property
     def stream_record(self) -> int:
@@ -81,6 +91,7 @@ class JoinedSchedule:
 
         def code(item: int | UnitStream) -> tuple[int, int]:
             if isinstance(item, UnitStream):
+                assert self.streams is not None
                 return self.stream_record, self.streams.streams.index(item)
             record, block = self.tape.record_of(item)
             return numbers.get(record, record - moved), block
@@ -90,12 +101,13 @@ class JoinedSchedule:
     @property
     def largest_code(self) -> int:
         """The largest code."""
-        return max(record << self.tape.block_bits | block for record, block in self._codes)
+        joined = (record << self.tape.block_bits | block for record, block in self._codes)
+        return max([int(self.tape.codes.max(initial=0)), *joined])
 
     @property
     def first_step(self) -> int:
         """The first joined step."""
-        return len(self.view.entries) if self.form == "both" else 0
+        return 0 if self.form == "streams" else len(self.view.entries)
 
     @property
     def steps(self) -> int:
@@ -106,7 +118,7 @@ class JoinedSchedule:
     def places(self) -> Sequence[int]:
         """The step of the program that contains each step of the plan's schedule."""
         entries = entries_of(self.view)
-        if self.form == "both":
+        if self.form != "streams" or self.streams is None:
             return entries
         steps = self.streams.steps_of(len(self.view.entries))
         return [steps[entry] for entry in entries]

@@ -13,18 +13,17 @@ from math import lcm
 import numpy as np
 
 from mcudeploy.boards.board import Board
-from mcudeploy.codegen.comments import ScheduleRun, operator_text, schedule_runs
+from mcudeploy.codegen.comments import ScheduleRun, operator_text
 from mcudeploy.codegen.ctext import c_elements, c_type
 from mcudeploy.codegen.header import (
     IoText,
     MapLine,
     StateText,
     arena_map,
-    entries_of,
     io_texts,
     states_text,
 )
-from mcudeploy.codegen.joined_schedule import Form, JoinedSchedule
+from mcudeploy.codegen.joined_schedule import Form, ProgramSchedule
 from mcudeploy.codegen.kernelfiles import (
     AWAIT,
     MOVE,
@@ -290,16 +289,16 @@ class Program:
 def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps") -> Program:
     """Return the program of a plan for a board."""
     plan, lanes = view.plan, view.lanes
-    joined = None if form == "steps" or view.streams is None else JoinedSchedule(view, view.streams, form)
-    calls, tape = (joined.calls, joined.tape) if joined else (view.calls, view.tape)
+    schedule = ProgramSchedule.of(view, form)
+    tape, places = schedule.tape, schedule.places
     handed = handed_over(plan, board)
     constants = ConstantPool(prefix, plan.parameters)
-    kept = joined.records if joined else range(len(tape.records))
-    records = [_operator_text(tape, at, (new, calls), constants, handed) for new, at in enumerate(kept)]
+    numbers = range(len(schedule.records))
+    records = [_operator_text(schedule, number, constants, handed) for number in numbers]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     kernels |= {stage.kernel for record in records for stage in record.stages}
     offsets = _OffsetTable(board.offset_unit)
-    tensors = offsets.tensors_of(tape, joined.stored if joined else tape.stored_as)
+    tensors = offsets.tensors_of(tape, schedule.stored)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
     moves = [
         _moves_text(each, offsets, engines[each.engine], number)
@@ -310,14 +309,13 @@ def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps"
         for number, each in enumerate(tape.waits, len(records) + len(moves))
     ]
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
-    streams = _streams_text(joined, plan, offsets, constants) if joined else None
+    streams = _streams_text(schedule, offsets, constants) if schedule.streams else None
     kernels |= {STREAMS} if streams else set()
     by_symbol = {tensor.symbol: tensor for tensor in tensors}
     parts = [
         (part_text(number, it, records[it.base], by_symbol, constants), it)
         for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
     ]
-    places = joined.places if joined else entries_of(view)
     named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
     inputs = [it.on(board) for it in io_texts(view, plan.graph.own_inputs(), "input")]
     outputs = [it.on(board) for it in io_texts(view, plan.graph.own_outputs(), "output")]
@@ -335,13 +333,11 @@ def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps"
         kernels=sorted(kernels),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
-        code_bits=integer_bits(
-            max(int(tape.codes.max(initial=0)), lanes.largest, joined.largest_code if joined else 0)
-        ),
-        schedule=joined.runs(records) if joined else schedule_runs(tape, records),
+        code_bits=integer_bits(max(schedule.largest_code, lanes.largest)),
+        schedule=schedule.runs(records),
         block_bits=tape.block_bits,
-        steps=joined.steps if joined else len(tape.codes),
-        step_kinds=_step_kinds(view, joined),
+        steps=schedule.steps,
+        step_kinds=_step_kinds(schedule),
         peak_step=places[plan.estimate.peak_step],
         alignment=board.offset_unit,
         fuses_products=board.fuses_products,
@@ -354,7 +350,9 @@ def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps"
         states=states_text(view),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
-        parameters=_table_text(plan, calls, [(records[it.base].name, one, it.call) for one, it in parts]),
+        parameters=_table_text(
+            plan, schedule.calls, [(records[it.base].name, one, it.call) for one, it in parts]
+        ),
         hop=plan.graph.hop,
     )
 
@@ -394,12 +392,12 @@ def _table_text(
     )
 
 
-def _step_kinds(view: PlanView, joined: JoinedSchedule | None) -> str:
+def _step_kinds(schedule: ProgramSchedule) -> str:
     """The numbers of steps that compute, move and wait, as a comment; "" if all compute."""
-    if not view.plan.layout.transfers and joined is None:
+    if not schedule.view.plan.layout.transfers and schedule.streams is None:
         return ""
     kinds = {UnitStream: "of the unit", Run: "of operators", Transfer: "of moves", Wait: "of waits"}
-    counts = Counter(type(entry) for entry in (joined.items if joined else view.entries))
+    counts = Counter(map(type, schedule.items))
     return ", ".join(f"{counts[kind]} {text}" for kind, text in kinds.items() if counts[kind])
 
 
@@ -500,15 +498,14 @@ def _waits_text(waits: Waits, engine: int, number: int) -> WaitsText:
     )
 
 
-def _streams_text(
-    joined: JoinedSchedule, plan: Plan, offsets: _OffsetTable, constants: ConstantPool
-) -> StreamsText:
+def _streams_text(schedule: ProgramSchedule, offsets: _OffsetTable, constants: ConstantPool) -> StreamsText:
     """Return the record of joined streams; each arena has a tensor of one row at its first byte."""
-    streams = joined.streams
+    streams, arenas = schedule.streams, schedule.view.plan.layout.arenas
+    assert streams is not None
     whole = Stored("", (0,), 0, ONE_PIECE)
     words = np.array([word for each in streams.streams for word in each.words], np.uint32)
     return StreamsText(
-        summary=f"{joined.stream_record}: {count_text(len(streams.streams), 'command stream')}",
+        summary=f"{schedule.stream_record}: {count_text(len(streams.streams), 'command stream')}",
         constants=constants.shared(CONSTANTS, streams.constants, UNIT_ALIGNMENT),
         constant_bytes=streams.constants.nbytes,
         count=len(streams.streams),
@@ -519,22 +516,18 @@ def _streams_text(
             for it in streams.memories
         ],
         regions=[
-            (region, plan.layout.arenas[memory])
-            for region, memory in zip(streams.regions, streams.memories, strict=True)
+            (region, arenas[memory]) for region, memory in zip(streams.regions, streams.memories, strict=True)
         ],
     )
 
 
 def _operator_text(
-    tape: Tape,
-    at: int,
-    of: tuple[int, Mapping[str, KernelCall]],
-    constants: ConstantPool,
-    handed: Mapping[str, int],
+    schedule: ProgramSchedule, number: int, constants: ConstantPool, handed: Mapping[str, int]
 ) -> OperatorText:
-    plan, record, (number, calls) = tape.plan, tape.records[at], of
+    tape, plan, at = schedule.tape, schedule.view.plan, schedule.records[number]
+    record = tape.records[at]
     operator = plan.graph.operators[record.operator]
-    call = calls[operator.name]
+    call = schedule.calls[operator.name]
     params = params_lines(operator.name, call, constants)
     touched = [_stored_symbol(tape, *each) for each in record.touched]
     count = len(operator.inputs)
