@@ -23,7 +23,6 @@ from mcudeploy.codegen.header import (
     io_texts,
     states_text,
 )
-from mcudeploy.codegen.joined_schedule import Form, ProgramSchedule
 from mcudeploy.codegen.kernelfiles import (
     AWAIT,
     MOVE,
@@ -43,6 +42,7 @@ from mcudeploy.codegen.operators import (
     pointing_lines,
     stage_texts,
 )
+from mcudeploy.codegen.program_schedule import Form, ProgramSchedule
 from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mcudeploy.boards.board import CODE_BYTES, Board
-from mcudeploy.codegen.joined_schedule import Form
 from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.program import Program, make_program
+from mcudeploy.codegen.program_schedule import Form
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError
 from mcudeploy.costs.database import Database, RunKey, warn_of_database

@@ -1,4 +1,4 @@
-"""The schedule of a program whose unit runs a command stream for consecutive steps."""
+"""The schedule of a program, whose unit may run a command stream for consecutive steps."""
 
 from __future__ import annotations
 
