@@ -2,8 +2,8 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  int8_t [columns][kernel_rows][input_channels]: the columns under a row of windows; then int8_t [15] that are
- *          read in vain
+ * scratch  int8_t [columns][kernel_rows][input_channels]: the columns under a row of windows; then int8_t [15]: vectors
+ *          reach beyond the last column, and their values have no effect
  *
  * Windows are columns side by side and read where they lie.
  */

@@ -2,7 +2,7 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], int8_t [pixels][patch_values]: windows, gathered; then int8_t [15], read in vain
+ * scratch  uint32_t [kernel_rows], int8_t [pixels][patch_values]: windows, gathered; then int8_t [15], read without effect
  */
 #ifndef MCUD_CONV2D_S8_MVE_H
 #define MCUD_CONV2D_S8_MVE_H

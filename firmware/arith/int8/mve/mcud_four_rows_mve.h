@@ -40,7 +40,7 @@ typedef struct {
     int32_t channels;
     int32_t blocks;
     int32_t steps;       /* whole ones in a row after `twos` */
-    int32_t rest;        /* outputs of a last step, 0..4; 8 less with steps before it */
+    int32_t rest;        /* outputs of a last step, 0..4; minus 8 if whole steps precede it */
     int32_t pitch;       /* from a step's results to the next one's */
     int32_t zero_point;
     int32_t shift;       /* 8 for a second row, otherwise 0 */

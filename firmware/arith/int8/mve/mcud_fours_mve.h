@@ -366,7 +366,7 @@ MCUD_NOINLINE void mcud_shallow_pixels(const mcud_vector_channels *by, const int
         .offsets = by->offsets,
     };
     for (int32_t part = blocks.blocks > 0 ? 0 : 1; part < (rest > 0 ? 2 : 1); part++) {
-        if (part == 1) { /* a pixel that is missing is another one again */
+        if (part == 1) { /* the remaining pixels: a missing one repeats the first */
             blocks.blocks = 1;
             blocks.x_step = rest > 1 ? step : 0;
             blocks.y_step = rest > 1 ? by->pitch : 0;
