@@ -234,6 +234,14 @@ class Sdram(Facts):
     power_up_us: Annotated[int, Field(ge=100, le=1000)]
     pins: Annotated[tuple[Pin, ...], Field(min_length=1)]
 
+    @model_validator(mode="after")
+    def _has_all_pins(self) -> Self:
+        # Addresses, two of the bank, data, one a byte; clock, its enable, the chip select, commands.
+        needed = self.row_bits + 2 + self.width + self.width // 8 + 6
+        if len(set(self.pins)) != len(self.pins) or len(self.pins) != needed:
+            raise ValueError(f"an sdram of this width and these rows has {needed} different pins")
+        return self
+
     @property
     def bytes(self) -> int:
         """The size of the memory as far as the bus reaches it."""

@@ -183,9 +183,13 @@ def _check_pins(board: Board, files: Mapping[str, str]) -> None:
         return
     sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
     hal = "".join(files[name] for name in sources)
-    for it in board.memories:
-        if it.chip is not None and _TAKEN_BY_DRIVERS[it.chip[0]] not in hal:
-            raise ConfigError(f"{board.name}: no source of its hal starts {it.name}, an {it.chip[0]}")
+    memories = {it.chip[0]: it.name for it in board.memories if it.chip is not None}
+    for chip, macro in _TAKEN_BY_DRIVERS.items():
+        if chip in memories and macro not in hal:
+            raise ConfigError(f"{board.name}: no source of its hal starts {memories[chip]}, an {chip}")
+        if macro in hal and chip not in memories:
+            fault = f"a source of its hal starts an {chip}: add its facts, [memory.{chip}]"
+            raise ConfigError(f"{board.name}: {fault}")
     named = dict(_pins(board.uart))
     for name in ("TX", "RX"):
         if (f"MCUD_UART_{name}_PIN" in hal) != (name in named):

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from mcudeploy.boards.board import Memory
 from mcudeploy.boards.catalogue import load_board
@@ -333,3 +334,14 @@ def test_a_chip_that_no_source_starts_is_refused(name: str, driver: str) -> None
     silent = board.model_copy(update={"hal": tuple(it for it in board.hal if driver not in it)})
     with pytest.raises(ConfigError, match=f"no source of its hal starts {EXTERNAL[name]}"):
         assemble(silent, {}, [], emulate=False)
+    kind = "sdram" if driver == "fmc" else "psram"
+    memories = tuple(it.model_copy(update={kind: None}) for it in board.memories)
+    with pytest.raises(ConfigError, match=rf"add its facts, \[memory.{kind}\]"):
+        assemble(board.model_copy(update={"memories": memories}), {}, [], emulate=False)
+
+
+def test_an_sdram_has_all_its_pins_once() -> None:
+    (facts,) = (it.sdram for it in load_board("stm32f746-disco").memories if it.sdram)
+    for pins in (facts.pins[1:], (*facts.pins[1:], facts.pins[1])):
+        with pytest.raises(ValidationError, match="has 38 different pins"):
+            type(facts).model_validate(facts.model_dump() | {"pins": pins})
