@@ -212,10 +212,14 @@ typedef struct {
         "vpop {d8-d15}\n\t"                                                                                  \
         "pop {r4-r11, pc}\n\t")
 
+/* GCC and Clang take a text of more than the 4,095 characters that C99 requires. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings"
 MCUD_NAKED static void mcud_deep_fours_4(MCUD_UNUSED mcud_deep_fours *by)
 {
     MCUD_DEEP_FOURS(4);
 }
+#pragma GCC diagnostic pop
 
 MCUD_NAKED static void mcud_deep_fours_2(MCUD_UNUSED mcud_deep_fours *by)
 {
