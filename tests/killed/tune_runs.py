@@ -116,7 +116,7 @@ class Tune:
     def forget(self) -> None:
         """Remove the measurements; the firmware stays."""
         for path in self.cache.glob("measurements.sqlite*"):
-            path.unlink()
+            path.unlink(missing_ok=True)  # the last connection that closes removes the log as well
 
     def emulators(self, process: subprocess.Popen[bytes]) -> list[int]:
         """Process ids of the emulators that a `tune` has started."""

@@ -21,8 +21,8 @@ def plan_residency(
     """Return the best residency found with an effort, or None.
 
     With a link there is one unless fixed items leave too little room. `recompute`: steps may be repeated.
-    `reorder`: they may also run in another order in which each reads the same bytes. Raises FitError if a
-    single step needs more than the capacity.
+    `reorder`: they may also run in another order in which each reads the same bytes, if no item has a
+    home. Raises FitError if a single step needs more than the capacity.
     """
     require_room(trace, capacity_bytes)
     # numba is slow to import
@@ -30,6 +30,7 @@ def plan_residency(
     from mcudeploy.planner.offload.search import OffloadTask, best_run  # noqa: PLC0415
 
     table = table_of(trace, link)
+    reorder = reorder and not any(item.home for item in trace.items)  # these leave before the last step
     task = OffloadTask(trace, table, capacity_bytes, link, recompute, reorder)
     outlook, method = best_run(task, effort)
     return None if outlook.served is None else with_times(plan_of(trace, table, outlook, method), link)
