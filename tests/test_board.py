@@ -10,7 +10,7 @@ import pytest
 from mcudeploy.boards.board import Board, Link, board_at, read_board
 from mcudeploy.boards.catalogue import family, list_boards, load_board
 from mcudeploy.boards.emulated import emulated_twin
-from mcudeploy.boards.facts import pin_number
+from mcudeploy.boards.fact_types import pin_number
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Target

@@ -19,30 +19,32 @@ from mcudeploy.boards.consistency import (
     check_units,
     check_vectors,
 )
-from mcudeploy.boards.facts import (
-    Alignment,
+from mcudeploy.boards.fact_types import (
     BoardName,
-    ChainPort,
-    ChipId,
     Core,
     CpuFlag,
-    EmulatorFacts,
     Facts,
-    Flash,
-    Framework,
     HalSource,
     Identifier,
     Line,
+    Patience,
+    UsbId,
+)
+from mcudeploy.boards.facts import (
+    Alignment,
+    ChainPort,
+    ChipId,
+    EmulatorFacts,
+    Flash,
+    Framework,
     Link,
     Memory,
     Npu,
-    Patience,
     Registry,
     Timer,
     Timers,
     Uart,
     Unit,
-    UsbId,
 )
 from mcudeploy.boards.flashers import Flasher
 from mcudeploy.boards.pioshipped import Radio

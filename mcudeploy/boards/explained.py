@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcudeploy.boards.board import Board, board_at, read_board
 from mcudeploy.boards.catalogue import board_file
-from mcudeploy.boards.facts import BoardName
+from mcudeploy.boards.fact_types import BoardName
 from mcudeploy.common.errors import ConfigError, UsageError
 
 _NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)

@@ -2,132 +2,29 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    model_validator,
+from pydantic import BeforeValidator, Field, model_validator
+
+from mcudeploy.boards.fact_types import (
+    EMULATOR_OPTIONS,
+    WORD,
+    Address,
+    Clocks,
+    Facts,
+    HalSource,
+    Identifier,
+    Line,
+    Machine,
+    Pin,
+    Rate,
+    Size,
+    UsbId,
+    spelled,
 )
-
+from mcudeploy.boards.memory_chips import Psram, Sdram
 from mcudeploy.boards.platformio import PIO_ID
 from mcudeploy.ir.interval import Interval
-
-Address = Annotated[int, Field(ge=0, lt=2**32)]
-Size = Annotated[int, Field(gt=0, le=2**32)]
-
-
-def spelled(pattern: str, rule: str) -> AfterValidator:
-    """Return a check of a text's characters. `rule` names the allowed ones, for the error."""
-
-    def checked(text: str) -> str:
-        if re.fullmatch(pattern, text) is None:
-            raise ValueError(f"{text[:80]!r} is not possible: {rule}")
-        return text
-
-    return AfterValidator(checked)
-
-
-_LOWER = "lower-case letters, digits and"
-_WORD = "letters, digits and _ . -, the first of them a letter, a digit or _"
-Identifier = Annotated[str, spelled(r"[a-z][a-z0-9_]*", f"{_LOWER} _, the first of them a letter")]
-Core = Annotated[
-    str,
-    Field(max_length=40),
-    spelled(r"[a-z0-9][a-z0-9-]*", f"{_LOWER} -, the first of them no -"),
-]
-BoardName = Annotated[
-    str,
-    spelled(
-        rf"[a-z0-9][a-z0-9-]*|pio:{PIO_ID}(:[a-z]+)?",
-        f"the name of a board has {_LOWER} -, the first of them no -",
-    ),
-]
-
-UsbId = Annotated[
-    str, spelled(r"[0-9a-f]{4}:[0-9a-f]{4}", "a USB id is four hexadecimal digits, a colon, and four more")
-]
-"""Vendor and product."""
-
-
-def _placed(source: str, info: ValidationInfo) -> str:
-    """Return a source beside its board file as an absolute path. Raises ValueError if it is missing."""
-    if not source.startswith(".") or info.context is None:
-        return source
-    folder: Path = info.context["folder"]
-    path = (folder / source).resolve()
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    return str(path)
-
-
-HalSource = Annotated[
-    str,
-    Field(max_length=200),
-    spelled(
-        r"(([a-z0-9_]+/)*[a-z0-9_]+|(\./|(\.\./)+)([^/\x00-\x1f]+/)*[A-Za-z0-9_-]+)\.(c|cpp|S)",
-        "a source is a .c, .cpp or .S file of the HAL, or its path from the board file on, from ./ or ../",
-    ),
-    AfterValidator(_placed),
-]
-"""A file below firmware/hal. A path that begins with `./` or `../` lies beside the board file; it becomes
-absolute when the file is read.
-"""
-Line = Annotated[
-    str, spelled(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]*", "a text of one line, without control characters")
-]
-"""A text to show, safe in a one-line comment."""
-CpuFlag = Annotated[
-    str,
-    spelled(
-        r"-m((cpu|arch|abi|fpu|float-abi|tune|cmodel)=[A-Za-z0-9._+-]+"
-        r"|thumb|arm|cmse|longcalls|(no-)?unaligned-access)",
-        "flags are -mcpu=, -march=, -mabi=, -mfpu=, -mfloat-abi=, -mtune=, -mcmodel=, -mthumb, -marm, "
-        "-mcmse, -mlongcalls, -munaligned-access and -mno-unaligned-access",
-    ),
-]
-"""A compiler's option about the core: a board file may contain no other."""
-Machine = Annotated[str, spelled(r"[A-Za-z0-9][A-Za-z0-9_.-]*", f"a machine is named by {_WORD}")]
-EMULATOR_OPTIONS = re.compile(
-    r"((^| )(-bios none|-cpu [A-Za-z0-9_-]+(,[A-Za-z0-9_-]+=[A-Za-z0-9.]+)*"
-    r"|-global [A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+=[A-Za-z0-9_-]+|-m [0-9]+[KMG]?|-smp [0-9]+))*"
-)
-"""QEMU's options about the machine itself; none of them names a file or a device of this computer."""
-Rate = Annotated[float, Field(ge=1e-4, le=1e6)]
-"""Bytes per cycle."""
-Patience = Annotated[float, Field(ge=1, le=1000)]
-Pin = Annotated[
-    str,
-    spelled(r"P[A-K](\d|1[0-5])|P[01]\.([0-2]\d|3[01])", "a pin is named like PD8 (STM32) or P1.03 (nRF)"),
-]
-Nanoseconds = Annotated[int, Field(gt=0, le=100)]
-"""A time of a memory chip: at 120 MHz at most 12 clocks."""
-Clocks = Annotated[float, Field(ge=0, le=1e9)]
-"""Cycles of the first unit."""
-
-
-class Facts(BaseModel):
-    """Base of all facts: unknown keys are errors; instances are immutable."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _booleans(cls, facts: Any) -> Any:
-        """Refuse a boolean in place of a number, and any other value in place of a boolean."""
-        for name, value in facts.items() if isinstance(facts, dict) else ():
-            kind = cls.model_fields[name].annotation if name in cls.model_fields else None
-            if kind and isinstance(value, bool) and bool not in (kind, *get_args(kind)):
-                raise ValueError(f"{name} = {str(value).lower()}: expected a value that is not a boolean")
-            if kind is bool and not isinstance(value, bool):
-                raise ValueError(f"{name}: expected true or false, found {value!r}")
-        return facts
 
 
 class BoardRegion(Facts):
@@ -209,68 +106,6 @@ def _controllers(value: object) -> object:
 
 Controllers = Annotated[tuple[Identifier, ...] | None, BeforeValidator(_controllers)]
 """Names of DMA controllers; None: all of the chip."""
-
-
-class Sdram(Facts):
-    """An SDRAM of four banks at the FMC of an STM32, which the firmware starts. `pins`: all that it uses.
-
-    `width`: bits of the bus. `clock_divider`: the FMC's clocks in one of the memory; `read_pipe`: clocks by
-    which the FMC delays what it reads. Times are those of the memory's data sheet: tRAS, tRC (tRFC, if that
-    is longer), tRP, tRCD and tXSR in ns, the refresh of one row, and the pause after the clock starts.
-    """
-
-    width: Literal[8, 16, 32]
-    row_bits: Annotated[int, Field(ge=11, le=13)]
-    column_bits: Annotated[int, Field(ge=8, le=11)]
-    cas_latency: Literal[1, 2, 3]
-    clock_divider: Literal[2, 3]
-    read_pipe: Literal[0, 1, 2] = 0
-    ras_ns: Nanoseconds
-    rc_ns: Nanoseconds
-    rp_ns: Nanoseconds
-    rcd_ns: Nanoseconds
-    xsr_ns: Nanoseconds
-    refresh_ns: Annotated[int, Field(ge=3900, le=32000)]
-    power_up_us: Annotated[int, Field(ge=100, le=1000)]
-    pins: Annotated[tuple[Pin, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _has_all_pins(self) -> Self:
-        # Addresses, two of the bank, data, one a byte; clock, its enable, the chip select, commands.
-        needed = self.row_bits + 2 + self.width + self.width // 8 + 6
-        if len(set(self.pins)) != len(self.pins) or len(self.pins) != needed:
-            raise ValueError(f"an sdram of this width and these rows has {needed} different pins")
-        return self
-
-    @property
-    def bytes(self) -> int:
-        """The size of the memory as far as the bus reaches it."""
-        return 4 * self.width // 8 << (self.row_bits + self.column_bits)
-
-    @property
-    def macros(self) -> dict[str, str]:
-        """The facts for the driver, by the names of their macros."""
-        numbers = self.model_dump(exclude={"pins"})
-        pins = ", ".join(f"{pin_number(it)}u" for it in self.pins)
-        return {name.upper(): f"{value}u" for name, value in numbers.items()} | {"PINS": pins}
-
-
-class Psram(Facts):
-    """A PSRAM with the commands of an APS6404L, on four pins, which the firmware starts.
-
-    `select_pin`: GPIO of its chip select, at an RP2350; elsewhere the driver knows its pins. Of its data
-    sheet: the maximum clock, the maximum time of an access, and the minimum time between two.
-    """
-
-    select_pin: Literal[0, 8, 19, 47] | None = None
-    most_hz: Annotated[int, Field(ge=10_000_000, le=200_000_000)]
-    select_ns: Annotated[int, Field(ge=1000, le=16000)]
-    deselect_ns: Nanoseconds
-
-    @property
-    def macros(self) -> dict[str, str]:
-        """The facts for the driver, by the names of their macros."""
-        return {name.upper(): f"{value}u" for name, value in self.model_dump(exclude_none=True).items()}
 
 
 class Memory(BoardRegion):
@@ -434,14 +269,6 @@ class Uart(SerialLine):
     touch_baud: Annotated[int, Field(gt=0)] | None = None
 
 
-def pin_number(pin: str) -> int:
-    """Return the number of a pin for the HAL: 16 pins per lettered port, 32 per numbered port."""
-    if "." in pin:
-        port, number = pin[1:].split(".")
-        return 32 * int(port) + int(number)
-    return 16 * (ord(pin[1]) - ord("A")) + int(pin[2:])
-
-
 class ChainPort(SerialLine):
     """The serial line to another board. `send_irq`: the transmitter's interrupt, if it is separate;
     `most_baud`: the maximum rate of its clock.
@@ -502,7 +329,7 @@ class Framework(Facts):
     """
 
     name: Literal["arduino", "espidf", "zephyr"]
-    platform: Annotated[str, spelled(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", _WORD)]
+    platform: Annotated[str, spelled(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", WORD)]
     version: Annotated[
         str, Field(max_length=80), spelled(r"[A-Za-z0-9_.+-]*", "letters, digits and _ . + -")
     ] = ""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from mcudeploy.boards.facts import Address, Facts, Line, UsbId, spelled
+from mcudeploy.boards.fact_types import Address, Facts, Line, UsbId, spelled
 
 Word = Annotated[
     str,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcudeploy.boards.catalogue import list_boards
-from mcudeploy.boards.facts import Facts, Identifier, UsbId
+from mcudeploy.boards.fact_types import Facts, Identifier, UsbId
 from mcudeploy.common.resources import resource_dir
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Memory, Timer
-from mcudeploy.boards.facts import SerialLine, Uart, pin_number
+from mcudeploy.boards.fact_types import pin_number
+from mcudeploy.boards.facts import SerialLine, Uart
 from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.codegen.kernelfiles import (
     AWAIT,

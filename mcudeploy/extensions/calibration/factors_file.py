@@ -10,7 +10,7 @@ from pydantic import Field
 from mcudeploy import __version__
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import measured_file
-from mcudeploy.boards.facts import BoardName, Core, Facts, Line
+from mcudeploy.boards.fact_types import BoardName, Core, Facts, Line
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.json_file import read_json
