@@ -18,8 +18,9 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
 from mcudeploy.planner.model.model import Model
-from mcudeploy.planner.order.bounds import NeedsNetwork, maximum_flow, places_of, sure_needs
+from mcudeploy.planner.order.bounds import NeedsNetwork, places_of, sure_needs
 from mcudeploy.planner.order.closure import Closure
+from mcudeploy.planner.order.max_flow import max_flow
 from mcudeploy.planner.order.order_problem import mask_of
 from mcudeploy.planner.order.tiled import makers_of, problem_of, steps_of
 from mcudeploy.planner.search.cuts import Space
@@ -258,7 +259,7 @@ class _RowGraph:
             np.stack([*np.broadcast_arrays(self.source, 2 * begin, self.endless)], axis=1),
         ])  # fmt: skip
         effort.spend(_ARC_UNITS * len(arcs))
-        beside = maximum_flow(arcs, self.source, self.sink) if len(begin) else 0
+        beside = max_flow(arcs, self.source, self.sink) if len(begin) else 0
         return self._made_bytes(step) + int(self.sizes[read].sum()) + beside
 
     def _made_bytes(self, step: int) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from problems import all_orders, least_peak, problems, without_chances
 
 from mcudeploy.common.effort import Effort, endless
-from mcudeploy.planner.order import bounds
+from mcudeploy.planner.order import max_flow
 from mcudeploy.planner.order.bounds import least_needs, sure_needs
 from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.contract import contracted
@@ -144,5 +144,5 @@ def test_contraction_minds_what_the_next_step_saves_in_place() -> None:
 def test_minimum_cuts_are_the_same_without_ortools(problem: OrderProblem) -> None:
     needs = least(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounds, "lacking", lambda: ("ortools",))
+        patch.setattr(max_flow, "lacking", lambda: ("ortools",))
         assert least(problem) == needs
