@@ -78,7 +78,8 @@ from mcudeploy.planner.plan_options import Options
 
 model, folder = Path(sys.argv[2]), Path(sys.argv[3])
 for board, limits in (("stm32f405", ()), ("mps2-an505", (("sram", 40_000),))):
-    deployment = api.plan_model(model, load_board(board), Options(time_limit=0.5, memory_limits=limits, fresh=True))
+    options = Options(time_limit=0.5, memory_limits=limits, fresh=True)
+    deployment = api.plan_model(model, load_board(board), options)
     api.save_plan(deployment, folder / f"{board}.json")
 """
 

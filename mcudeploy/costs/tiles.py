@@ -27,11 +27,6 @@ STEP_TICKS = 25
 SYNC_TICKS = 90
 """Instructions of a core for its slice of a step: the tape entry, a wait, signalling the others."""
 
-UNIT_START_TICKS = 650
-"""Ticks of a start of a unit that runs command streams: 250 of the core, and 400 from the start to the first
-block, and from the last one to the interrupt. Assumed.
-"""
-
 TileTime = Callable[[Operator, Interval], float]
 """The ticks of one tile: an operator and iteration rows that are one block of a cut."""
 
@@ -135,19 +130,27 @@ def timed_blocks(flow: Dataflow, position: int, block_rows: BlockRows) -> Iterat
         yield aligned if same else rows, len(alike)
 
 
+@dataclass(frozen=True, slots=True)
+class UnitStarts:
+    """A unit that runs one stream for consecutive steps: its operators, and the ticks of a start."""
+
+    operators: frozenset[str]
+    ticks: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
     """Times of all operators of a dataflow under any cut, by a source of tile times.
 
     If several cores share each step, `share` is the largest fraction that one core computes; the others wait
-    for it. `by_unit`: the operators of a unit that runs one stream for consecutive steps, if there is one.
-    Every other tile then has the start of the next stream; `step_ticks` has those that there are.
+    for it. With `starts`, every tile of the core has that of the next stream; `step_ticks` has those that
+    there are.
     """
 
     flow: Dataflow
     tile_time: TileTime
     share: TileShare | None = None
-    by_unit: frozenset[str] | None = None
+    starts: UnitStarts | None = None
     _known: dict[tuple[int, BlockRows], float] = field(default_factory=dict)
 
     def operator_ticks(self, position: int, block_rows: BlockRows) -> float:
@@ -168,8 +171,9 @@ class Costs:
 
     def _tile_ticks(self, operator: Operator, rows: Interval) -> float:
         ticks = self.tile_time(operator, rows)
-        if self.by_unit is not None and operator.inputs:
-            return ticks + (0.0 if operator.name in self.by_unit else STEP_TICKS + UNIT_START_TICKS)
+        if self.starts is not None and operator.inputs:
+            by_unit = operator.name in self.starts.operators
+            return ticks + (0.0 if by_unit else STEP_TICKS + self.starts.ticks)
         if self.share is None:
             return ticks + STEP_TICKS
         return ticks * self.share(operator, rows) + SYNC_TICKS
@@ -180,7 +184,10 @@ class Costs:
 
 
 class BlockTimes(Protocol):
-    """Times of all operators of a graph under any cut."""
+    """Times of all operators of a graph under any cut. `starts`: those of a unit that their tiles contain."""
+
+    @property
+    def starts(self) -> UnitStarts | None: ...
 
     def operator_ticks(self, position: int, block_rows: BlockRows) -> float:
         """Return the ticks of an operator whose steps compute blocks of its iteration rows."""
@@ -201,14 +208,14 @@ def step_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: BlockTimes) -> l
         for position, (rows, count) in enumerate(zip(tiled.step_rows, tiled.step_counts, strict=True))
     ]
     ticks = [per_step[step.operator] for step in steps]
-    if not isinstance(costs, Costs) or costs.by_unit is None:
+    starts, operators = costs.starts, tiled.graph.operators
+    if starts is None:
         return ticks
-    operators = tiled.graph.operators
     for at, step in enumerate(steps):
-        if operators[step.operator].name not in costs.by_unit:
-            ticks[at] -= UNIT_START_TICKS if operators[step.operator].inputs else 0
-        elif not at or operators[steps[at - 1].operator].name not in costs.by_unit:
-            ticks[at] += UNIT_START_TICKS
+        if operators[step.operator].name not in starts.operators:
+            ticks[at] -= starts.ticks if operators[step.operator].inputs else 0
+        elif not at or operators[steps[at - 1].operator].name not in starts.operators:
+            ticks[at] += starts.ticks
     return ticks
 
 

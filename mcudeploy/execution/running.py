@@ -195,7 +195,7 @@ def retimed(observed: Observation, deployment: Deployment, place: Place, sample:
 
 
 def _in_cycles(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
-    plan, core = deployment.plan, core_of(place.target)
+    core = core_of(place.target)
     steps = count_steps(deployment, place.target, place.firmware, sample.stored)
     profiled = profile(place.target, place.firmware, {})
     traffic = traffic_of(deployment.view, steps, place.firmware)
@@ -205,7 +205,7 @@ def _in_cycles(observed: Observation, deployment: Deployment, place: Place, samp
     ]
     by_unit = place.target.board.npu is not None
     if by_unit:
-        entries = with_unit_cycles(entries, deployment.model, plan, place.target.board)
+        entries = with_unit_cycles(entries, deployment.view, place.target.board)
     spent = deployment.view.by_name(entries).items()
     operators = tuple(OperatorTime(name, len(each), round(sum(each))) for name, each in spent)
     measured = replace(

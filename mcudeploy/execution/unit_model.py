@@ -11,9 +11,8 @@ from functools import cache
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.costs.estimate import board_costs, estimated
-from mcudeploy.costs.tiles import UNIT_START_TICKS
-from mcudeploy.ir.plan import Entry, Plan, Run
-from mcudeploy.planner.model.model import Model
+from mcudeploy.ir.plan import Entry, Run
+from mcudeploy.planner.model.unit_support import start_ticks
 from mcudeploy.planner.tape.plan_view import PlanView
 
 _LOG = logging.getLogger(__name__)
@@ -45,12 +44,12 @@ def require_no_unit(board: Board, what: str, way_out: str = "leave it out") -> N
         )
 
 
-def with_unit_cycles(cycles: Sequence[float], model: Model, plan: Plan, board: Board) -> list[float]:
+def with_unit_cycles(cycles: Sequence[float], view: PlanView, board: Board) -> list[float]:
     """Return the cycles of tape entries, in which steps of the unit have their estimate. The first step of a
     stream, and a step alone, have a start.
     """
-    streams = PlanView(plan, model.calls).streams
-    entries = [it.entries for it in streams.streams] if streams else []
+    plan, start = view.plan, start_ticks()
+    entries = [it.entries for it in view.streams.streams] if view.streams else []
     further = {at for it in entries for at in range(it.lo + 1, it.hi)}
     time = estimated(board_costs(board, "cycles"))(plan.graph, ())
 
@@ -58,12 +57,12 @@ def with_unit_cycles(cycles: Sequence[float], model: Model, plan: Plan, board: B
         if not isinstance(entry, Run):
             return counted
         operator = plan.graph.operators[entry.operator]
-        call = model.calls.get(operator.name)
+        call = view.calls.get(operator.name)
         if call is None or not call.isa.unit:
             return counted
         walked = operator.inputs[0] if operator.op.accumulates else operator.output
         total = plan.graph.tensors[walked].shape[0]
         rows = plan.rows_of(operator.name).interval(entry.block, total)
-        return time(operator, call, rows) + (0 if at in further else UNIT_START_TICKS)
+        return time(operator, call, rows) + (0 if at in further else start)
 
-    return [cycles_of(at, *each) for at, each in enumerate(zip(plan.tape, cycles, strict=True))]
+    return [cycles_of(at, *each) for at, each in enumerate(zip(view.entries, cycles, strict=True))]

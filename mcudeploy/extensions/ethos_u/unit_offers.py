@@ -20,6 +20,7 @@ from mcudeploy.extensions.ethos_u.unit_int16 import (
 from mcudeploy.extensions.ethos_u.unit_pools import by_rows_calls, pool_calls, pool_reason, whole_mean
 from mcudeploy.extensions.ethos_u.unit_steps import unit_steps
 from mcudeploy.extensions.ethos_u.unit_streams import joined
+from mcudeploy.extensions.ethos_u.unit_time import START_CYCLES
 from mcudeploy.extensions.int16.conv_int16 import Conv2dInt16
 from mcudeploy.extensions.int16.int16 import BinaryInt16, SigmoidInt16
 from mcudeploy.ir.graph import Operator, Tensor
@@ -132,6 +133,7 @@ UNIT = UnitSupport(
     settled,
     _check,
     joined,
+    START_CYCLES,
     hal_sources,
     {"ethos-u-vela": "ethos-u-vela>=5.2,<6"},
     has_encoder,

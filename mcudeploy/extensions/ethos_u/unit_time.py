@@ -13,6 +13,10 @@ _SRAM_RATE = 8.0
 """Bytes a cycle of feature maps, read and written at a time: the width of the unit's port. Assumed."""
 _FLASH_RATE = 8.0
 """Bytes a cycle of weights, by its other port: waits of a slow flash are not in the estimate. Assumed."""
+START_CYCLES = 650.0
+"""Cycles of a start: 250 of the core, and 400 from the start to the first block, and from the last one to the
+interrupt. Assumed.
+"""
 _OPERATION_CYCLES = 50
 """From the commands of an operation within a stream to its first block. Assumed."""
 _LEAST_CYCLES = 32

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
+from mcudeploy.extension import added
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall
@@ -22,9 +23,9 @@ class UnitSupport:
     unit, with the same bits. `reason_against`: why an operator has none, None if it has some. `settled`: the
     variants of a plan's operators, without more scratch, once all places are known. `check` raises
     PlanFaultError for a plan whose streams touch other bytes than its steps. `joined`: the streams of
-    consecutive steps of a plan, None if the unit has none. `hal_sources`: the sources that
-    run the streams on a board. `packages`: requirements beyond those of mcudeploy, by package; `installed`:
-    whether they are there.
+    consecutive steps of a plan, None if the unit has none. `start_ticks`: those of a start of the unit.
+    `hal_sources`: the sources that run the streams on a board. `packages`: requirements beyond those of
+    mcudeploy, by package; `installed`: whether they are there.
     """
 
     calls: Callable[
@@ -34,6 +35,13 @@ class UnitSupport:
     settled: Callable[[Plan, Model], dict[str, str]]
     check: Callable[[Plan, Model], None]
     joined: Callable[[Plan, Mapping[str, KernelCall]], UnitStreams | None]
+    start_ticks: float
     hal_sources: Callable[[Board], list[str]]
     packages: Mapping[str, str]
     installed: Callable[[], bool]
+
+
+def start_ticks() -> float:
+    """Return the ticks of a start of the unit; of several kinds of units, those of the slowest."""
+    units: Iterable[UnitSupport] = added("unit")
+    return max(unit.start_ticks for unit in units)

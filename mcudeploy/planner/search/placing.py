@@ -237,7 +237,7 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
     once = schedule_ticks(tiled, distinct, costs)
     counts = zip(plan.graph.operators, tiled.step_counts, strict=True)
     skips = len(distinct) < sum(count for operator, count in counts if not operator.op.is_view)
-    skips |= costs.by_unit is not None  # whose starts depend on the order
+    skips |= costs.starts is not None  # whose starts depend on the order
     all_once = once if skips else costs.ticks(tiled.step_rows)  # a block that no step reads is not computed
     ticks = all_once + schedule_ticks(tiled, steps, costs) - once
     ticks += moves_ticks(plan.layout, tiled, price)

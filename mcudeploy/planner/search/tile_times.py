@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from mcudeploy.costs.tiles import CallTime, Costs, TileShare, TileTime, by_calls
+from mcudeploy.costs.tiles import CallTime, Costs, TileShare, TileTime, UnitStarts, by_calls
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.model.unit_support import start_ticks
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import scratch_bytes
 
@@ -24,7 +25,7 @@ _NEAR = 1.25
 def shared_costs(model: Model, flow: Dataflow, time: CallTime) -> Costs:
     """Return the times of all operators under any cut, by the kernels of the model."""
     chosen = {name: (call,) for name, call in model.calls.items()}
-    return Costs(flow, by_calls(time, model.calls), _share_of(model, flow), _by_unit(model, chosen, 0))
+    return Costs(flow, by_calls(time, model.calls), _share_of(model, flow), _starts(model, chosen, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +91,7 @@ class VariantTimes:
     calls: Mapping[str, Sequence[KernelCall]]
     cores: int
     by_number: Sequence[Costs]
+    starts: None = field(default=None, init=False)
     _known: dict[tuple[int, BlockRows], tuple[VariantTime, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -97,7 +99,7 @@ class VariantTimes:
         """Return the times of a model's variants. Those that are not near the fastest are not measured."""
         share, most = _share_of(model, flow), max(map(len, rivals.calls.values()), default=0)
         costs = [
-            Costs(flow, rivals.time_of(number, time), share, _by_unit(model, rivals.calls, number))
+            Costs(flow, rivals.time_of(number, time), share, _starts(model, rivals.calls, number))
             for number in range(most)
         ]
         return cls(flow, rivals.calls, model.cores, costs)
@@ -129,11 +131,12 @@ class VariantTimes:
                 yield VariantTime(size - min(scratch), time)
 
 
-def _by_unit(model: Model, calls: Mapping[str, Sequence[KernelCall]], number: int) -> frozenset[str] | None:
-    """Return the operators whose variant `number` is one of a unit that runs streams; None without a unit."""
+def _starts(model: Model, calls: Mapping[str, Sequence[KernelCall]], number: int) -> UnitStarts | None:
+    """Return the starts of a unit for the operators whose variant `number` it runs; None without a unit."""
     if not model.isa.unit:
         return None
-    return frozenset(name for name, own in calls.items() if number < len(own) and own[number].isa.unit)
+    by_unit = (name for name, own in calls.items() if number < len(own) and own[number].isa.unit)
+    return UnitStarts(frozenset(by_unit), start_ticks())
 
 
 def _share_of(model: Model, flow: Dataflow) -> TileShare | None:
