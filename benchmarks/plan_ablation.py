@@ -89,7 +89,7 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
         relocation, "_TRIES", relocation._TRIES[:1]
     ),
     "fused chains": lambda: patch.object(planner, "chains", _no_chains),
-    "the search across forms": lambda: patch.object(_FusedSearch, "_searched", _no_chains),
+    "the search across forms": lambda: patch.object(_FusedSearch, "_best_chains", _no_chains),
     "groups of channels": lambda: patch.object(fused_kernel, "_by_groups", _nothing),
 }
 """The omitted parts, and how each is switched off."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from click import get_current_context
-from click.core import ParameterSource
 
-from mcudeploy.cli.options import Command
+from mcudeploy.cli.options import Command, is_typed
 from mcudeploy.cli.parameter_types import Finite
 from mcudeploy.common.errors import UsageError
 
@@ -216,11 +215,6 @@ def _device_options(command: Command, *, required: bool) -> Command:
         command(*args, target=target, **rest)
 
     return packed
-
-
-def is_typed(name: str) -> bool:
-    """Whether the command line has an option; `mcudeploy.toml` and variables have less weight."""
-    return get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def target_of(

@@ -12,12 +12,11 @@ from mcudeploy.cli.devices import (
     PORTS,
     board_name,
     is_reached,
-    is_typed,
     load_attached,
     reach_options,
     target_of,
 )
-from mcudeploy.cli.options import Command
+from mcudeploy.cli.options import Command, is_typed
 from mcudeploy.cli.parameter_types import InputFile
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import first_repeated

@@ -107,8 +107,7 @@ def planning_options(*names: str) -> Callable[[Command], Command]:
                 raise UsageError(
                     "--placement tags places whole tensors: add --no-split, and leave out --plan"
                 )
-            typed = get_current_context().get_parameter_source("split") is ParameterSource.COMMANDLINE
-            if options.order_file is not None and options.split and typed:
+            if options.order_file is not None and options.split and is_typed("split"):
                 raise UsageError("--order is the order of whole operators: leave out --split")
             command(*args, options=options, **values)
 
@@ -245,6 +244,11 @@ def library_options(contents: str) -> Callable[[Command], Command]:
         "name of the file or folder by default.",
     )
     return lambda command: folder(name(force_option(command)))
+
+
+def is_typed(name: str) -> bool:
+    """Whether the command line has an option; `mcudeploy.toml` and variables have less weight."""
+    return get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def typed_arguments() -> tuple[str, ...]:

@@ -94,9 +94,9 @@ class _Needs:
         """Compute the bytes during the step at a place, if there is one."""
         if place not in self.tried and 0 <= place < len(self.steps):
             self.tried.add(place)
-            found = self.during(self.steps[place])
-            if found > self.most:
-                self.most, self.place = found, place
+            live_bytes = self.during(self.steps[place])
+            if live_bytes > self.most:
+                self.most, self.place = live_bytes, place
 
     def climb(self) -> None:
         """Look for a step that needs more, at falling distances from the best."""
@@ -154,8 +154,8 @@ class _RowGraph:
         self.value_of = [numbers[at] if maker is None else maker for at, maker in enumerate(makers)]
         self.given = np.array(list(numbers.values()), np.int64)
         self.block_bytes = [self.tiled.block_bytes(*block) for block in self.tiled.block_ids()]
-        made = (self._size_of(number) for number in range(len(self.steps)))
-        self.sizes = np.array([*made, *(self.block_bytes[block] for block in given)], np.int64)
+        of_steps = (self._size_of(number) for number in range(len(self.steps)))
+        self.sizes = np.array([*of_steps, *(self.block_bytes[block] for block in given)], np.int64)
         self.reads = [self._read(number) for number in range(len(self.steps))]
         self.of_operator: dict[str, list[int]] = {}
         for number, step in enumerate(self.steps):
@@ -260,9 +260,9 @@ class _RowGraph:
         ])  # fmt: skip
         effort.spend(_ARC_UNITS * len(arcs))
         beside = max_flow(arcs, self.source, self.sink) if len(begin) else 0
-        return self._made_bytes(step) + int(self.sizes[read].sum()) + beside
+        return self._begun_bytes(step) + int(self.sizes[read].sum()) + beside
 
-    def _made_bytes(self, step: int) -> int:
+    def _begun_bytes(self, step: int) -> int:
         """Return the bytes that a step begins: none for a sum that goes on."""
         return 0 if self._sums(step) and self.steps[step].block else int(self.sizes[step])
 
@@ -270,8 +270,8 @@ class _RowGraph:
 def _needed(tiled: TiledGraph) -> list[Step]:
     """Return the steps that results depend on; a stride may leave rows unread."""
     steps = steps_of(tiled)
-    kept = {tiled.flow.roots[io.tensor] for io in tiled.graph.outputs}
-    read = [name in kept for name, _ in tiled.block_ids()]
+    outputs = {tiled.flow.roots[io.tensor] for io in tiled.graph.outputs}
+    read = [name in outputs for name, _ in tiled.block_ids()]
     needed: list[Step] = []
     for step in reversed(steps):
         if read[tiled.written(step.operator, step.block)]:

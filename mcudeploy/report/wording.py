@@ -161,5 +161,5 @@ def _less_flash(report: Values) -> str:
         if point["flash_limit"] in shown
     )
     code = report.get("code_bytes")
-    how = "with 32 KiB of code" if code is None else f"a limit counts 32 KiB as code, here {code:,} B"
-    return f"--flash-limit {', '.join(texts)}, estimated for these steps{';' if code else ','} {how}"
+    own_code = "" if code is None else f"; this program has {code:,} B of code"
+    return f"--flash-limit {', '.join(texts)}, estimated for these steps, with 32 KiB of code{own_code}"

@@ -108,12 +108,12 @@ IN_RAM static int32_t switch_to_four_pins(void)
     command(XIP_QMI_DIRECT_TX_OE | XIP_QMI_DIRECT_TX_IWIDTH(ON_FOUR_PINS) | LEAVE_QUAD, 1u);
     command(RESET_ENABLE, 1u);
     command(RESET, 1u);
-    const int32_t found = command(READ_ID, ID_BYTES) == KNOWN_GOOD_DIE;
-    if (found) {
+    const int32_t is_good = command(READ_ID, ID_BYTES) == KNOWN_GOOD_DIE;
+    if (is_good) {
         command(ENTER_QUAD, 1u);
     }
     reg_write(XIP_QMI + XIP_QMI_DIRECT_CSR, 0u);
-    return found;
+    return is_good;
 }
 
 /* The same for reads and writes: all on four pins. */

@@ -60,15 +60,15 @@ static int32_t find_spaced(const mcud_tensor *tensor, input_rows *rows)
     if (rows->end - rows->first < 3) {
         return 0;
     }
-    const int32_t found = find_spaced_from(tensor, rows, rows->first);
-    if (found != 0 && rows->step > 0) {
+    const int32_t fits = find_spaced_from(tensor, rows, rows->first);
+    if (fits != 0 && rows->step > 0) {
         return 1;
     }
-    const int32_t found_other = find_spaced_from(tensor, &other, other.first + 1);
-    if (found_other != 0 && (found == 0 || other.step > 0)) {
+    const int32_t other_fits = find_spaced_from(tensor, &other, other.first + 1);
+    if (other_fits != 0 && (fits == 0 || other.step > 0)) {
         *rows = other;
     }
-    return found != 0 || found_other != 0;
+    return fits != 0 || other_fits != 0;
 }
 
 /* Sets the region of all input rows. */

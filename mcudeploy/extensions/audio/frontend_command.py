@@ -10,8 +10,14 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli import result_tables as tables
-from mcudeploy.cli.devices import is_typed
-from mcudeploy.cli.options import Command, destination_option, files_option, output_options, packed_as
+from mcudeploy.cli.options import (
+    Command,
+    destination_option,
+    files_option,
+    is_typed,
+    output_options,
+    packed_as,
+)
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.parameter_types import InputFile, InputModel
 from mcudeploy.common.errors import ModelError, UsageError

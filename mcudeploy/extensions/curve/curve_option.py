@@ -84,11 +84,12 @@ def _report(points: dict[float, Deployment | None], board: Board) -> dict[str, A
     arguments = [word for word in typed_arguments() if word not in ("--curve", "--json")]
     commands = {"plan": get_current_context().command}
     commands["build"] = commands["plan"]
-    rows = []
+    rows, bounds = [], None
     for limit, deployment in points.items():
         row: dict[str, Any] = {"max_overhead": limit, "fits": deployment is not None}
         if deployment is not None:
             report = as_json(deployment)
+            bounds = report["cut_bounds"]
             figures = (
                 "arena_bytes",
                 "tables_bytes",
@@ -100,7 +101,6 @@ def _report(points: dict[float, Deployment | None], board: Board) -> dict[str, A
             row |= {name: report.get(name) for name in figures}
             row["command"] = command_line(arguments, commands, f"--max-overhead {limit:g}")
         rows.append(row)
-    bounds = as_json(next(filter(None, points.values())))["cut_bounds"]
     return {"board": board.name, "curve": rows, "cut_bounds": bounds}
 
 

@@ -135,18 +135,19 @@ def _fault(
     wanted = {it.name: it.value for it in alone if not it.operates}
     if next(it for it in alone if it.operates) != operation.command:
         return f"it runs {operation.command.name} {operation.command.value}"
-    found = _as_alone(streams, operation, step, part)
-    if isinstance(found, str):
-        return found
-    stale = {it: value for it, value in found.items() if it not in wanted and value and _reads(operation, it)}
+    registers = _as_alone(streams, operation, step, part)
+    if isinstance(registers, str):
+        return registers
+    unset = ((it, value) for it, value in registers.items() if it not in wanted and value)
+    stale = next((each for each in unset if _reads(operation, each[0])), None)
     if stale:
-        return f"it finds {next(iter(stale.items()))} of an earlier operation"
-    wrong = [it for it, value in wanted.items() if it != _WAIT and found.get(it) != value]
+        return f"{stale[0]} is still {stale[1]}, set for an earlier operation"
+    wrong = [it for it, value in wanted.items() if it != _WAIT and registers.get(it) != value]
     if wrong:
-        return f"{wrong[0]} is {found.get(wrong[0])}, its step needs {wanted[wrong[0]]}"
+        return f"{wrong[0]} is {registers.get(wrong[0])}, its step needs {wanted[wrong[0]]}"
     stream = Stream()
     try:
-        stream.set(**{it: found.get(it, 0) for it in wanted})
+        stream.set(**{it: registers.get(it, 0) for it in wanted})
     except ValueError as error:
         return str(error)
     stream.operate(operation.command.name, operation.command.value)

@@ -97,15 +97,17 @@ def joined(plan: Plan, calls: Mapping[str, KernelCall]) -> UnitStreams | None:
     arrays = [it.params["constants"] for it in _unit_calls(calls) if "constants" in it.params]
     constants, places = joined_constants([it for it in arrays if isinstance(it, np.ndarray)])
     regions = dict(zip(memories, ARENA_REGIONS, strict=False))
-    made: list[_Joining] = []
+    joinings: list[_Joining] = []
     for step in steps:
-        if not made or made[-1].end != step.entry or len(made[-1].stream.words) > _MOST_WORDS:
-            made.append(_Joining(step.entry, step.entry))
-        made[-1].end = step.entry + 1
+        latest = joinings[-1] if joinings else None
+        if latest is None or latest.end != step.entry or len(latest.stream.words) > _MOST_WORDS:
+            latest = _Joining(step.entry, step.entry)
+            joinings.append(latest)
+        latest.end = step.entry + 1
         for part in step.parts:
             assert isinstance(part, UnitRows)
-            made[-1].run(*placed(step, part, places, regions))
-    streams = tuple(it.done for it in made)
+            latest.run(*placed(step, part, places, regions))
+    streams = tuple(it.done for it in joinings)
     return UnitStreams(streams, constants, places, memories, tuple(regions.values()))
 
 

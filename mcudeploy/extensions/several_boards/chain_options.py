@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click import get_current_context
 
-from mcudeploy.cli.devices import is_reached, is_typed, patient, reached, trusted
-from mcudeploy.cli.options import Command
+from mcudeploy.cli.devices import is_reached, patient, reached, trusted
+from mcudeploy.cli.options import Command, is_typed
 from mcudeploy.cli.output import deprecated
 from mcudeploy.common.errors import UsageError
 

@@ -137,11 +137,11 @@ class Offloading:
         for at, item in enumerate(draft.items):
             parts.setdefault((item.members, item.scratch_of), []).append(at)
         owners = [self.draft.items[own[0]] for own in self.parts]
-        found = [
+        parts_of = [
             tuple(sorted(parts[it.members, it.scratch_of], key=lambda at: draft.items[at].life.lo))
             for it in owners
         ]
-        return replace(self, draft=draft, io=io, trace=trace, parts=found)
+        return replace(self, draft=draft, io=io, trace=trace, parts=parts_of)
 
     def after(self, cycles: Sequence[float]) -> Self:
         """Return the offloading with these times of the steps."""

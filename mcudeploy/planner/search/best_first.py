@@ -199,11 +199,11 @@ class BestFirst:
         self._last_gain = len(self._seen)
         while not self._over():
             try:
-                found = next(states)
+                one = next(states)
             except StopIteration:
                 return True
-            if found is not None:
-                self._try(*found)
+            if one is not None:
+                self._try(*one)
         return False
 
     def _moves_of_queue(self) -> Iterator[tuple[CutProblem, State]]:

@@ -187,9 +187,9 @@ def _over_time(
         if len(steps) > len(cycles):
             figures = replace(plan.estimate, ticks=plan.estimate.ticks + sum(times) - sum(cycles))
             other = replace(plan, schedule=Schedule(steps, "feasible"), estimate=figures)
-        made = _in_layout(other, layout, model.work, tiled, Pace(board, 0.0, times, relocation.price))
-        yield made
-        if made.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
+        changed = _in_layout(other, layout, model.work, tiled, Pace(board, 0.0, times, relocation.price))
+        yield changed
+        if changed.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
             return
 
 

@@ -160,10 +160,10 @@ class _FusedSearch:
                 stopped = True
                 break
             self._latest.append(found)
-        best = self._searched(effort.part(_ACROSS_SHARE))
+        best = self._best_chains(effort.part(_ACROSS_SHARE))
         forms = self._promising(best)
         if not forms:
-            best = self._searched(effort.part(_LONELY_SHARE))
+            best = self._best_chains(effort.part(_LONELY_SHARE))
             forms = self._promising(best)
         for number, form in enumerate(forms):
             starts = [found.splits for found in self._latest if found.chains == form]
@@ -233,7 +233,7 @@ class _FusedSearch:
             )
         return self._problems[chains]
 
-    def _searched(self, effort: Effort) -> Chains:
+    def _best_chains(self, effort: Effort) -> Chains:
         """Change the best cuts of all forms in one search; return the chains of the best."""
         self._effort = effort
         search = self._across = self._across or BestFirst(self._problem(()), seeded=False)
