@@ -13,10 +13,12 @@ _C_TYPES = {
     "int16": "int16_t",
     "int32": "int32_t",
     "float32": "float",
+    "float64": "double",
+    "uint8": "uint8_t",
     "uint16": "uint16_t",
     "uint32": "uint32_t",
 }
-_PER_LINE = {"int8": 16, "int16": 12, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
+_PER_LINE = dict(int8=16, int16=12, int32=8, float32=6, float64=4, uint8=20, uint16=14, uint32=8)  # noqa: C408
 
 
 def c_type(array: ConstantArray) -> str:
@@ -50,6 +52,8 @@ def c_elements(array: ConstantArray) -> list[str]:
     flat = array.ravel()
     if array.dtype == np.float32:
         texts = [c_float(float(value)) for value in flat]
+    elif array.dtype == np.float64:
+        texts = [repr(float(value)) for value in flat]
     elif array.dtype.kind == "u":
         texts = [f"{int(value)}u" for value in flat]
     else:

@@ -1,0 +1,1 @@
+"""Language models: tokenizers, the loop that generates text, and its run on a device."""

@@ -1,0 +1,457 @@
+"""The tokenizer of a `tokenizer.json` of Hugging Face: BPE of bytes or characters, and Unigram."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.common.json_file import read_json
+from mcudeploy.common.text import agree, printable
+
+MOST_IDS = 2**19
+MOST_PIECE_BYTES = 255
+MOST_ADDED = 4096
+MOST_BEFORE = 8
+_SPACE = "\u2581"
+_UNKNOWN_PENALTY = 10.0
+"""By which an unknown character scores below the least piece, as in SentencePiece."""
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_DECODERS = frozenset({"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"})
+_END_NAMES = frozenset(
+    {"</s>", "<|endoftext|>", "<eos>", "[EOS]", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>"}
+)
+"""Special tokens that end a text in published models; the file does not say which ones do."""
+
+_Id = Annotated[StrictInt, Field(ge=0, lt=MOST_IDS)]
+_Part = Mapping[str, Any] | None
+
+
+class Prefix(IntEnum):
+    """Where a space goes before a part of the text; as `enum mcud_prefix`."""
+
+    NONE, ALL, UNLESS_SPACE, FIRST = range(4)
+
+
+class WordSplit(IntEnum):
+    """How text is divided into words; as `enum mcud_split`."""
+
+    NONE, SPACES, RUNS, GPT2 = range(4)
+
+
+class _Added(BaseModel):
+    id: _Id
+    content: Annotated[StrictStr, Field(min_length=1)]
+    single_word: StrictBool = False
+    lstrip: StrictBool = False
+    rstrip: StrictBool = False
+    normalized: StrictBool = True
+    special: StrictBool = False
+
+
+class _Model(BaseModel):
+    type: StrictStr | None = None
+    vocab: dict[StrictStr, _Id] | list[tuple[StrictStr, FiniteFloat]]
+    merges: list[StrictStr | tuple[StrictStr, StrictStr]] | None = None
+    unk_token: StrictStr | None = None
+    unk_id: _Id | None = None
+    dropout: float | None = None
+    continuing_subword_prefix: StrictStr | None = None
+    end_of_word_suffix: StrictStr | None = None
+    fuse_unk: StrictBool = False
+    byte_fallback: StrictBool = False
+    ignore_merges: StrictBool = False
+
+
+class _TokenizerFile(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    model: _Model
+    added_tokens: list[_Added] = Field(default=[], max_length=MOST_ADDED)
+    normalizer: dict[str, Any] | None = None
+    pre_tokenizer: dict[str, Any] | None = None
+    post_processor: dict[str, Any] | None = None
+    decoder: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A pair of pieces that becomes one: the number of bytes of its left part, and its rank in the file."""
+
+    left: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordRules:
+    """How text becomes words. `of_bytes`: symbols are bytes; else characters, and U+2581 is a space."""
+
+    of_bytes: bool
+    prefix: Prefix
+    split: WordSplit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokenizer:
+    """The pieces and rules of a tokenizer. `pieces`: the bytes of each id, b"" for an id without a token.
+
+    `found`: ids that words can become. `merges`: by id, of BPE. `scores`: of the first ids, of Unigram.
+    `verbatim` and `added`: ids that text may name, the longest first; the verbatim ones are found before the
+    others. `before`: ids at the beginning of a text. `ends`: ids that end a generated text.
+    """
+
+    pieces: Sequence[bytes]
+    words: WordRules
+    found: Sequence[int]
+    merges: Mapping[int, Sequence[Merge]]
+    scores: Sequence[float]
+    unknown: int | None
+    first_byte: int | None
+    fuses_unknown: bool
+    whole_words: bool
+    verbatim: Sequence[int]
+    added: Sequence[int]
+    special: frozenset[int]
+    before: Sequence[int]
+    ends: Sequence[int]
+
+    @property
+    def unknown_score(self) -> float:
+        """The score of a character without a piece."""
+        return min(self.scores) - _UNKNOWN_PENALTY if self.scores else 0.0
+
+
+def read_tokenizer(path: Path, ends: Sequence[str] = ()) -> Tokenizer:
+    """Read a tokenizer. `ends`: the tokens that end a text, by default the special ones known for it.
+
+    Raises ConfigError for a file that is not a tokenizer.json, ModelError for one that is not supported.
+    """
+    return _Reader(path, read_json(path, _TokenizerFile, "a tokenizer.json of Hugging Face")).tokenizer(ends)
+
+
+class _Reader:
+    """Reads one file; all its errors begin with the path."""
+
+    def __init__(self, path: Path, file: _TokenizerFile) -> None:
+        self._path, self._file, self._model = path, file, file.model
+
+    def _fail(self, text: str) -> NoReturn:
+        raise ModelError(f"{self._path}: {text}")
+
+    def _require(self, holds: object, text: str) -> None:
+        if not holds:
+            self._fail(text)
+
+    def tokenizer(self, ends: Sequence[str]) -> Tokenizer:
+        """Return what the file describes. `ends`: names of the tokens that end a text."""
+        model, kind = self._model, self._kind()
+        words, ids = self._words(kind), self._ids()
+        first_byte = self._first_byte(ids) if model.byte_fallback else None
+        unknown = self._unknown(kind, ids, words)
+        byte_ids = range(0) if first_byte is None else range(first_byte, first_byte + 256)
+        pieces, found = self._pieces(ids, words, byte_ids)
+        if kind == "Unigram":
+            found = [it for it in found if it != unknown]
+        merges = self._merges(ids, pieces, {unknown, *byte_ids}) if kind == "BPE" else {}
+        words = self._divided(words, [pieces[it] for it in found], kind)
+        scores = [score for _, score in model.vocab] if isinstance(model.vocab, list) else []
+        added = self._added(byte_ids)
+        return Tokenizer(
+            pieces=pieces,
+            words=words,
+            found=found,
+            merges=merges,
+            scores=scores,
+            unknown=unknown,
+            first_byte=first_byte,
+            fuses_unknown=model.fuse_unk,
+            whole_words=model.ignore_merges,
+            verbatim=[it.id for it in added if not it.normalized],
+            added=[it.id for it in added if it.normalized],
+            special=frozenset(it.id for it in added if it.special),
+            before=self._before(ids),
+            ends=self._ends(ends, ids),
+        )
+
+    def _ids(self) -> dict[str, int]:
+        """The id of each token, of the vocabulary and added: no two have the same."""
+        ids = self._vocabulary()
+        for added in self._file.added_tokens:
+            self._require(
+                ids.setdefault(added.content, added.id) == added.id,
+                f"added_tokens: {printable(added.content)!r} is {added.id}, in the vocabulary it is "
+                f"{ids[added.content]}",
+            )
+        self._require(ids, "model.vocab is empty")
+        twice = _repeated(ids.values())
+        self._require(twice is None, f"two tokens have the id {twice}")
+        return ids
+
+    def _pieces(
+        self, ids: Mapping[str, int], words: WordRules, bytes_: range
+    ) -> tuple[list[bytes], list[int]]:
+        """The bytes of each id, and the ids that words can become."""
+        pieces, found, own = [b""] * (max(ids.values()) + 1), list[int](), self._vocabulary()
+        added = {it.id for it in self._file.added_tokens}
+        for text, number in ids.items():
+            usual, piece = text.encode(), None
+            if number in bytes_:
+                usual = bytes([number - bytes_.start])
+            elif text in own and words.of_bytes:
+                piece = _bytes_of_characters(text)
+            elif text in own and " " not in text:  # a space of a text is U+2581 here
+                piece = text.replace(_SPACE, " ").encode()
+            pieces[number] = usual if piece is None or number in added else piece
+            if piece and piece == pieces[number]:
+                found.append(number)
+            self._require(
+                len(pieces[number]) <= MOST_PIECE_BYTES,
+                f"the token {number} has {len(pieces[number]):,} bytes: at most {MOST_PIECE_BYTES} are "
+                "supported. Train the tokenizer with a limit of their length",
+            )
+        if words.of_bytes:
+            missing = {bytes([it]) for it in range(256)} - {pieces[it] for it in found}
+            self._require(
+                not missing,
+                f"model.vocab lacks {len(missing)} of the 256 bytes. Train with "
+                "initial_alphabet=pre_tokenizers.ByteLevel.alphabet()",
+            )
+        return pieces, found
+
+    def _kind(self) -> str:
+        model = self._model
+        kind = model.type or ("BPE" if model.merges is not None else "Unigram")
+        if kind not in ("BPE", "Unigram"):
+            self._fail(
+                f"model.type is {printable(kind)}: BPE and Unigram are supported. Train such a tokenizer "
+                "for the model"
+            )
+        is_table = isinstance(model.vocab, dict)
+        self._require(is_table == (kind == "BPE"), f"model.vocab is not that of a {kind} model")
+        self._require(kind == "Unigram" or model.merges is not None, "model.merges is missing")
+        for name in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
+            value = getattr(model, name)
+            self._require(
+                not value, f"model.{name} is {printable(str(value))}: it is not supported. Set it to null"
+            )
+        return kind
+
+    def _vocabulary(self) -> dict[str, int]:
+        vocab = self._model.vocab
+        if isinstance(vocab, dict):
+            return dict(vocab)
+        self._require(len(vocab) <= MOST_IDS, f"model.vocab has {len(vocab):,} pieces: at most {MOST_IDS:,}")
+        twice = _repeated(text for text, _ in vocab)
+        self._require(twice is None, f"model.vocab has {printable(str(twice))!r} twice")
+        return {text: number for number, (text, _) in enumerate(vocab)}
+
+    def _unknown(self, kind: str, ids: Mapping[str, int], words: WordRules) -> int | None:
+        """The id of characters without a piece, which a model of characters needs."""
+        model = self._model
+        if kind == "Unigram":
+            if model.unk_id is None or model.unk_id >= len(model.vocab):
+                self._fail(
+                    f"model.unk_id is {model.unk_id}: it has to be the number of a piece of model.vocab"
+                )
+            return model.unk_id
+        if model.unk_token is None:
+            self._require(
+                model.byte_fallback or words.of_bytes,
+                "model has neither unk_token nor byte_fallback: characters would be lost. Set unk_token",
+            )
+            return None
+        shown = printable(model.unk_token)
+        self._require(model.unk_token in ids, f"model.unk_token {shown!r} is not in model.vocab")
+        return ids[model.unk_token]
+
+    def _first_byte(self, ids: Mapping[str, int]) -> int:
+        first = ids.get("<0x00>", -1)
+        wrong = next((it for it in range(256) if first < 0 or ids.get(f"<0x{it:02X}>") != first + it), None)
+        if wrong is not None:
+            self._fail(
+                f"model.byte_fallback needs tokens <0x00> to <0xFF> with ids in a row, <0x{wrong:02X}> is "
+                f"{ids.get(f'<0x{wrong:02X}>', 'missing')}. Set byte_fallback to false, or train with them"
+            )
+        return first
+
+    def _merges(
+        self, ids: Mapping[str, int], pieces: Sequence[bytes], apart: set[int | None]
+    ) -> dict[int, list[Merge]]:
+        merges: dict[int, list[Merge]] = {}
+        seen: set[tuple[int, int]] = set()
+        for rank, pair in enumerate(self._model.merges or ()):
+            parts = tuple(pair.split(" ")) if isinstance(pair, str) else pair
+            numbers = [ids.get(it, -1) for it in (*parts, "".join(parts))]
+            label = f"model.merges[{rank}] {printable(' '.join(parts))!r}"
+            self._require(len(parts) == 2 and all(parts), f"{label} is not a pair of tokens")
+            self._require(min(numbers) >= 0, f"{label}: its parts and its result have to be in model.vocab")
+            left, right, result = numbers
+            self._require(
+                apart.isdisjoint((left, right)) and pieces[result] == pieces[left] + pieces[right],
+                f"{label} merges the unknown token or bytes of byte_fallback: leave it out",
+            )
+            self._require((left, right) not in seen, f"{label} is there twice")
+            seen.add((left, right))
+            merges.setdefault(result, []).append(Merge(len(pieces[left]), rank))
+        return merges
+
+    def _words(self, kind: str) -> WordRules:
+        """How the normalizer and the pre-tokenizer divide text."""
+        self._require_decoder()
+        normal = _parts(self._file.normalizer, "normalizers")
+        before = _parts(self._file.pre_tokenizer, "pretokenizers")
+        kinds = [it.get("type") for it in before]
+        if kinds[-1:] == ["ByteLevel"] and not normal and kind == "BPE":
+            return self._byte_words(before)
+        if kinds == ["Metaspace"] and not normal:
+            return self._space_words(before[0])
+        prepends = [it for it in normal if it == {"type": "Prepend", "prepend": _SPACE}]
+        replace = {"type": "Replace", "pattern": {"String": " "}, "content": _SPACE}
+        if not before and normal == [*prepends[:1], replace]:
+            return WordRules(False, Prefix.ALL if prepends else Prefix.NONE, WordSplit.NONE)
+        names = [printable(str(it.get("type"))) for it in (*normal, *before)]
+        self._fail(
+            f"the normalizer and pre_tokenizer {' + '.join(names) or 'null'} of a {kind} model "
+            f"{agree(len(names), 'is', 'are')} not supported. There may be the pre_tokenizer Metaspace, or "
+            "ByteLevel for BPE, without a normalizer; or the normalizers Prepend and Replace of U+2581 "
+            "without a pre_tokenizer. Train or convert the tokenizer to one of these"
+        )
+
+    def _byte_words(self, before: Sequence[Mapping[str, Any]]) -> WordRules:
+        last = before[-1]
+        own, split = last.get("use_regex", True) is True, WordSplit.GPT2
+        pattern = before[0].get("pattern") if len(before) == 2 and before[0].get("type") == "Split" else None
+        as_known = before[0].get("behavior") == "Isolated" and not before[0].get("invert")
+        if len(before) == 1:
+            split = WordSplit.GPT2 if own else WordSplit.NONE
+        elif own or pattern != {"Regex": GPT2} or not as_known:
+            shown = printable(str(pattern or before[0].get("type")))
+            self._fail(
+                f"pre_tokenizer: {shown} is not supported. The expression has to be that of GPT-2, as "
+                "ByteLevel with use_regex has it. Train the tokenizer with it"
+            )
+        spaced = last.get("add_prefix_space", True) is True
+        return WordRules(True, Prefix.UNLESS_SPACE if spaced else Prefix.NONE, split)
+
+    def _space_words(self, part: Mapping[str, Any]) -> WordRules:
+        usual = "always" if part.get("add_prefix_space", True) else "never"
+        schemes = {"always": Prefix.UNLESS_SPACE, "first": Prefix.FIRST, "never": Prefix.NONE}
+        scheme, mark = part.get("prepend_scheme", usual), part.get("replacement")
+        self._require(
+            mark == _SPACE,
+            f"pre_tokenizer: Metaspace replaces spaces by {printable(str(mark))!r}, not U+2581",
+        )
+        if scheme not in schemes:
+            self._fail(f"pre_tokenizer: prepend_scheme {printable(str(scheme))} is not {', '.join(schemes)}")
+        return WordRules(
+            False, schemes[scheme], WordSplit.SPACES if part.get("split", True) is True else WordSplit.NONE
+        )
+
+    def _divided(self, words: WordRules, pieces: Sequence[bytes], kind: str) -> WordRules:
+        """WordRules that end before spaces, if no merge joins what is before a space with the space."""
+        joins = any(b" " in it.lstrip(b" ") for it in pieces)
+        whole = words.of_bytes or words.split is not WordSplit.NONE or self._model.ignore_merges
+        if kind != "BPE" or whole or joins or b" " not in pieces:
+            return words
+        return WordRules(words.of_bytes, words.prefix, WordSplit.RUNS)
+
+    def _require_decoder(self) -> None:
+        for part in _parts(self._file.decoder, "decoders"):
+            name = str(part.get("type"))
+            self._require(
+                name in _DECODERS,
+                f"decoder: {printable(name)} is not supported, these are: {', '.join(sorted(_DECODERS))}",
+            )
+
+    def _added(self, bytes_: range) -> list[_Added]:
+        """The added tokens, the longest first."""
+        tokens = self._file.added_tokens
+        for it in tokens:
+            shown = f"added_tokens: {printable(it.content)!r}"
+            self._require(it.id not in bytes_, f"{shown} is a byte of byte_fallback. Remove it there")
+            for name in ("single_word", "lstrip", "rstrip"):
+                self._require(
+                    not getattr(it, name),
+                    f"{shown} has {name}, which is not supported. Set it to false, or remove the token",
+                )
+            self._require(
+                not it.normalized or not self._file.normalizer,
+                f"{shown} is normalized, which a normalizer changes. Set normalized to false",
+            )
+        return sorted(tokens, key=lambda it: (-len(it.content.encode()), it.id))
+
+    def _before(self, ids: Mapping[str, int]) -> list[int]:
+        """The tokens that the post-processor puts before a text; those after it are for whole texts."""
+        before: list[int] = []
+        for part in _parts(self._file.post_processor, "processors"):
+            kind = part.get("type")
+            if kind == "ByteLevel":
+                continue  # it changes offsets only
+            if kind != "TemplateProcessing":
+                self._fail(
+                    f"post_processor: {printable(str(kind))} is not supported. Write the tokens as a "
+                    "TemplateProcessing"
+                )
+            single, known = part.get("single"), part.get("special_tokens")
+            template = single if isinstance(single, list) else []
+            self._require(_SEQUENCE in template, "post_processor: single has no Sequence A")
+            for item in template[: template.index(_SEQUENCE)]:
+                name = (item.get("SpecialToken") or {}).get("id") if isinstance(item, dict) else None
+                token = known.get(name) if isinstance(known, dict) else None
+                numbers = token.get("ids") if isinstance(token, dict) else None
+                if not isinstance(numbers, list) or not {type(it) for it in numbers} <= {int}:
+                    self._fail(f"post_processor: special_tokens lacks the ids of {printable(str(name))!r}")
+                before += numbers
+        self._require(
+            set(before) <= set(ids.values()) and len(before) <= MOST_BEFORE,
+            f"post_processor: {before[:MOST_BEFORE]} are not at most {MOST_BEFORE} ids of the vocabulary",
+        )
+        return before
+
+    def _ends(self, named: Sequence[str], ids: Mapping[str, int]) -> list[int]:
+        for name in named:
+            self._require(
+                name in ids,
+                f"there is no token {printable(name)!r}, which --stop-token names: write it as in the file",
+            )
+        usual = [it.content for it in self._file.added_tokens if it.special and it.content in _END_NAMES]
+        return sorted({ids[name] for name in named or usual})
+
+
+_SEQUENCE = {"Sequence": {"id": "A", "type_id": 0}}
+
+
+def _parts(part: _Part, key: str) -> list[Mapping[str, Any]]:
+    """The parts of a sequence, or the one part; [] for none. A sequence in a sequence is one part."""
+    if not part:
+        return []
+    inner = part.get(key) if part.get("type") == "Sequence" else None
+    is_list = isinstance(inner, list) and all(isinstance(it, dict) for it in inner)
+    return list(inner) if is_list and inner else [part]
+
+
+def _repeated(values: Iterable[Any]) -> object:
+    """A value that is there more than once; None if all differ."""
+    return next((value for value, count in Counter(values).items() if count > 1), None)
+
+
+def _alphabet() -> dict[str, int]:
+    """GPT-2's character for each byte: itself if it is printable, else one from 256 on."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [it for it in range(256) if it not in plain]
+    return {chr(it): it for it in plain} | {chr(256 + place): it for place, it in enumerate(others)}
+
+
+_ALPHABET = _alphabet()
+
+
+def _bytes_of_characters(text: str) -> bytes | None:
+    """The bytes that a token of GPT-2's characters stands for; None for another text."""
+    numbers = [_ALPHABET.get(it) for it in text]
+    return None if None in numbers else bytes(it for it in numbers if it is not None)
