@@ -5,6 +5,7 @@ The templates do no arithmetic.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,6 +70,7 @@ from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
 from mcudeploy.planner.place.states_first import state_tensors
+from mcudeploy.planner.tape.core_tables import PartRecord
 from mcudeploy.planner.tape.joined_streams import CONSTANTS, UnitStream
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import (
@@ -286,84 +288,106 @@ class Program:
         return any("INFINITY" in line for lines in texts for line in lines)
 
 
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The records that a tape names by number, in this order: steps, moves, waits, parts of steps."""
+
+    steps: list[OperatorText]
+    tensors: list[TensorText]
+    moves: list[MovesText]
+    waits: list[WaitsText]
+    streams: StreamsText | None
+    parts: list[tuple[OperatorText, PartRecord]]
+
+    @classmethod
+    def of(
+        cls,
+        schedule: ProgramSchedule,
+        handed: Mapping[str, int],
+        constants: ConstantPool,
+        offsets: _OffsetTable,
+        engines: Mapping[str, int],
+    ) -> _Records:
+        """Return the records of a schedule; their arrays are added to the constants and the offsets.
+
+        `handed`: the other units that run operators, by operator; `engines`: the numbers of engines.
+        """
+        tape = schedule.tape
+        steps = [_operator_text(schedule, it, constants, handed) for it in range(len(schedule.records))]
+        tensors = offsets.tensors_of(tape, schedule.stored)
+        numbers = itertools.count(len(steps))
+        moves = [_moves_text(it, offsets, engines[it.engine], next(numbers)) for it in tape.moves]
+        waits = [_waits_text(it, engines[it.engine], next(numbers)) for it in tape.waits]
+        streams = _streams_text(schedule, offsets, constants) if schedule.streams else None
+        by_symbol = {tensor.symbol: tensor for tensor in tensors}
+        parts = [
+            (part_text(next(numbers), it, steps[it.base], by_symbol, constants), it)
+            for it in schedule.view.lanes.records
+        ]
+        return cls(steps, tensors, moves, waits, streams, parts)
+
+    @property
+    def kernels(self) -> set[str]:
+        """The kernels that the records call."""
+        stages = {stage.kernel for step in self.steps for stage in step.stages}
+        copies = {it.kernel for it in self.moves} | {it.kernel for it in self.waits}
+        return {it.kernel for it in self.steps} | stages | copies | ({STREAMS} if self.streams else set())
+
+    @property
+    def step_tensors(self) -> list[TensorText]:
+        """The tensors that steps name."""
+        named = {name for it in self.steps for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
+        return [tensor for tensor in self.tensors if tensor.symbol in named]
+
+
 def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps") -> Program:
     """Return the program of a plan for a board."""
     plan, lanes = view.plan, view.lanes
     schedule = ProgramSchedule.of(view, form)
-    tape, places = schedule.tape, schedule.places
     handed = handed_over(plan, board)
-    constants = ConstantPool(prefix, plan.parameters)
-    numbers = range(len(schedule.records))
-    records = [_operator_text(schedule, number, constants, handed) for number in numbers]
-    kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
-    kernels |= {stage.kernel for record in records for stage in record.stages}
-    offsets = _OffsetTable(board.offset_unit)
-    tensors = offsets.tensors_of(tape, schedule.stored)
+    constants, offsets = ConstantPool(prefix, plan.parameters), _OffsetTable(board.offset_unit)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
-    moves = [
-        _moves_text(each, offsets, engines[each.engine], number)
-        for number, each in enumerate(tape.moves, len(records))
-    ]
-    waits = [
-        _waits_text(each, engines[each.engine], number)
-        for number, each in enumerate(tape.waits, len(records) + len(moves))
-    ]
-    kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
-    streams = _streams_text(schedule, offsets, constants) if schedule.streams else None
-    kernels |= {STREAMS} if streams else set()
-    by_symbol = {tensor.symbol: tensor for tensor in tensors}
-    parts = [
-        (part_text(number, it, records[it.base], by_symbol, constants), it)
-        for number, it in enumerate(lanes.records, len(records) + len(moves) + len(waits))
-    ]
-    named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
+    records = _Records.of(schedule, handed, constants, offsets, engines)
     inputs = [it.on(board) for it in io_texts(view, plan.graph.own_inputs(), "input")]
     outputs = [it.on(board) for it in io_texts(view, plan.graph.own_outputs(), "output")]
     return Program(
         prefix=prefix,
         constants=constants.texts,
-        tensors=[tensor for tensor in tensors if tensor.symbol in named],
-        operators=records,
-        part_operators=each_once(text for text, _ in parts),
+        tensors=records.step_tensors,
+        operators=records.steps,
+        part_operators=each_once(text for text, _ in records.parts),
         lanes=[lane_text(core, entries) for core, entries in enumerate(lanes.lanes)],
-        moves=moves,
-        waits=waits,
-        streams=streams,
-        marked=any(any(each.ends) for each in tape.moves),
-        kernels=sorted(kernels),
+        moves=records.moves,
+        waits=records.waits,
+        streams=records.streams,
+        marked=any(any(each.ends) for each in schedule.tape.moves),
+        kernels=sorted(records.kernels | ({ON_UNIT} if handed else set())),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
         code_bits=integer_bits(max(schedule.largest_code, lanes.largest)),
-        schedule=schedule.runs(records),
-        block_bits=tape.block_bits,
+        schedule=schedule.runs(records.steps),
+        block_bits=schedule.tape.block_bits,
         steps=schedule.steps,
         step_kinds=_step_kinds(schedule),
-        peak_step=places[plan.estimate.peak_step],
+        peak_step=schedule.places[plan.estimate.peak_step],
         alignment=board.offset_unit,
         fuses_products=board.fuses_products,
         pairs_loads=board.pairs_loads,
         arenas=_arenas(plan, board),
-        map_lines=arena_map(view, places),
+        map_lines=arena_map(view, schedule.places),
         inputs=inputs,
         outputs=outputs,
         cache_line=max(board.cache_line_of(it.memory) for it in (*inputs, *outputs)),
         states=states_text(view),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
-        parameters=_table_text(
-            plan, schedule.calls, [(records[it.base].name, one, it.call) for one, it in parts]
-        ),
+        parameters=_table_text(plan, schedule.calls, records),
         hop=plan.graph.hop,
     )
 
 
-def _table_text(
-    plan: Plan, calls: Mapping[str, KernelCall], parts: Sequence[tuple[str, OperatorText, KernelCall | None]]
-) -> TableText | None:
-    """Return the struct of parameters; None if no operator is replaceable.
-
-    `parts`: the operator, the record and, if it has other parameters, the call of each part of a step.
-    """
+def _table_text(plan: Plan, calls: Mapping[str, KernelCall], records: _Records) -> TableText | None:
+    """Return the struct of parameters; None if no operator is replaceable."""
     table = plan.parameters
     if not table.parameters:
         return None
@@ -384,7 +408,7 @@ def _table_text(
     lines: list[str] = []
     if table.in_flash:
         pointed = [(name, f"p_{name}", calls[name]) for name in table.operators]
-        others = [(name, it.params_symbol, call) for name, it, call in parts if call is not None]
+        others = [(it.name, it.params_symbol, part.call) for it, part in records.parts if part.call]
         pointed += [each for each in others if each[0] in table.operators]
         lines = [line for name, symbol, call in pointed for line in pointing_lines(symbol, name, call)]
     return TableText(
