@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,23 +22,22 @@ from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import Unit, board_costs, estimated
 from mcudeploy.costs.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.extension import added
-from mcudeploy.ir.graph import Graph, KeptRows
+from mcudeploy.ir.graph import KeptRows
 from mcudeploy.ir.plan import Plan, Rewrites, Schedule, Search
 from mcudeploy.planner.cores.functions import assign
 from mcudeploy.planner.cores.lanes import on_cores
 from mcudeploy.planner.cut_bounds import CutBounds, cut_bounds
 from mcudeploy.planner.files.plan_cache import PlanCache, StoredSearch
-from mcudeploy.planner.files.stored_plan import joined_plan, require_sound, stored_plan
+from mcudeploy.planner.files.stored_plan import StoredPlan, joined_plan, require_sound, stored_plan
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.order.order_file import stated_schedule
 from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.search.form_tasks import FormTasks
 from mcudeploy.planner.search.fusing import chains
 from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
-from mcudeploy.planner.search.seeds import Chain
 from mcudeploy.planner.search.splitting import split_plans
-from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
 from mcudeploy.planner.tape.plan_view import PlanView
@@ -206,12 +205,13 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
     models: dict[Rewrites, Model] = {}
 
     def read(path: Path) -> Plan:
-        _, made, plan = joined_plan(model, board, path, options.assign)
+        known = joined_plan(model, board, path, options.assign)
+        own, plan = known.model, known.plan
         if plan.form not in models:
-            models[plan.form] = fastest_model(made, board, options, source)
-        if not footprint.missing(PlanView(plan, made.calls), board, None):
-            require_sound(plan, made, board, path)
-        return timed(plan, made, board, source, move_price(source))
+            models[plan.form] = fastest_model(own, board, options, source)
+        if not footprint.missing(PlanView(plan, own.calls), board, None):
+            require_sound(plan, own, board, path)
+        return timed(plan, own, board, source, move_price(source))
 
     stored = cache.load(model, read)
     if stored is None:
@@ -293,20 +293,11 @@ def search_plans(
     known: KnownSource = nothing_known,
 ) -> Planned:
     """Return the plans that `find_plans` chooses from: they may not fit, and are not checked yet."""
-    stored, models = None, dict[Rewrites, Model]()
     _require_compatible(model, options)
-    if options.plan_file is None:
-        model = model.on_units(board, assign(model.graph, board, options.assign))
-        model = replace(model, cores=_cores(board, options))
-    else:
-        model, made, stored = stored_plan(model, board, options.plan_file, options.assign)
-        if options.cores is not None and _cores(board, options) != model.cores:
-            raise ConfigError(
-                f"{options.plan_file} is for {count_text(model.cores, 'core')}, --parallel asks for "
-                f"{_cores(board, options)}: leave --parallel out, or make a new plan"
-            )
-        models[made.form] = made
-        options = replace(options, stream_input=stored.form.streamed)
+    model, read = _on_units(model, board, options)
+    stored = None if read is None else read.plan
+    models = {} if read is None else {read.model.form: read.model}
+    options = options if stored is None else replace(options, stream_input=stored.form.streamed)
     if model.cores > 1:
         board = _shared_by_cores(board, options)
     unit = options.unit_on(board, model.cores)
@@ -320,50 +311,46 @@ def search_plans(
 
     base = fastest_in(Rewrites(streamed=options.stream_input))
     board = board.reserving(base.parameters.ram_bytes)
-    searching = options.split and options.order_file is None and (stored is None or options.resume)
-    searching &= footprint.weights_bytes(base.calls) <= board.flash_room  # no search can shrink the weights
+    searching = _searches(base, board, options)
     note_lacking()
     effort = Effort.of(options.time_limit)
     begin = effort.within(ROUND_ENDS_S[0]) if searching else effort
-    if options.placement == "tags":
-        unsplit = tagged_plan(base, board)
-    else:
-        schedule = _unsplit_order(base, options, begin)
-        times = shared_costs(base, Dataflow.of(base.graph), estimates(base.graph, ()))
-        relocation = Budget(move_price(estimates), begin.part(_UNSPLIT_SHARE), times)
-        transfers = Effort.of(_TRANSFERS_SHARE * options.time_limit)
-        unsplit = unsplit_plan(
-            base, board, schedule, relocation, transfers, fixed=options.order_file is not None
-        )
+    unsplit = _unsplit(base, board, options, begin, estimates)
     if not searching:  # so that no tile is measured in vain
         if costs_of:
             unsplit = timed(unsplit, base, board, source, move_price(source))
         if costs_of and stored is not None:
             kernels = models[stored.form].with_kernels(stored.kernels)
             stored = timed(stored, kernels, board, source, move_price(source))
-        plans = tuple(plan for plan in (stored,) if plan is not None)
+        plans = () if stored is None else (stored,)
         return Planned(models, plans, unsplit, Search(), costs_of, objective=unit, offers_baseline=not plans)
     unsplit = timed(unsplit, base, board, source, move_price(source))
     cut = fastest_in(Rewrites(options.stream_input, accumulating=True))
     board = board.reserving(cut.parameters.ram_bytes)
+    fusible = tuple(chains(cut.graph)) if model.may_fuse else ()
     guess = None if costs_of else estimates
-    tasks = FormTasks(cut, fastest_in, board, source, guess, unsplit, options)
-    every = chains(cut.graph) if model.may_fuse else ()
-    split = split_plans(
-        tasks.of(()),
-        effort.rounds(options.time_limit),
-        unsplit,
-        stored or start,
-        fused=(every, tasks.of) if every else None,
-        tries=tiles is not None,
-        report=report,
-        progress=progress,
-    )
+    tasks = FormTasks(cut, fusible, fastest_in, board, source, guess, unsplit, options)
+    rounds = effort.rounds(options.time_limit)
+    split = split_plans(tasks, rounds, stored or start, report=report, progress=progress)
     bounds = None if split.interrupted else cut_bounds(cut).at_most(unsplit.layout.arena_bytes)
     return Planned(
         models, split.plans, unsplit, split.search, costs_of, split.interrupted, objective=unit,
         points=split.points, cut_bounds=bounds,
     )  # fmt: skip
+
+
+def _on_units(model: Model, board: Board, options: Options) -> tuple[Model, StoredPlan | None]:
+    """Return the model on its compute units and cores, and the stored plan that names them, if any."""
+    if options.plan_file is None:
+        model = model.on_units(board, assign(model.graph, board, options.assign))
+        return replace(model, cores=_cores(board, options)), None
+    stored = stored_plan(model, board, options.plan_file, options.assign)
+    if options.cores is not None and _cores(board, options) != stored.base.cores:
+        raise ConfigError(
+            f"{options.plan_file} is for {count_text(stored.base.cores, 'core')}, --parallel asks for "
+            f"{_cores(board, options)}: leave --parallel out, or make a new plan"
+        )
+    return stored.base, stored
 
 
 def _require_compatible(model: Model, options: Options) -> None:
@@ -373,68 +360,29 @@ def _require_compatible(model: Model, options: Options) -> None:
         raise UsageError("--stream-input cannot be combined with --hop: all new rows come in one call")
 
 
+def _searches(model: Model, board: Board, options: Options) -> bool:
+    """Return whether cuts are searched: they are wanted, and the weights fit, which no cut can shrink."""
+    is_stated = options.order_file is not None or (options.plan_file is not None and not options.resume)
+    return options.split and not is_stated and footprint.weights_bytes(model.calls) <= board.flash_room
+
+
+def _unsplit(model: Model, board: Board, options: Options, effort: Effort, estimates: TileSource) -> Plan:
+    """Return the unsplit plan, by tags or in the best order found; estimated times decide what moves."""
+    if options.placement == "tags":
+        return tagged_plan(model, board)
+    schedule = _unsplit_order(model, options, effort)
+    times = shared_costs(model, Dataflow.of(model.graph), estimates(model.graph, ()))
+    relocation = Budget(move_price(estimates), effort.part(_UNSPLIT_SHARE), times)
+    transfers = Effort.of(_TRANSFERS_SHARE * options.time_limit)
+    is_fixed = options.order_file is not None
+    return unsplit_plan(model, board, schedule, relocation, transfers, fixed=is_fixed)
+
+
 def _unsplit_order(model: Model, options: Options, effort: Effort) -> Schedule:
     """Return the order of the unsplit plan: that of the user's file, or the best found."""
     if options.order_file is not None:
         return stated_schedule(model.graph, options.order_file)
     return unsplit_schedule(model, effort.part(_UNSPLIT_SHARE))
-
-
-def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
-    """Return the order of a plan's operators in another form of its graph.
-
-    An operator that is a view in the plan follows the operator that it reads.
-    """
-    order = [step.operator for step in unsplit.schedule.steps]
-    makers = {operator.output: position for position, operator in enumerate(graph.operators)}
-    for position, operator in enumerate(graph.operators):
-        if not operator.op.is_view and unsplit.graph.operators[position].op.is_view:
-            maker = makers.get(operator.inputs[0])
-            while maker is not None and maker not in order:
-                maker = makers.get(graph.operators[maker].inputs[0])
-            order.insert(0 if maker is None else order.index(maker) + 1, position)
-    return tuple(order)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FormTasks:
-    """The tasks of a model, in the form that is cut, with some chains fused.
-
-    `guess`: estimated times, if `source` measures.
-    """
-
-    cut: Model
-    fastest_in: Callable[[Rewrites], Model]
-    board: Board
-    source: TileSource
-    guess: TileSource | None
-    unsplit: Plan
-    options: Options
-
-    def of(self, fused: tuple[Chain, ...]) -> SearchTask:
-        """Return the task with these chains fused."""
-        made, order, board = self.cut, _order_in(self.cut.graph, self.unsplit), self.board
-        if fused:
-            made = self.fastest_in(replace(self.cut.form, fused=fused))
-            board = board.with_more_stack(made.form.stack_bytes)
-            order = _order_with(made.graph, self.cut.graph, order)
-        return SearchTask.of(
-            made,
-            board,
-            self.source,
-            None if self.guess is None else self.guess(made.graph, ()),
-            order=order,
-            unsplit=self.unsplit,
-            max_overhead=self.options.overhead_limit,
-            ram_limit=self.options.ram_limit,
-        )
-
-
-def _order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:
-    """Return the order of a graph with fused chains: each runs when its last stage would."""
-    outputs = {operator.output: position for position, operator in enumerate(fused.operators)}
-    makers = (outputs.get(plain.operators[position].output) for position in order)
-    return tuple(position for position in makers if position is not None)
 
 
 def _nearly_fits(planned: Planned, ram_limit: int | None) -> bool:

@@ -80,8 +80,9 @@ def complete(
         else:
             assert offsets is not None and options.plan_file is not None
             limited = options.limited(board)
-            _, planned, plan = stored_plan(read, limited, options.plan_file, ())
-            plan = Rectangles.of(plan, planned, limited).placed(planned, limited, offsets)
+            stored = stored_plan(read, limited, options.plan_file, ())
+            rectangles = Rectangles.of(stored.plan, stored.model, limited)
+            plan = rectangles.placed(stored.model, limited, offsets)
         with tempfile.TemporaryDirectory() as folder:  # it is checked and reported as any plan of a user
             file = Path(folder, "plan.json")
             save_plan(plan, read.sha256, file)

@@ -78,8 +78,9 @@ def _write_rectangles(
     from mcudeploy.planner.place.placement_problem import lower_bound
 
     board = options.limited(board)
-    _, model, plan = stored_plan(read_model(path, options, isa=board.isa), board, plan_file, ())
-    rectangles = Rectangles.of(plan, model, board)
+    stored = stored_plan(read_model(path, options, isa=board.isa), board, plan_file, ())
+    plan = stored.plan
+    rectangles = Rectangles.of(plan, stored.model, board)
     problem = problem_of(rectangles.named)
     write_rectangles(destination, rectangles.named)
     return {

@@ -31,6 +31,7 @@ from mcudeploy.planner.place.residences import Draft, reside
 from mcudeploy.planner.place.solve import estimate, placement_of
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.cuts import Space, State
+from mcudeploy.planner.search.form_tasks import FormTasks
 from mcudeploy.planner.search.placing import timed, unsplit_plan, unsplit_schedule
 from mcudeploy.planner.search.ranking import sort_key
 from mcudeploy.planner.search.row_by_row import candidate_of
@@ -53,7 +54,7 @@ class _CutsFile(BaseModel):
 
 
 def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progress: Progress) -> Plan:
-    """Return the best plan with the cuts of a file: its the planner chooses its order, kernels and offsets.
+    """Return the best plan with the cuts of a file; the planner chooses its order, kernels and offsets.
 
     Fused chains of the file are fused. If no such plan keeps the latency limit, return one near it.
     Raises ConfigError for cuts that the model cannot have.
@@ -74,7 +75,7 @@ def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progr
     unsplit = unsplit_plan(base, board, unsplit_schedule(base, effort.part(0.2)))
     unsplit = timed(unsplit, base, board, times, move_price(times))
     plain = in_form(Rewrites(options.stream_input, accumulating=True))
-    tasks = planner.FormTasks(plain, in_form, board, times, None, unsplit, options)
+    tasks = FormTasks(plain, (), in_form, board, times, None, unsplit, options)
 
     def task(most: float) -> SearchTask:
         return replace(tasks, options=replace(options, max_overhead=most)).of(content.fused)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
@@ -22,18 +22,27 @@ from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.dataflow import Dataflow
 
 
-def stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
-    """Return the model on the units of a stored plan, the model in the plan's form, and the checked plan.
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredPlan:
+    """A plan from a file, and its model: `base` on its units, `model` also in its form, with its kernels."""
+
+    base: Model
+    model: Model
+    plan: Plan
+
+
+def stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> StoredPlan:
+    """Return the checked plan of a file, joined with its model.
 
     `rules`: the rules of `--assign`; if there are any, the plan must agree with them.
     """
-    model, made, plan = joined_plan(model, board, path, rules)
-    view = PlanView(plan, made.calls)
+    stored = joined_plan(model, board, path, rules)
+    view = PlanView(stored.plan, stored.model.calls)
     if footprint.missing(view, board, None):
-        short = footprint.missing(view, board, None, least_constants(made))
+        short = footprint.missing(view, board, None, least_constants(stored.model))
         raise FitError(" ".join(short))
-    require_sound(plan, made, board, path)
-    return model, made, plan
+    require_sound(stored.plan, stored.model, board, path)
+    return stored
 
 
 def require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
@@ -44,8 +53,8 @@ def require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
         raise planfile.no_plan(path, error) from error
 
 
-def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
-    """Return what `stored_plan` does, without checking the plan and its fit on the board."""
+def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> StoredPlan:
+    """Return the result of `stored_plan`, without checking the plan and its fit on the board."""
     content = planfile.read_plan(path, model.sha256, board.name)
     hop = None if model.window is None else model.window.hop
     keeping = planfile.kept_rows(content, path, hop)
@@ -69,7 +78,7 @@ def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     _require_columns(plan, made, path)
     for name in plan.layout.arenas:
         board.memory(name)  # raises an error if the board has no such memory
-    return model, made, plan
+    return StoredPlan(model, made, plan)
 
 
 def _with_rows(model: Model, keeping: Mapping[str, KeptRows], path: Path) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -15,9 +15,10 @@ from mcudeploy.ir.plan import Plan, Rewrites, Search
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.best_first import FOLLOWED_WITHIN, BestFirst, Candidate, OnGain
 from mcudeploy.planner.search.cuts import State
+from mcudeploy.planner.search.form_tasks import FormTasks
 from mcudeploy.planner.search.fusing import WORTH, FusedCuts, FusedSeeds, families
 from mcudeploy.planner.search.ranking import front, sort_key
-from mcudeploy.planner.search.seeds import Chain, Chains, CutProblem, Seeds
+from mcudeploy.planner.search.seeds import Chains, CutProblem, Seeds
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.planner.search.squeeze import squeeze
 from mcudeploy.planner.search.stages import MADE_ANYWAY, Round, first_fit, run_stages
@@ -69,10 +70,6 @@ class Splits:
     points: tuple[tuple[int, float], ...] = ()
 
 
-TaskOf = Callable[[tuple[Chain, ...]], SearchTask]
-"""Returns the task of the same graph with some chains fused."""
-
-
 class _FormSearch:
     """The search for the cuts of one form of the graph, round by round, and the plans built."""
 
@@ -119,8 +116,8 @@ class _FormSearch:
 class _FusedSearch:
     """The search for the chains to fuse, and for the cuts of the graphs that have them as one operator."""
 
-    def __init__(self, plain: _FormSearch, every: Sequence[Chain], task_of: TaskOf) -> None:
-        self._plain, self._every, self._task_of = plain, tuple(every), task_of
+    def __init__(self, plain: _FormSearch, tasks: FormTasks) -> None:
+        self._plain, self._every, self._task_of = plain, tasks.fusible, tasks.of
         self._states: Iterator[FusedCuts | None] | None = None
         self._effort = Effort(0)
         self._charged = 0
@@ -129,7 +126,7 @@ class _FusedSearch:
         self._problems: dict[Chains, CutProblem] = {}
         self._across: BestFirst | None = None
         self.interrupted = self.settled = False
-        self.forms: dict[tuple[Chain, ...], _FormSearch] = {}
+        self.forms: dict[Chains, _FormSearch] = {}
 
     def explore(self, effort: Effort, progress: Progress) -> None:
         """Look for chains that lower the peak, then search the cuts of the most promising forms.
@@ -261,78 +258,102 @@ class _FusedSearch:
         return self._effort.is_spent()
 
 
+class _Searches:
+    """The searches for cuts without and with fused chains, and the plans of both."""
+
+    def __init__(self, tasks: FormTasks, task: SearchTask, stored: Plan | None, report: Report) -> None:
+        """Begin at a stored plan if that has the model's form, with or without fused chains.
+
+        A stored plan of other operators has nothing in common with the cuts of this task.
+        """
+        self._task, self._tasks = task, tasks
+        self._resumed: list[Plan] = []
+        states: tuple[State, ...] = ()
+        if stored is not None and stored.form == task.model.form:
+            plan, state = _resumed(task, stored)
+            self._resumed, states = [plan], (state,)
+        self._plain = _FormSearch(task, tasks.unsplit, self._resumed, states, report)
+        self._fused = _FusedSearch(self._plain, tasks) if tasks.fusible else None
+        if self._fused is not None and stored is not None and _adds_chains(stored.form, task.model.form):
+            self._resumed = [self._fused.resume(stored)]
+
+    @property
+    def interrupted(self) -> bool:
+        return self._plain.interrupted or (self._fused is not None and self._fused.interrupted)
+
+    @property
+    def settled(self) -> bool:
+        """Whether more effort finds nothing."""
+        return self._plain.settled and (self._fused is None or self._fused.settled)
+
+    def explore(self, effort: Effort, progress: Progress) -> None:
+        """Search for a round: the graph as it is, then the forms with fused chains."""
+        plain, fused = self._plain, self._fused
+        leads = fused is not None and fused.leads()
+        promises = fused is not None and fused.promises()
+        if not plain.settled:
+            plain.explore(effort.part(_PLAIN_SHARE) if leads or promises else effort, progress)
+        if fused is not None and not plain.interrupted:
+            again = effort.again().part(1.0 if promises else _MORE_SHARE)
+            fused.explore(effort if leads else again, progress)
+
+    def best_plans(self) -> list[Plan]:
+        """Return the best plan of each form searched so far."""
+        return [self._plain.best, *(self._fused.best_plans() if self._fused else ())]
+
+    def splits(self, best: Plan) -> Splits:
+        """Return the plans found, of which `best` is the first."""
+        task, outcome = self._task, self._plain.search.found()
+        if outcome.hurried and not self.interrupted:
+            _LOG.warning(
+                "warning: the search ended early, after %s: `plan` and `tune` with a higher --time-limit may "
+                "find a smaller arena",
+                count_text(outcome.search.candidates, "candidate"),
+            )
+        rounds = [it.current for it in (self._plain, *(self._fused.forms.values() if self._fused else ()))]
+        built = [plan for each in rounds for plan in each.made]
+        points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in built})
+        plans = [plan for each in rounds for plan in each.plans]
+        unsplit = self._tasks.unsplit
+        ranked = front((*plans, unsplit), task.board, task.ram_limit, best)
+        better = takewhile(lambda plan: plan is not unsplit, ranked)
+        least = sort_key(ranked[0], task.board, task.ram_limit)
+        first = [
+            plan
+            for plan in self._resumed
+            if self._tasks.runs_plans and not task.keeps(plan)
+            if sort_key(plan, task.board, task.ram_limit) < least
+        ]
+        return Splits((*first, *better), outcome.search, self.interrupted, points)
+
+
 def split_plans(
-    task: SearchTask,
+    tasks: FormTasks,
     budgets: Iterable[Effort],
-    unsplit: Plan,
     stored: Plan | None = None,
     *,
-    fused: tuple[Sequence[Chain], TaskOf] | None = None,
-    tries: bool = False,
     report: Report = no_report,
     progress: Progress = SILENT,
 ) -> Splits:
     """Search in rounds and build plans from the candidates of each.
 
-    The search starts from a stored plan if that has the model's form, with or without fused chains. `tries`:
-    a device runs the plans, so a better stored plan is the first of them, even if it misses the latency limit
-    by the sum of its tiles.
-    `budgets`: the effort of each round. `fused`: the chains that may be fused, and the tasks with some fused.
-    A round continues the previous search, and depends only on the efforts up to its own. More rounds
-    therefore find every plan that fewer rounds find. A later round replaces the best plan only by one that
-    costs no more memory.
+    The search starts from a stored plan if that has the model's form, with or without fused chains. If a
+    device runs the plans, a better stored plan is the first of them, even if it misses the latency limit by
+    the sum of its tiles.
+    `budgets`: the effort of each round. A round continues the previous search, and depends only on the
+    efforts up to its own. More rounds therefore find every plan that fewer rounds find. A later round
+    replaces the best plan only by one that costs no more memory.
     """
-    form = task.model.form
-    if stored is not None and (
-        stored.form != form and (fused is None or not _adds_chains(stored.form, form))
-    ):
-        stored = None  # it has no cuts, or its form has other operators
-    if task.fits(unsplit) and not unsplit.estimate.avoidable_ticks:
+    task, best = tasks.of(()), tasks.unsplit
+    if task.fits(best) and not best.estimate.avoidable_ticks:
         return Splits((), Search(), interrupted=False)  # no plan is faster
-    made: list[Plan] = []
-    start: tuple[State, ...] = ()
-    if stored is not None and stored.form == form:
-        plan, state = _resumed(task, stored)
-        made, start = [plan], (state,)
-    plain = _FormSearch(task, unsplit, made, start, report)
-    forms = _FusedSearch(plain, *fused) if fused is not None else None
-    if forms is not None and stored is not None and stored.form != form:
-        made.append(forms.resume(stored))
-    best = unsplit
+    searches = _Searches(tasks, task, stored, report)
     for effort in budgets:
-        leads = forms is not None and forms.leads()
-        promises = forms is not None and forms.promises()
-        if not plain.settled:
-            plain.explore(effort.part(_PLAIN_SHARE) if leads or promises else effort, progress)
-        if forms is not None and not plain.interrupted:
-            again = effort.again().part(1.0 if promises else _MORE_SHARE)
-            forms.explore(effort if leads else again, progress)
-        best = _best(task, [plain.best, *(forms.best_plans() if forms else ())], best)
-        if plain.interrupted or (forms is not None and forms.interrupted):
+        searches.explore(effort, progress)
+        best = _best(task, searches.best_plans(), best)
+        if searches.interrupted or searches.settled:
             break
-        if plain.settled and (forms is None or forms.settled):
-            break
-    outcome = plain.search.found()
-    interrupted = plain.interrupted or (forms is not None and forms.interrupted)
-    if outcome.hurried and not interrupted:
-        _LOG.warning(
-            "warning: the search ended early, after %s: `plan` and `tune` with a higher --time-limit may "
-            "find a smaller arena",
-            count_text(outcome.search.candidates, "candidate"),
-        )
-    searches = [plain, *(forms.forms.values() if forms else ())]
-    built = [plan for each in searches for plan in each.current.made]
-    points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in built})
-    plans = [plan for each in searches for plan in each.current.plans]
-    ranked = front((*plans, unsplit), task.board, task.ram_limit, best)
-    better = tuple(takewhile(lambda plan: plan is not unsplit, ranked))
-    least = sort_key(ranked[0], task.board, task.ram_limit)
-    first = [
-        plan
-        for plan in made
-        if tries and not task.keeps(plan) and sort_key(plan, task.board, task.ram_limit) < least
-    ]
-    return Splits((*first, *better), outcome.search, interrupted, points)
+    return searches.splits(best)
 
 
 def _adds_chains(form: Rewrites, plain: Rewrites) -> bool:
