@@ -95,53 +95,80 @@ def assemble(
 
     Raises UsageError if the board lacks the wanted form, BuildError if a source is missing.
     """
-    firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
     chained = port_baud is not None
     _require_hal(board, kernels, chained=chained)
-    collected = {f"src/generated/{name}": text for name, text in files.items()}
     drivers = _drivers(board, kernels, engine)
-    others = _other_cores(board, kernels)
-    interfaces = [
-        *_INTERFACES,
-        *([_DRIVER_INTERFACE] if drivers else []),
-        *(_CORE_INTERFACES if others else ()),
-        *(["mcud_cache.h"] if board.npu is not None else []),
-    ]
-    collected |= {f"include/{name}": read_source(firmware / "include" / name) for name in interfaces}
     linked = bool(drivers) and engine is None
-    collected["include/mcud_board.h"] = board_header(board, timer, linked=linked, port_baud=port_baud)
-    for source in kernel_files(kernels):
-        folder = "include" if source.folder == "include" else "src/kernels"
-        collected[f"{folder}/{source.name}"] = source.text
-    if measurer:
-        folders = ("measurer", "chain") if chained else ("measurer",)
-        for path in sorted(path for name in folders for path in (firmware / name).glob("*.[ch]")):
-            collected[f"src/measurer/{path.name}"] = read_source(path)
-    if framework.has_entry(board):
-        collected.pop("src/measurer/main.c", None)
-    hal = [*board.hal, *([timer.source] if timer else []), *others, *drivers]
-    hal += _stream_sources(board, kernels)
-    for driver in (*hal, *(board.port_hal if chained else ())):
-        collected |= _hal_files(driver, firmware / "hal")
+    collected = {
+        **{f"src/generated/{name}": text for name, text in files.items()},
+        **_interface_files(board, kernels, with_drivers=bool(drivers)),
+        "include/mcud_board.h": board_header(board, timer, linked=linked, port_baud=port_baud),
+        **_kernel_files(kernels),
+        **(_measurer_files(board, chained=chained) if measurer else {}),
+    }
+    hal = [*board.hal, *([timer.source] if timer else []), *_other_cores(board, kernels), *drivers]
+    hal += [*_stream_sources(board, kernels), *(board.port_hal if chained else ())]
+    for source in hal:
+        collected |= _hal_files(source)
     _check_pins(board, collected)
-    for path in sorted((firmware / "hal").glob("*.h")):
-        collected[f"src/hal/{path.name}"] = read_source(path)
+    collected |= _hal_headers()
     if board.framework is not None:
         collected |= framework.project_files(board, 0, {})
     elif not board.is_host:
-        collected |= _platform(emulated_board(board) if emulate else board, firmware)
+        collected |= _platform(emulated_board(board) if emulate else board, resource_dir("firmware"))
     inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
-    defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
-    defines |= {"MCUD_PARAMETERS": 1} if _PUSHED in files.get("deployed.c", "") else {}
-    if board.npu is not None and board.npu.base is None:
-        defines["MCUD_NPU_MACS"] = board.npu.macs
+    defines = _defines(board, engine, chained=chained, pushed=_PUSHED in files.get("deployed.c", ""))
     if board.framework is not None:
         collected |= framework.project_files(board, int(digest[:8], 16), defines)
     elif not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
     return Project(board, collected, emulate, digest, defines)
+
+
+def _interface_files(board: Board, kernels: Sequence[str], *, with_drivers: bool) -> dict[str, str]:
+    """Return the headers between the generated program, the HAL and the measurer, as far as they are used."""
+    names = [
+        *_INTERFACES,
+        *([_DRIVER_INTERFACE] if with_drivers else []),
+        *(_CORE_INTERFACES if _other_cores(board, kernels) else ()),
+        *(["mcud_cache.h"] if board.npu is not None else []),
+    ]
+    folder = resource_dir("firmware") / "include"
+    return {f"include/{name}": read_source(folder / name) for name in names}
+
+
+def _kernel_files(kernels: Sequence[str]) -> dict[str, str]:
+    """Return the sources of kernels, with all that they include."""
+    return {
+        f"{'include' if it.folder == 'include' else 'src/kernels'}/{it.name}": it.text
+        for it in kernel_files(kernels)
+    }
+
+
+def _measurer_files(board: Board, *, chained: bool) -> dict[str, str]:
+    """Return the measurer, with the exchange of packets in a chain; a framework has its own main()."""
+    folders = ("measurer", "chain") if chained else ("measurer",)
+    paths = sorted(it for name in folders for it in (resource_dir("firmware") / name).glob("*.[ch]"))
+    own = "main.c" if framework.has_entry(board) else ""
+    return {f"src/measurer/{it.name}": read_source(it) for it in paths if it.name != own}
+
+
+def _hal_headers() -> dict[str, str]:
+    """Return the headers that the sources of every HAL share."""
+    paths = sorted((resource_dir("firmware") / "hal").glob("*.h"))
+    return {f"src/hal/{path.name}": read_source(path) for path in paths}
+
+
+def _defines(board: Board, engine: SoftEngine | None, *, chained: bool, pushed: bool) -> dict[str, int]:
+    """Return the macros of the compiler; `pushed`: a host may push parameters."""
+    defines = engine_defines(engine)
+    defines |= {"MCUD_CHAIN": 1} if chained else {}
+    defines |= {"MCUD_PARAMETERS": 1} if pushed else {}
+    if board.npu is not None and board.npu.base is None:
+        defines["MCUD_NPU_MACS"] = board.npu.macs
+    return defines
 
 
 def _require_hal(board: Board, kernels: Sequence[str], *, chained: bool) -> None:
@@ -198,9 +225,9 @@ def _check_pins(board: Board, files: Mapping[str, str]) -> None:
             raise ConfigError(f"{board.name}: [uart] {name.lower()}: {fault}")
 
 
-def _hal_files(source: str, hal: Path) -> dict[str, str]:
+def _hal_files(source: str) -> dict[str, str]:
     """Return a source of the HAL and the headers beside it; files beside the board file go into `own`."""
-    path = hal / source
+    path = resource_dir("firmware") / "hal" / source
     own = Path(source).is_absolute()
     folder = Path("src/hal/own") if own else Path("src/hal", source).parent
     paths = (path, *sorted(path.parent.glob("*.h")))
