@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import agree, count_text, printable
-from mcudeploy.frontend.expose import has_other_floats, quantizer_inputs
+from mcudeploy.frontend.expose import Rounded, has_other_floats, quantizer_inputs
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
@@ -156,6 +156,48 @@ def device_share(graph: Graph) -> float:
     return DEVICE_SHARE_OF_RANGE if share == FLOAT_SHARE_OF_RANGE else share
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subject:
+    """The host build of a plan, and the reference of its model with the inputs that it rounds."""
+
+    machine: Machine
+    storage: Storage
+    reference: Reference
+    quantizers: Mapping[str, Rounded]
+
+    @classmethod
+    def of(cls, machine: Machine, plan: Plan, model: Path, choices: InputChoices) -> _Subject:
+        graph = plan.graph
+        names = [io.name for io in (*graph.references.values(), *graph.outputs)]
+        quantizers = quantizer_inputs(model, names, choices)
+        states = [state.before.name for state in graph.states]
+        floats = [name for rounded in quantizers.values() for name in rounded.floats]
+        return cls(
+            machine, Storage.of(plan), Reference(model, [*names, *floats], choices, states), quantizers
+        )
+
+    def differences(
+        self, inputs: Mapping[str, Array], values: Mapping[str, Array]
+    ) -> Mapping[str, Difference]:
+        """Return how the operators differ from the reference's `values`, each run on the reference's own."""
+        return check_by_reference(self.machine, self.storage, inputs, *self._judging(values))
+
+    def run(self, inputs: Mapping[str, Array]) -> Outputs:
+        """Run the host build once on stored inputs and states."""
+        run_once(self.machine, self.storage, inputs)
+        return _outputs(self.machine, self.storage)
+
+    def run_resolved(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> tuple[Outputs, int]:
+        """Run it with the reference's choice at ties; return also the number of these elements."""
+        ties = run_with_ties_as_reference(self.machine, self.storage, inputs, *self._judging(values))
+        return _outputs(self.machine, self.storage), ties
+
+    def _judging(self, values: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The reference's values and its ties in stored form, by tensor name."""
+        graph = self.storage.plan.graph
+        return stored_references(graph, values), stored_ties(graph, values, self.quantizers)
+
+
 def judge(
     machine: Machine,
     plan: Plan,
@@ -175,26 +217,19 @@ def judge(
     those that it leaves are outputs too. With `after` the samples continue from the last one of that verdict,
     and tolerances are those of all samples up to here.
     """
-    graph, storage = plan.graph, Storage.of(plan)
-    names = [io.name for io in (*graph.references.values(), *graph.outputs)]
-    quantizers = quantizer_inputs(model, names, choices)
-    states = [state.before.name for state in graph.states]
-    floats = [name for rounded in quantizers.values() for name in rounded.floats]
-    reference = Reference(model, [*names, *floats], choices, states)
+    graph, subject = plan.graph, _Subject.of(machine, plan, model, choices)
     in_file = in_own_floats(model, [io.name for io in graph.outputs], choices)
     first = 0 if after is None else after.first + len(after.host)
     state_values, known = ({}, {}) if after is None else _states_left(graph, after.host[-1])
     tables, host, expected, reasons, runs = [], [], [], [], []
     for done, sample in enumerate(samples):
         values_read = {**sample.inputs, **known}
-        values = reference.run(values_read)
+        values = subject.reference.run(values_read)
         reasons += conversion_reasons(first + done, in_file, sample.inputs, values)
-        stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
-        tables.append(check_by_reference(machine, storage, _stored(graph, sample, values_read), stored, ties))
+        tables.append(subject.differences(_stored(graph, sample, values_read), values))
         own = {**sample.stored, **state_values}
         runs.append((values_read, own))
-        run_once(machine, storage, own)
-        host.append(_outputs(machine, storage))
+        host.append(subject.run(own))
         state_values, known = _states_left(graph, host[-1])
         wanted = {**values, **sample.expected}
         expected.append(
@@ -205,10 +240,8 @@ def judge(
     tolerances, judged, ties_resolved = _tolerances(graph, output_share(graph), extremes), list(host), 0
     for at, (values_read, own) in enumerate(runs):
         if _output_reasons(plan, first + at, host[at], expected[at], tolerances):
-            values = reference.run(values_read)
-            stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
-            ties_resolved += run_with_ties_as_reference(machine, storage, own, stored, ties)
-            judged[at] = _outputs(machine, storage)
+            judged[at], ties = subject.run_resolved(own, subject.reference.run(values_read))
+            ties_resolved += ties
             reasons += _output_reasons(plan, first + at, judged[at], expected[at], tolerances)
     operators = merge_all(tables)
     return Verdict(
