@@ -155,6 +155,11 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         _larger_windows(add)
     yield from graphs
     yield from _variations(graphs, dtype)
+    yield from _products(dtype)
+
+
+def _products(dtype: DType) -> Iterator[Graph]:
+    """Yield products of two matrices that are not constant."""
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)

@@ -139,13 +139,11 @@ def pio_facts(name: str) -> dict[str, Any]:
     core = _core_of(build.mcu, build.cpu, build.march)
     framework = _framework(name, framework_name, known.manifest.frameworks)
     clock_hz = int("".join(it for it in str(build.f_cpu) if it.isdigit()) or 0)
-    for what, value in (
-        ("build.f_cpu", clock_hz),
-        ("upload.maximum_size", upload.maximum_size),
-        ("upload.maximum_ram_size", upload.maximum_ram_size),
-    ):
-        if value <= 0:
-            raise ConfigError(f"{name}: its manifest lacks {what} ({known.source}): write a board file.")
+    sizes = {"maximum_size": upload.maximum_size, "maximum_ram_size": upload.maximum_ram_size}
+    facts = {"build.f_cpu": clock_hz, **{f"upload.{key}": size for key, size in sizes.items()}}
+    lacking = next((fact for fact, value in facts.items() if value <= 0), None)
+    if lacking is not None:
+        raise ConfigError(f"{name}: its manifest lacks {lacking} ({known.source}): write a board file.")
     esp = build.mcu.lower().startswith("esp32")
     stack_bytes = _ESP_STACK_BYTES if esp else _STACK_BYTES
     reserved_bytes = stack_bytes + (_ESP_CORE_BYTES if esp else _CORE_BYTES)

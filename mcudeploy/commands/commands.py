@@ -37,6 +37,7 @@ from mcudeploy.execution.running import DeviceRun, known_within_limit, run_withi
 from mcudeploy.execution.unit_model import require_no_unit
 from mcudeploy.extension import added
 from mcudeploy.frontend.parsing import is_tflite
+from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Rewrites
 from mcudeploy.ops.host_io import from_device
 from mcudeploy.planner.files import planfile
@@ -372,12 +373,7 @@ def run_model(
     require_port(target)
     names = read_classes(request.classes) if request.classes is not None else ()
     if inputs or expected or names:  # wrong files are reported before the search
-        graph = read_model(path, options).graph
-        noting = replace(request.reading, on_note=_note)
-        samples = load_samples(graph, inputs, expected, options.seed, noting)
-        require_full(graph, samples)
-        if names:
-            require_classes(graph, names)
+        _require_suitable(read_model(path, options).graph, request, names, options.seed)
     progress.stage(f"planning {path.name}")
     deployment = _planned(path, target.board, options, progress)
     timing = _timing(request.timing, target, deployment)
@@ -411,6 +407,14 @@ def run_model(
     for analysis in request.analyses:
         facts |= analysis.facts(device_run.deployment, samples[0], progress)
     return VerifiedRun(measured, verdict, names, tally_facts, warnings, facts)
+
+
+def _require_suitable(graph: Graph, request: RunRequest, names: tuple[str, ...], seed: int) -> None:
+    """Raise an error if the files of samples do not suit the model, or the names of classes."""
+    noting = replace(request.reading, on_note=_note)
+    require_full(graph, load_samples(graph, request.inputs, request.expected, seed, noting))
+    if names:
+        require_classes(graph, names)
 
 
 def model_outputs(result: VerifiedRun) -> list[dict[str, Any]]:

@@ -60,17 +60,15 @@ def _parse_update(text: str) -> Update:
         raise ValueError(str(error).removeprefix("--update ")) from error
 
 
-def recipe_options(command: Command) -> Command:
-    """Add the options of a training step, packed as `recipe: Recipe`."""
-
-    @click.option(
+_RECIPE_OPTIONS = (
+    click.option(
         "--loss",
         type=click.Choice(LOSSES),
         default="cross-entropy",
         show_default=True,
         help="cross-entropy: of a softmax over the classes; mse: the mean of the squared errors.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--update",
         metavar="full|bias|last:K|lora:R|sparse:FILE",
         type=ParsedText(_parse_update),
@@ -79,32 +77,32 @@ def recipe_options(command: Command) -> Command:
         help="The parameters that are trained: all; all biases and the weights of the last layer; those of "
         "the last K layers; factors of rank R beside all weights; or those that a TOML or JSON file names by "
         "layer, as in weights = ['conv_3'] and biases = 'all'.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--rate",
         metavar="RATE",
         type=Finite(0, LARGEST_FACTOR, min_open=True),
         default=0.01,
         show_default=True,
         help="Learning rate of stochastic gradient descent. The device may change it.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--weight-decay",
         metavar="DECAY",
         type=Finite(0, LARGEST_FACTOR),
         default=0.0,
         show_default=True,
         help="Share of each parameter that is added to its gradient.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--momentum",
         metavar="FACTOR",
         type=Finite(0, 1, max_open=True),
         default=0.0,
         show_default=True,
         help="Share of the last step's direction in the next one's. Momenta need as much RAM as parameters.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--batch",
         metavar="N",
         type=click.IntRange(1, MOST_SAMPLES),
@@ -112,20 +110,29 @@ def recipe_options(command: Command) -> Command:
         show_default=True,
         help="Training steps of an update, which takes their mean gradient. Above 1, sums of gradients "
         "need as much RAM as parameters, unless there are momenta.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--clip-norm",
         metavar="NORM",
         type=Finite(0, 1e30, min_open=True),
         help="Scale the gradients of an update so that the norm of all together is at most this. Sums of "
         "gradients need as much RAM as parameters; not with --momentum.",
-    )
+    ),
+)
+
+
+def recipe_options(command: Command) -> Command:
+    """Add the options of a training step, packed as `recipe: Recipe`."""
+
     @functools.wraps(command)
     def packed(*args: Any, **rest: Any) -> None:
         recipe = Recipe(**{it.name: rest.pop(it.name) for it in fields(Recipe)})
         command(*args, recipe=recipe, **rest)
 
-    return packed
+    decorated: Command = packed
+    for option in reversed(_RECIPE_OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

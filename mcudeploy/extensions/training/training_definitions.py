@@ -181,78 +181,82 @@ def _pool_functions() -> list[FunctionProto]:
     ]
 
 
+_PIECE_NUMBERS = ("low", "high", "lower_0", "lower_1", "middle_0", "middle_1", "middle_2", "upper")
+_PIECES = "\n".join(f"{name} = Constant <value_float: float = @{name}> ()" for name in _PIECE_NUMBERS)
+_PIECEWISE_SLOPE = """
+  rise = Mul (v, lower_1)
+  lower = Add (lower_0, rise)
+  bend = Mul (v, middle_2)
+  steepness = Add (middle_1, bend)
+  curve = Mul (v, steepness)
+  middle = Add (middle_0, curve)
+  above = GreaterOrEqual (v, high)
+  other = Where (above, upper, middle)
+  below = LessOrEqual (v, low)
+  slope = Where (below, lower, other)
+"""
+_GATE = """
+  alpha = Constant <value_float: float = @alpha> ()
+  scaled = Mul (x, alpha)
+  gate = Sigmoid (scaled)
+"""
+_SWISH_SLOPE = f"""
+  {_ONE}
+  {_GATE}
+  rest = Sub (one, gate)
+  rise = Mul (scaled, rest)
+  factor = Add (one, rise)
+  slope = Mul (gate, factor)
+"""
+_NORMAL_SHARE = f"""
+  {_ONE}
+  half = Constant <value_float = 0.5> ()
+  root = Constant <value_float = {0.5**0.5}> ()
+  scaled = Mul (x, root)
+  error = Erf (scaled)
+  twice = Add (one, error)
+  share = Mul (half, twice)
+"""
+_MINUS_SQUARE = """
+  square = Mul (x, x)
+  falling = Neg (square)
+"""
+_GELU_SLOPE = f"""
+  {_NORMAL_SHARE}
+  {_MINUS_SQUARE}
+  density = Constant <value_float = {(2 * pi) ** -0.5}> ()
+  exponent = Mul (half, falling)
+  bell = Exp (exponent)
+  normal = Mul (density, bell)
+  change = Mul (x, normal)
+  slope = Add (share, change)
+"""
+_ERF_SLOPE = f"""
+  {_MINUS_SQUARE}
+  steepest = Constant <value_float = {2 / pi**0.5}> ()
+  bell = Exp (falling)
+  slope = Mul (steepest, bell)
+"""
+_SLOPED = """
+  scaled = Mul (dy, slopes)
+  y = Where (inside, dy, scaled)
+"""
+_PRODUCT = "y = Mul (dy, slope)"
+
+
 def _unary_functions() -> list[FunctionProto]:
     """The definitions of the gradients of functions of one value, and of functions that names.OPSET lacks."""
-    numbers = ("low", "high", "lower_0", "lower_1", "middle_0", "middle_1", "middle_2", "upper")
-    pieces = "\n".join(f"{name} = Constant <value_float: float = @{name}> ()" for name in numbers)
-    slope = """
-      rise = Mul (v, lower_1)
-      lower = Add (lower_0, rise)
-      bend = Mul (v, middle_2)
-      steepness = Add (middle_1, bend)
-      curve = Mul (v, steepness)
-      middle = Add (middle_0, curve)
-      above = GreaterOrEqual (v, high)
-      other = Where (above, upper, middle)
-      below = LessOrEqual (v, low)
-      slope = Where (below, lower, other)
-    """
-    gate = """
-      alpha = Constant <value_float: float = @alpha> ()
-      scaled = Mul (x, alpha)
-      gate = Sigmoid (scaled)
-    """
-    swish = f"""
-      {_ONE}
-      {gate}
-      rest = Sub (one, gate)
-      rise = Mul (scaled, rest)
-      factor = Add (one, rise)
-      slope = Mul (gate, factor)
-    """
-    share = f"""
-      {_ONE}
-      half = Constant <value_float = 0.5> ()
-      root = Constant <value_float = {0.5**0.5}> ()
-      scaled = Mul (x, root)
-      error = Erf (scaled)
-      twice = Add (one, error)
-      share = Mul (half, twice)
-    """
-    falling = """
-      square = Mul (x, x)
-      falling = Neg (square)
-    """
-    gelu = f"""
-      {share}
-      {falling}
-      density = Constant <value_float = {(2 * pi) ** -0.5}> ()
-      exponent = Mul (half, falling)
-      bell = Exp (exponent)
-      normal = Mul (density, bell)
-      change = Mul (x, normal)
-      slope = Add (share, change)
-    """
-    error = f"""
-      {falling}
-      steepest = Constant <value_float = {2 / pi**0.5}> ()
-      bell = Exp (falling)
-      slope = Mul (steepest, bell)
-    """
-    sloped = """
-      scaled = Mul (dy, slopes)
-      y = Where (inside, dy, scaled)
-    """
-    product = "y = Mul (dy, slope)"
     return [
-        _function(names.PIECEWISE_GRADIENT, "dy, v", ", ".join(numbers), pieces, slope, product),
-        _function(names.SLOPED_GRADIENT, "dy, inside, slopes", "", sloped),
-        _function(names.SWISH, "x", "alpha", gate, "y = Mul (x, gate)"),
-        _function(names.GELU, "x", "", share, "y = Mul (x, share)"),
-        _function(names.SWISH_GRADIENT, "dy, x", "alpha", swish, product),
-        _function(names.GELU_GRADIENT, "dy, x", "", gelu, product),
-        _function(names.ERF_GRADIENT, "dy, x", "", error, product),
-        _function(names.SOFTPLUS_GRADIENT, "dy, x", "", "slope = Sigmoid (x)", product),
+        _function(
+            names.PIECEWISE_GRADIENT, "dy, v", ", ".join(_PIECE_NUMBERS), _PIECES, _PIECEWISE_SLOPE, _PRODUCT
+        ),
+        _function(names.SLOPED_GRADIENT, "dy, inside, slopes", "", _SLOPED),
+        _function(names.SWISH, "x", "alpha", _GATE, "y = Mul (x, gate)"),
+        _function(names.GELU, "x", "", _NORMAL_SHARE, "y = Mul (x, share)"),
+        _function(names.SWISH_GRADIENT, "dy, x", "alpha", _SWISH_SLOPE, _PRODUCT),
+        _function(names.GELU_GRADIENT, "dy, x", "", _GELU_SLOPE, _PRODUCT),
+        _function(names.ERF_GRADIENT, "dy, x", "", _ERF_SLOPE, _PRODUCT),
+        _function(names.SOFTPLUS_GRADIENT, "dy, x", "", "slope = Sigmoid (x)", _PRODUCT),
     ]
 
 
