@@ -194,7 +194,7 @@ def _(result: BuiltModel) -> JsonObject:
     known: JsonObject = {"weights_bytes": weights_bytes(deployment.model.calls)}
     if firmware is not None:
         known = {**sizes(firmware), "library_stack_bound_bytes": result.program.stack_bytes}  # with a head's
-    judged = {"verified": None} if checked is None else verdict(deployment, checked)
+    judged = {"verified": None} if checked is None else verdict(checked)
     step = longest_step(deployment.plan, deployment.model, deployment.board)
     return {
         "name": deployment.prefix,
@@ -296,7 +296,7 @@ def _(result: VerifiedRun) -> JsonObject:
     device_run = result.measured.device_run
     judged = len(result.verdict.host)  # outputs before the window was full are not judged
     listed = outputs(device_run.deployment.plan.graph, device_run.observed.outputs[-judged:], result.classes)
-    judgement = verdict(device_run.deployment, result.verdict)
+    judgement = verdict(result.verdict)
     data = {"inputs": inputs(result.inputs), "outputs": listed, "warnings": list(result.warnings)}
     return report_of(result.measured) | judgement | data | dict(result.facts)
 
@@ -336,7 +336,7 @@ def _litert(judged: LiteRtVerdict | None) -> JsonObject | None:
     return {"runs": judged.runs, "share_of_range": judged.share, "not_run": judged.not_run}
 
 
-def verdict(deployment: Deployment, judged: Verdict) -> JsonObject:
+def verdict(judged: Verdict) -> JsonObject:
     """Report whether the outputs match, and the error of each operator against the reference."""
     graph = judged.plan.graph
     outputs = [graph.tensors[io.tensor].dtype for io in graph.outputs if io.dtype != "bool"]

@@ -18,7 +18,6 @@
 #include "registers.h"
 
 #define DMA_CLEAR_COUNT 0x008u
-#define DMA_CLEAR_ERROR 0x010u
 #define DMA_ERROR 0x018u
 #define DMA_ENABLED 0x01Cu
 #define DMA_CONFIG 0x030u

@@ -47,9 +47,7 @@ def affine_reason(operator: Operator, source: Tensor, output: Tensor) -> str | N
     return None if channels else "no weights of 9 bits and scales of 31 give the bits of the core"
 
 
-def affine_calls(
-    operator: Operator, source: Tensor, output: Tensor, core: KernelCall, isa: Isa
-) -> tuple[KernelCall, ...]:
+def affine_calls(source: Tensor, output: Tensor, core: KernelCall, isa: Isa) -> tuple[KernelCall, ...]:
     """Return the call of a scaling by channel by the unit, or nothing; `core`: its other call.
 
     Raises ConfigError without Vela.

@@ -86,7 +86,7 @@ def unit_calls(
     if isinstance(operator.op, SigmoidInt16):
         return curve_calls(operator, inputs[0], output, calls[0], isa)
     if isinstance(operator.op, Affine):
-        return affine_calls(operator, inputs[0], output, calls[0], isa)
+        return affine_calls(inputs[0], output, calls[0], isa)
     if isinstance(operator.op, Concat | Slice):
         return copy_calls(operator, inputs, output, calls[0], isa)
     if isinstance(operator.op, Lut):
