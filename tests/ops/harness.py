@@ -10,7 +10,8 @@ made and the scratch is poisoned while the kernel runs, and must be unchanged af
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,31 +81,21 @@ def run_operator(
         cuts[operator.inputs[in_place]] = size
     count = size.count(rows)
     sizes = {
-        **{(name, block): _bytes(graph.tensors[name], cuts[name], block)
-           for name in cuts for block in range(cuts[name].count(graph.tensors[name].shape[0]))},
+        **_block_bytes(graph, cuts),
         **{("", block): call.scratch_bytes for block in range(count) if call.scratch_bytes},
-    }  # fmt: skip
+    }
     if in_place is None:
         sizes |= {(operator.output, block): _bytes(output, size, block) for block in range(count)}
     offsets, used = scatter(sizes, rng)
     if in_place is not None:
         host = operator.inputs[in_place]
         offsets |= {(operator.output, block): offsets[host, block] for block in range(count)}
-
-    def placed(name: str, row_bytes: int, cut: BlockRows) -> TileTensor:
-        mine = sorted((block, offset) for (owner, block), offset in offsets.items() if owner == name)
-        return TileTensor(tuple(offset for _, offset in mine), row_bytes, cut)
-
-    tensors = {name: placed(name, graph.tensors[name].row_bytes, cut) for name, cut in cuts.items()}
-    plan = placed(operator.output, output.row_bytes, size)
-    scratch = placed("", 0, size) if call.scratch_bytes else None
+    tensors = {name: _placed(offsets, name, graph.tensors[name].row_bytes, cut) for name, cut in cuts.items()}
+    plan = _placed(offsets, operator.output, output.row_bytes, size)
+    scratch = _placed(offsets, "", 0, size) if call.scratch_bytes else None
     tile = Tile(call, tuple(tensors[name] for name in operator.inputs), plan, scratch, rows, size)
-    device = machine()
-    kernels = device.kernels(call.kernel)
-    image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
     result = np.zeros(output.shape, output.dtype.value)
-    try:
-        device.session.write(0, image.at, image.data)
+    with _loaded(tile, used, operator.name) as (session, op_offset):
         for block in range(count) if blocks is None else blocks:
             part = size.interval(block, rows)
             start = scratch.offsets[block] if scratch is not None else 0
@@ -114,16 +105,29 @@ def run_operator(
                 spans(plan, part)[0][0],
                 Interval(start, start + call.scratch_bytes),
             )
-            after = run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
+            after = run_piece(session, piece, op_offset, rng.bytes(used), operator.name)
             data = after[piece.write.lo : piece.write.hi].tobytes()
             shape = (len(part), *output.shape[1:])
             result[part.lo : part.hi] = np.frombuffer(data, output.dtype.value).reshape(shape)
+    return result
+
+
+@contextmanager
+def _loaded(tile: Tile, used: int, name: str) -> Iterator[tuple[Session, int]]:
+    """A session with a tile after `used` bytes of arena, and the offset of its operator record.
+
+    Raises AssertionError at the end if its record or its constants changed.
+    """
+    device = machine()
+    image = pack(tile, device.kernels(tile.call.kernel), device.session.info, at=-(-used // 8) * 8 + 8)
+    try:
+        device.session.write(0, image.at, image.data)
+        yield device.session, image.op_offset
         record = device.session.read(0, image.at, len(image.data))
-        assert record == image.data, f"{operator.name} wrote into its operator record or constants"
+        assert record == image.data, f"{name} wrote into its operator record or constants"
     except BaseException:
         device.stop()
         raise
-    return result
 
 
 def run_accumulating(
@@ -151,23 +155,12 @@ def run_accumulating(
     call = operator.op.kernel(operator, tuple(inputs.values()), output).variants(isa)[0]
     grows = call.params.get("in_place") == 1
     cuts = {name: BlockRows(min(height, it.shape[0]) or it.shape[0]) for name, it in inputs.items()}
-    sizes = {
-        (name, block): _bytes(it, cuts[name], block)
-        for name, it in inputs.items()
-        for block in range(cuts[name].count(it.shape[0]))
-    }
+    sizes = _block_bytes(graph, cuts)
     made_name = operator.output if in_place is None else operator.inputs[in_place]
     work = call.state_bytes or call.scratch_bytes
     sizes |= {(made_name, 0): output.size_bytes, **({("", 0): work} if work else {})}
     offsets, used = scatter(sizes, rng)
-    tensors = {
-        name: TileTensor(
-            tuple(offsets[name, block] for block in range(cuts[name].count(it.shape[0]))),
-            it.row_bytes,
-            cuts[name],
-        )
-        for name, it in inputs.items()
-    }
+    tensors = {name: _placed(offsets, name, it.row_bytes, cuts[name]) for name, it in inputs.items()}
     output_tensor = TileTensor((offsets[made_name, 0],), output.row_bytes, BlockRows(1))
     place = Interval(output_tensor.offsets[0], output_tensor.offsets[0] + output.size_bytes)
     scratch = Interval(offsets["", 0], offsets["", 0] + work) if work else Interval(0, 0)
@@ -176,12 +169,8 @@ def run_accumulating(
     tile = Tile(
         call, tuple(tensors[name] for name in operator.inputs), output_tensor, scratch_tile, rows, most
     )
-    device = machine()
-    kernels = device.kernels(call.kernel)
-    image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
     nest, after = graph.loops(operator), np.zeros(used, np.uint8)
-    try:
-        device.session.write(0, image.at, image.data)
+    with _loaded(tile, used, operator.name) as (session, op_offset):
         for step in steps:
             reads = []
             for operand, name in enumerate(operator.inputs):
@@ -199,11 +188,7 @@ def run_accumulating(
             state = after[scratch.lo : scratch.hi].tobytes() if call.state_bytes and step.lo > 0 else b""
             written = place if grows or step.hi == rows else Interval(place.lo, place.lo)
             piece = Piece(step, tuple(reads), written, scratch, state)
-            after = run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
-        assert device.session.read(0, image.at, len(image.data)) == image.data, "constants were changed"
-    except BaseException:
-        device.stop()
-        raise
+            after = run_piece(session, piece, op_offset, rng.bytes(used), operator.name)
     return np.frombuffer(after[place.lo : place.hi].tobytes(), output.dtype.value).reshape(output.shape)
 
 
@@ -221,6 +206,20 @@ def _drawn(rows: int, rng: np.random.Generator, block_rows: int | BlockRows | No
         return BlockRows(rows)
     height = int(rng.integers(1, rows + 1))
     return _size(rows, BlockRows(height, int(rng.integers(0, height))))
+
+
+def _block_bytes(graph: Graph, cuts: Mapping[str, BlockRows]) -> dict[tuple[str, int], int]:
+    """The size of each block of the inputs, by tensor and block."""
+    return {
+        (name, block): _bytes(graph.tensors[name], cut, block)
+        for name, cut in cuts.items()
+        for block in range(cut.count(graph.tensors[name].shape[0]))
+    }
+
+
+def _placed(offsets: Mapping[tuple[str, int], int], name: str, row_bytes: int, cut: BlockRows) -> TileTensor:
+    mine = sorted((block, offset) for (owner, block), offset in offsets.items() if owner == name)
+    return TileTensor(tuple(offset for _, offset in mine), row_bytes, cut)
 
 
 def _bytes(tensor: Tensor, size: BlockRows, block: int) -> int:
