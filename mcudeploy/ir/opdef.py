@@ -219,17 +219,18 @@ class KernelCall:
     `mcud_<kernel>_params` in firmware/kernels/*/<kernel>.h, in the order of `params`: pointers first, then
     32-bit scalars. "window.pad_top" is a field of a nested struct. `scratch_bytes` is needed during one step
     of any number of rows. `state_bytes` is needed from the first step to the last, by operators that
-    accumulate. A kernel has one of the two and finds it at op->scratch. `others` compute the same bits by
-    another kernel or another `form`, with more or less scratch. `isa`: only cores with these instructions use
-    the call. `stages`: the calls of other kernels that it makes. Without known times, a core uses the first
-    call among its `variants`. Raises ValueError if a parameter is NaN.
+    accumulate. A kernel has one of the two and finds it at op->scratch. `mode`: tells apart calls of one
+    kernel that differ in scratch or costs. `others` compute the same bits by another kernel or mode. `isa`:
+    only cores with these instructions use the call. `stages`: the calls of other kernels that it makes.
+    Without known times, a core uses the first call among its `variants`. Raises ValueError if a parameter is
+    NaN.
     """
 
     kernel: str
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     scratch_bytes: int = 0
     state_bytes: int = 0
-    form: str = ""
+    mode: str = ""
     isa: Isa = Isa.ANY
     counts: CountsOf | None = None
     others: tuple[KernelCall, ...] = ()
@@ -242,10 +243,10 @@ class KernelCall:
 
     @property
     def variant(self) -> str:
-        """Return the name that distinguishes this call from `others`: the kernel, and its form if it has
+        """Return the name that distinguishes this call from `others`: the kernel, and its mode if it has
         several.
         """
-        return f"{self.kernel}:{self.form}" if self.form else self.kernel
+        return f"{self.kernel}:{self.mode}" if self.mode else self.kernel
 
     @property
     def once(self) -> str:
@@ -254,7 +255,7 @@ class KernelCall:
 
     @property
     def cost_name(self) -> str:
-        """Return the name in the cost tables. All forms of a kernel that calls others share one name. A twin
+        """Return the name in the cost tables. All modes of a kernel that calls others share one name. A twin
         has the name of the kernel that rounds once, and counts its results as the loop `twice`.
         """
         return self.kernel if self.stages else replace(self, kernel=self.once).variant
@@ -480,7 +481,7 @@ class PlainOperator:
         return None
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
-        """It has no such form."""
+        """It has no accumulating operator."""
         return None
 
     def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:

@@ -137,7 +137,7 @@ def with_wide_constants(model: Model) -> Model:
 
     def wide(call: KernelCall, at: int) -> KernelCall:
         more = np.arange(8000 * at, 8000 * (at + 1)).astype(np.int8) + np.int8(at)
-        return replace(call, params={**call.params, "more": more}, form="wide")
+        return replace(call, params={**call.params, "more": more}, mode="wide")
 
     names = list(model.variants)
     variants = {name: (model.calls[name], wide(model.calls[name], names.index(name))) for name in names}
@@ -146,7 +146,7 @@ def with_wide_constants(model: Model) -> Model:
 
 def by_constants(gain: float) -> CallTime:
     """1000 ticks, less for wide constants."""
-    return lambda operator, call, rows: 1000.0 - gain * (call.form == "wide")
+    return lambda operator, call, rows: 1000.0 - gain * (call.mode == "wide")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_percent_of_time_is_worth_percents_of_the_program(
 ) -> None:
     both = with_wide_constants(model)  # 16,000 of about 50,000 B
     chosen = fastest(both, by_constants(gain), nothing_known(model.graph), inf, percent)
-    assert {call.form == "wide" for call in chosen.calls.values()} == {wide}
+    assert {call.mode == "wide" for call in chosen.calls.values()} == {wide}
 
 
 @pytest.mark.parametrize(("scratch", "wide"), [(1, False), (8, False), (500, True), (100_000, True)])
@@ -184,18 +184,18 @@ def test_constants_keep_to_the_flash_if_the_least_do(model: Model) -> None:
     least = sum(sizes[name, call.variant] for name, call in both.calls.items())
     for room, count in ((least + 20_000, 2), (least + 9_000, 1), (least + 100, 0), (least - 100, 0)):
         chosen = fastest(both, by_constants(900), nothing_known(model.graph), room)
-        assert sum(call.form == "wide" for call in chosen.calls.values()) == count
+        assert sum(call.mode == "wide" for call in chosen.calls.values()) == count
         steps = unsplit_schedule(chosen, Effort.of(5)).steps
         limits = KernelLimits(1e9, room)
         cut, _ = choose_kernels(chosen, whole(model.graph), steps, by_constants(900), limits)
-        assert sum(call.form == "wide" for call in cut.calls.values()) == count
+        assert sum(call.mode == "wide" for call in cut.calls.values()) == count
 
 
 def test_the_flash_curve_takes_a_smaller_kernel_at_each_point(model: Model) -> None:
     both = with_wide_constants(model)
     steps, tiled = unsplit_schedule(both, Effort.of(5)).steps, whole(model.graph)
     for chosen in (both, fastest(both, by_constants(900), nothing_known(model.graph), inf)):
-        wide = sum(call.form == "wide" for call in chosen.calls.values())
+        wide = sum(call.mode == "wide" for call in chosen.calls.values())
         points = list(smaller_constants(chosen, tiled, steps, by_constants(900)))
         assert points == [
             (8000 * (count - wide), -900 * (count - wide)) for count in reversed(range(len(both.calls) + 1))

@@ -106,8 +106,8 @@ def test_bottlenecks(
 @pytest.mark.parametrize(("stride", "expanded"), [(1, 32), (2, 32), (1, 28)])
 def test_every_form(stride: int, expanded: int) -> None:
     graph = bottleneck((11, 5, 4), expanded, 6, stride)
-    forms = {call.form for call in calls_of(fused(graph))}
-    assert {"1rows", "2rows8", "4rows16lean"} <= forms
+    modes = {call.mode for call in calls_of(fused(graph))}
+    assert {"1rows", "2rows8", "4rows16lean"} <= modes
     check(graph, 1)
 
 
@@ -131,14 +131,14 @@ def test_other_chains(convs: tuple[Conv2d, ...], dtype: DType) -> None:
 
 def test_rounded_twice() -> None:
     graph = bottleneck((9, 6, 4), 16, 5, rounding="tflite")
-    assert any("8" in call.form for call in calls_of(fused(graph)))
+    assert any("8" in call.mode for call in calls_of(fused(graph)))
     check(graph, 3)
 
 
 def test_groups_read_parts_of_the_arrays() -> None:
     """So only the projection is packed in another way."""
-    by_form = {call.form: call for call in calls_of(fused(bottleneck((8, 8, 8), 48, 8)))}
-    sizes = {form: sum(array.nbytes for array in by_form[form].arrays()) for form in ("1rows", "1rows8")}
+    by_mode = {call.mode: call for call in calls_of(fused(bottleneck((8, 8, 8), 48, 8)))}
+    sizes = {mode: sum(array.nbytes for array in by_mode[mode].arrays()) for mode in ("1rows", "1rows8")}
     assert sizes["1rows8"] <= 1.3 * sizes["1rows"]
 
 

@@ -38,7 +38,7 @@ def model(
 
 
 def narrow_bytes(graph: Graph, kernel: str) -> tuple[int, int]:
-    """The bytes of the weights of the only kernel of this name, and of its usual form."""
+    """The bytes of the weights of the only kernel of this name, and of its usual mode."""
     for operator in graph.operators:
         if operator.op.is_view:
             continue

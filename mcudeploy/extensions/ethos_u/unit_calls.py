@@ -21,7 +21,7 @@ from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_cons
 
 KERNEL = "conv2d_s8_npu"
 WITH_CORE = "core"
-"""The form with a kernel of the core, for rows that read more than two runs of rows."""
+"""The mode with a kernel of the core, for rows that read more than two runs of rows."""
 FLASH, SOURCE, OUTPUT, SECOND = 0, 1, 2, 4
 """The regions of a stream: constants in flash; the input, the output and a second input in an arena."""
 OPERATION_CODES = {name: code for code, name in OPERATIONS.items()}
@@ -191,7 +191,7 @@ class OfRows:
         }
         counts = work.counts(output.shape)
         alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
-        return alone, replace(alone, params=params, form=WITH_CORE)
+        return alone, replace(alone, params=params, mode=WITH_CORE)
 
 
 def _scaling(own: ConvConstants, numbers: dict[str, Any], layer: _Convolution) -> Scaling:

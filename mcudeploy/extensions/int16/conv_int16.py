@@ -148,11 +148,11 @@ class Conv2dInt16(PlainOperator):
         arrays: dict[str, ParamValue] = {"packed_weights": _records(operator, packed, self.groups, wide=wide)}
         patch = patch_groups * GROUP * _VALUE_BYTES
         scratch = kernel_rows * OFFSET_BYTES + patch
-        params, form = arrays | fields | numbers, "wide" if wide else ""
+        params, mode = arrays | fields | numbers, "wide" if wide else ""
         others: tuple[KernelCall, ...] = ()
         if not wide and self.groups == 1 and output.shape[1] > 1:
             others = (self._by_pixels(operator, fields, numbers, scratch + 3 * patch),)
-        return KernelCall("conv2d_s16", params, scratch, form=form, counts=_counts(fields), others=others)
+        return KernelCall("conv2d_s16", params, scratch, mode=mode, counts=_counts(fields), others=others)
 
     def _by_pixels(
         self,

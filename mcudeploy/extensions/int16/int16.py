@@ -187,7 +187,7 @@ class SigmoidInt16(ElementwiseOperator):
             "shift": self.shift,
             "tangent": int(self.tangent),
         }
-        return KernelCall("sigmoid_s16", params, form="tangent" if self.tangent else "")
+        return KernelCall("sigmoid_s16", params, mode="tangent" if self.tangent else "")
 
 
 @dataclass(frozen=True, slots=True)

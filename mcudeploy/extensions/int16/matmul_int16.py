@@ -58,5 +58,5 @@ class MatMulInt16(PlainOperator):
             lines = len(rows) * output.shape[1]
             return {"calls": 1, "rows": len(rows), "lines": lines} | scaled(line, lines)
 
-        form = "bt" if self.transpose_b else "b"
-        return KernelCall("matmul_s16", params, form=form, counts=counts)
+        mode = "bt" if self.transpose_b else "b"
+        return KernelCall("matmul_s16", params, mode=mode, counts=counts)

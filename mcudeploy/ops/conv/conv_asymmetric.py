@@ -46,7 +46,7 @@ def asymmetric_kernel(
         }
         params = arrays | fields | {"input_zero_point": zero_point} | rounding
         counts = depthwise(fields, eights=False)
-        return KernelCall("dwconv2d_s8_asymmetric", params, scratch, form=_form(constants), counts=counts)
+        return KernelCall("dwconv2d_s8_asymmetric", params, scratch, mode=_mode(constants), counts=counts)
     group_inputs = source.shape[2] // conv.groups
     values = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
     fields |= group_fields(conv, source) | {
@@ -65,7 +65,7 @@ def asymmetric_kernel(
         return merged(products(rows), offset)
 
     scratch += padded(values, GROUP)
-    return KernelCall("conv2d_s8_asymmetric", params, scratch, form=_form(constants), counts=counts_of)
+    return KernelCall("conv2d_s8_asymmetric", params, scratch, mode=_mode(constants), counts=counts_of)
 
 
 def in_bytes(constants: ConvConstants) -> tuple[ConvConstants, NDArray[np.int16]]:
@@ -87,7 +87,7 @@ def _require_range(constants: ConvConstants, offsets: NDArray[np.int16]) -> None
         raise ValueError("its sums could exceed 32 bits: convert the model with int8 weights")
 
 
-def _form(constants: ConvConstants) -> str:
+def _mode(constants: ConvConstants) -> str:
     return "once" if constants.exponents is None else "twice"
 
 

@@ -11,7 +11,7 @@ from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.common import counts_of_rows, merged, scaled
 from mcudeploy.ops.conv.conv_counts import Fields, expanded, windows_expanded
 
-_FORMS = (1, 3)
+_UNROLLED_CHANNELS = (1, 3)
 """Input channels for which conv2d_s8_first_wide has loops without a loop over channels."""
 _UNROLLED = 8
 """Pairs of values in a turn, see mcud_wide_s8_dsp.h."""
@@ -68,13 +68,13 @@ def _first_part(fields: Fields, outputs: Interval) -> Counts:
     columns = (len(outputs) - 1) * fields["window.stride_cols"] + kernel_cols
     start = np.arange(columns) + outputs.lo * fields["window.stride_cols"] - fields["window.pad_left"]
     inside = int(((start >= 0) & (start < fields["dims.input_cols"])).sum())
-    form = channels if channels in _FORMS else "any"
+    loops = channels if channels in _UNROLLED_CHANNELS else "any"
     last = min(kernel_rows, 3) if kernel_rows % 2 else 0
     expansions = {"two": (kernel_rows - last) // 2, "one": int(last == 1), "three": int(last == 3)}
     each: Counts = {"parts": 1, "expansions": sum(expansions.values())}
     for rows_at_once, times in expansions.items():
-        each[f"{rows_at_once}_{form}"] = times * inside
-        if form == "any":
+        each[f"{rows_at_once}_{loops}"] = times * inside
+        if loops == "any":
             each[f"{rows_at_once}_values"] = times * inside * channels
     each |= {"filled": (columns - inside) * 2 * fields["column_pairs"], "kernel_rows": kernel_rows}
     return each | multiplied(

@@ -60,7 +60,7 @@ def gathered(
         params = {"packed_weights": records, **known, **numbers}
         scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch + kernel.read_bytes
         counts = kernel.counts(known)
-        return KernelCall(kernel.name, params, scratch, form=str(pixels), isa=kernel.isa, counts=counts)
+        return KernelCall(kernel.name, params, scratch, mode=str(pixels), isa=kernel.isa, counts=counts)
 
     usual = next((it for it in kernel.pixels if it * patch <= _MOST_GATHERED_BYTES), kernel.pixels[-1])
     return by(usual), *(by(pixels) for pixels in kernel.pixels if pixels != usual)

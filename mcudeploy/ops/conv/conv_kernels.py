@@ -131,7 +131,7 @@ def _general_kernel(
     def by(pixels: int) -> KernelCall:
         params = expanded | fields | runs | {"most_pixels": pixels} | zero_point | numbers
         scratch = offsets + pixels * patch_groups * GROUP * _EXPANDED_BYTES + tail
-        return KernelCall("conv2d_s8", params, scratch, form=str(pixels), counts=conv_counts.general(params))
+        return KernelCall("conv2d_s8", params, scratch, mode=str(pixels), counts=conv_counts.general(params))
 
     window_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
     params = constants.packed_fours(runs=1, groups=conv.groups) | fields
@@ -198,10 +198,10 @@ def _float_depthwise(
     multiplier = conv.out_channels // source.shape[2]
     fields = window_fields(conv, source, output) | {"multiplier": multiplier}
     scratch = conv.kernel_shape[0] * OFFSET_BYTES
-    form = "multiplied" if multiplier > 1 else ""  # it takes another path
+    mode = "multiplied" if multiplier > 1 else ""  # it takes another path
     arrays: dict[str, ParamValue] = {"weights": by_tap(constants.reals()), "bias": constants.bias}
     counts = conv_counts_f32.depthwise(fields, eights=multiplier == 1)
-    call = KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, form=form, counts=counts)
+    call = KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, mode=mode, counts=counts)
     if constants.scale is None:
         return call
     arrays = {"weights": by_tap(constants.weights), "scale": constants.scale, "bias": constants.bias}
@@ -243,7 +243,7 @@ def by_rows_kernel(
         constants, offsets = in_bytes(constants)
         params = constants.packed_fours(runs=rows) | {"offsets": offsets} | fields | numbers
         state, counts = (out_channels + 1) * SUM_BYTES, conv_counts.with_total(counts, fields)
-        return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, form="asymmetric", counts=counts)
+        return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, mode="asymmetric", counts=counts)
     vectors = tuple(by.by_rows(constants, numbers, fields, rows) for by in (conv_mve, conv_rvv))
     state = out_channels * SUM_BYTES
     params = constants.packed_fours(runs=rows) | {"offsets": None} | fields | numbers

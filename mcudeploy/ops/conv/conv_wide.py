@@ -43,8 +43,8 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tupl
     def by(pixels: int) -> KernelCall:
         known = dims | {"pairs": pairs, "most_pixels": pixels} | without(fields, *dims, "groups")
         params, counts = records | known | numbers, conv_counts_wide.pointwise(known)
-        scratch, form = pixels * pairs * _PAIR_BYTES, str(pixels)
-        return KernelCall("conv2d_s8_1x1_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts)
+        scratch, mode = pixels * pairs * _PAIR_BYTES, str(pixels)
+        return KernelCall("conv2d_s8_1x1_wide", params, scratch, mode=mode, isa=Isa.DSP, counts=counts)
 
     return tuple(map(by, _PIXELS))
 
@@ -62,7 +62,7 @@ def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ..
         params = dict(usual.params) | records | {"most_pixels": pixels}
         scratch = usual.scratch_bytes + (pixels - fields["most_pixels"]) * pixel_bytes
         counts = conv_counts_wide.general(params)
-        return KernelCall("conv2d_s8_wide", params, scratch, form=str(pixels), isa=Isa.DSP, counts=counts)
+        return KernelCall("conv2d_s8_wide", params, scratch, mode=str(pixels), isa=Isa.DSP, counts=counts)
 
     return tuple(map(by, _PIXELS))
 
@@ -82,14 +82,14 @@ def first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[Ke
     shared = {name: value for name, value in fields.items() if name.startswith(("dims.", "window."))}
     column_bytes = padded(rows * channels, 2) // 2 * _PAIR_BYTES
 
-    def by(part: int, form: str = "") -> KernelCall:
+    def by(part: int, mode: str = "") -> KernelCall:
         part_params: Params = own | {"part_cols": part}
         part_params |= {"input_zero_point": known["input_zero_point"]}
         params = records | shared | part_params | numbers
         counts = conv_counts_wide.first(shared | part_params)
         columns = (part - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
         scratch = columns * column_bytes
-        return KernelCall("conv2d_s8_first_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts)
+        return KernelCall("conv2d_s8_first_wide", params, scratch, mode=mode, isa=Isa.DSP, counts=counts)
 
     outputs = known["dims.output_cols"]
     parts = (by(_PART_COLS, "parts"),) if outputs > _PART_COLS else ()

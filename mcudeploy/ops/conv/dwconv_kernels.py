@@ -87,7 +87,7 @@ def _by_rows(
     params = constants.packed_row_pairs() | own | numbers
     scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
     counts = conv_counts_pairs.by_row_pairs(params)
-    by_pairs = KernelCall("dwconv2d_s8_rows", params, scratch, form=str(stride), counts=counts)
+    by_pairs = KernelCall("dwconv2d_s8_rows", params, scratch, mode=str(stride), counts=counts)
     step = 2 if stride == 1 else FOUR
     columns = padded(most, step) * stride + 2
     blocks = min(_MOST_BLOCKS, max(1, _MOST_COLUMNS // columns))
@@ -97,7 +97,7 @@ def _by_rows(
         "dwconv2d_s8_rows_mve",
         params,
         blocks * columns * _FOUR_ROWS_BYTES,
-        form=str(stride),
+        mode=str(stride),
         isa=Isa.MVE,
         counts=conv_counts_mve.by_four_rows(params),
     )
@@ -125,5 +125,5 @@ def _by_pairs(
     params = constants.packed_pair_windows(stride) | without(fields, *others) | own | numbers
     scratch = -(-rows // 2) * ((most - 1) * stride + cols) * _WINDOW_COLUMN_BYTES
     counts = conv_counts_pairs.by_pair_windows(params)
-    form = f"{cols}by{stride}"
-    return (KernelCall("dwconv2d_s8_pairs", params, scratch, form=form, isa=Isa.DSP, counts=counts),)
+    mode = f"{cols}by{stride}"
+    return (KernelCall("dwconv2d_s8_pairs", params, scratch, mode=mode, isa=Isa.DSP, counts=counts),)

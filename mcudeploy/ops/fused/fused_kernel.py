@@ -110,8 +110,8 @@ def _whole_rows(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
                 continue
             for batch in _BATCHES:
                 if batch <= most:
-                    form = f"{batch}rows{'lean' if lean else ''}"
-                    yield _Assembly(stages, [chosen], batch).call(isa, form)
+                    mode = f"{batch}rows{'lean' if lean else ''}"
+                    yield _Assembly(stages, [chosen], batch).call(isa, mode)
 
 
 def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
@@ -137,9 +137,9 @@ def _by_groups(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
                 chosen = [one.calls(isa, lean) for one in of_groups]
                 for batch in _BATCHES if all(chosen) else ():
                     if batch <= most:
-                        form = f"{batch}rows{size}{'lean' if lean else ''}"
+                        mode = f"{batch}rows{size}{'lean' if lean else ''}"
                         calls = [[*pair, sums] for pair in zip(*chosen, strict=True)]
-                        yield _Assembly((first, second, project), calls, batch, channels).call(isa, form)
+                        yield _Assembly((first, second, project), calls, batch, channels).call(isa, mode)
 
 
 def _pair(expand: _Stage, middle: _Stage, channels: Interval) -> tuple[_Stage, _Stage]:
@@ -239,7 +239,7 @@ class _Assembly:
     batch: int
     summed_channels: int = 0
 
-    def call(self, isa: Isa, form: str) -> KernelCall:
+    def call(self, isa: Isa, mode: str) -> KernelCall:
         """Return the call, with its place for rows, sums and the scratch of the stages."""
         facts, at = [], 0
         for number, stage in enumerate(self.stages):
@@ -267,7 +267,7 @@ class _Assembly:
             "fused_rows",
             params,
             scratch,
-            form=form,
+            mode=mode,
             isa=isa,
             counts=self._counts,
             stages=tuple(self._inner()),

@@ -117,8 +117,8 @@ class MatMul(PlainOperator):
             return {"calls": 1} | scaled(each, matrices)
 
         params = params | {"transposed": int(self.transpose_b), "pairs": pairs}
-        form = "bt" if self.transpose_b else "b"
-        return (KernelCall("matmul_s8_wide", params, scratch, form=form, isa=Isa.DSP, counts=counts),)
+        mode = "bt" if self.transpose_b else "b"
+        return (KernelCall("matmul_s8_wide", params, scratch, mode=mode, isa=Isa.DSP, counts=counts),)
 
     def _by_vectors(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
         """matmul_s8_mve, if its shift is 32: it packs each second matrix once."""
@@ -143,8 +143,8 @@ class MatMul(PlainOperator):
 
         scratch = fours * record + 2 * VECTOR * vectors
         params = params | {"transposed": int(self.transpose_b)}
-        form = "bt" if self.transpose_b else "b"
-        return (KernelCall("matmul_s8_mve", params, scratch, form=form, isa=Isa.MVE, counts=counts),)
+        mode = "bt" if self.transpose_b else "b"
+        return (KernelCall("matmul_s8_mve", params, scratch, mode=mode, isa=Isa.MVE, counts=counts),)
 
     def _widened(self, k: int, n: int) -> Counts:
         """Counts of widening a matrix; see mcud_widen_s8.h."""

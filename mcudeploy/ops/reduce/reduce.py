@@ -91,7 +91,7 @@ class Reduce(PlainOperator):
         if self.rounding == "tflite":
             arithmetic = quant(*mean_multiplier(source.scale / target.scale, count), target)
             params = {**size, **bias, "twice": 1, **arithmetic}
-            return KernelCall("reduce_mean_s8", params, form="twice", counts=counts)
+            return KernelCall("reduce_mean_s8", params, mode="twice", counts=counts)
         multipliers, shift = quantize_scale(np.array([source.scale / (target.scale * count)], np.float64))
         if (255 * count * int(multipliers[0])) >> shift >= 2**30:
             raise ValueError(

@@ -229,8 +229,8 @@ class Binary(BroadcastOperator):
                 sign = 1 if self.function == "add" else -1
                 params = {**pointers, **spread, **_add_twice(a, b, sign, target), **clamp}
                 exact = _exact_operand(params) if by_one else 0
-                form = "exact" if exact else ""
-                return KernelCall("add_s8_tflite", {**params, "exact": exact}, form=form, counts=counts)
+                mode = "exact" if exact else ""
+                return KernelCall("add_s8_tflite", {**params, "exact": exact}, mode=mode, counts=counts)
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
                 params = {
@@ -247,7 +247,7 @@ class Binary(BroadcastOperator):
                 twice = self.rounding == "tflite"
                 arithmetic = _mul_arithmetic(a, b, target, twice=twice)
                 params = {**pointers, **spread, **arithmetic, **clamp}
-                return KernelCall("mul_s8", params, form="twice" if twice else "", counts=counts)
+                return KernelCall("mul_s8", params, mode="twice" if twice else "", counts=counts)
             case "div":
                 scales = {
                     "a_zero_point": a.zero_point,
