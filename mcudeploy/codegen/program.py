@@ -43,7 +43,7 @@ from mcudeploy.codegen.operators import (
     pointing_lines,
     stage_texts,
 )
-from mcudeploy.codegen.program_schedule import Form, ProgramSchedule
+from mcudeploy.codegen.program_schedule import ProgramSchedule, ScheduleKind
 from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,
@@ -340,10 +340,10 @@ class _Records:
         return [tensor for tensor in self.tensors if tensor.symbol in named]
 
 
-def make_program(view: PlanView, prefix: str, board: Board, form: Form = "steps") -> Program:
+def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind = "steps") -> Program:
     """Return the program of a plan for a board."""
     plan, lanes = view.plan, view.lanes
-    schedule = ProgramSchedule.of(view, form)
+    schedule = ProgramSchedule.of(view, kind)
     handed = handed_over(plan, board)
     constants, offsets = ConstantPool(prefix, plan.parameters), _OffsetTable(board.offset_unit)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}

@@ -17,27 +17,28 @@ from mcudeploy.planner.tape.joined_streams import UnitStream, UnitStreams
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import NamedRange, Tape
 
-Form = Literal["steps", "streams", "both"]
-"""The steps of a program: the entries of the tape; streams for entries of the unit; or first one, then the
-other, so that a measurer can run either."""
+ScheduleKind = Literal["steps", "streams", "both"]
+"""The steps of a program: "steps" are the entries of the tape; "streams" run command streams in place of the
+entries of the unit; "both" are all of the former, then all of the latter, so that a measurer can run either.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramSchedule:
-    """The records and codes of a program; `form` is "steps" if it has no streams.
+    """The records and codes of a program; `kind` is "steps" if it has no streams.
 
     Joined steps run streams, and the entries of the tape that no stream computes.
     """
 
     view: PlanView
     streams: UnitStreams | None
-    form: Form
+    kind: ScheduleKind
 
     @classmethod
-    def of(cls, view: PlanView, form: Form) -> ProgramSchedule:
+    def of(cls, view: PlanView, kind: ScheduleKind) -> ProgramSchedule:
         """Return the schedule of a plan's program."""
-        streams = None if form == "steps" else view.streams
-        return cls(view, streams, form if streams else "steps")
+        streams = None if kind == "steps" else view.streams
+        return cls(view, streams, kind if streams else "steps")
 
     @cached_property
     def tape(self) -> Tape:
@@ -66,7 +67,7 @@ class ProgramSchedule:
         streams.
         """
         every = range(len(self.tape.records))
-        if self.form != "streams":
+        if self.kind != "streams":
             return [*every]
         run = {self.tape.record_of(it)[0] for it in self._items if isinstance(it, int)}
         operators = {self.tape.records[at].operator for at in run if at < len(self.tape.records)}
@@ -76,7 +77,7 @@ class ProgramSchedule:
     def stored(self) -> list[tuple[NamedRange, int]]:
         """The tensors and scratch that these records name."""
         named = {pair for at in self.records for pair in self.tape.records[at].touched}
-        return [it for it in self.tape.stored_as if self.form != "streams" or it in named]
+        return [it for it in self.tape.stored_as if self.kind != "streams" or it in named]
 
     @property
     def stream_record(self) -> int:
@@ -107,7 +108,7 @@ class ProgramSchedule:
     @property
     def first_step(self) -> int:
         """The first joined step."""
-        return 0 if self.form == "streams" else len(self.view.entries)
+        return 0 if self.kind == "streams" else len(self.view.entries)
 
     @property
     def steps(self) -> int:
@@ -118,7 +119,7 @@ class ProgramSchedule:
     def places(self) -> Sequence[int]:
         """The step of the program that contains each step of the plan's schedule."""
         entries = entries_of(self.view)
-        if self.form != "streams" or self.streams is None:
+        if self.kind != "streams" or self.streams is None:
             return entries
         steps = self.streams.steps_of(len(self.view.entries))
         return [steps[entry] for entry in entries]

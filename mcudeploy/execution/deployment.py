@@ -10,7 +10,7 @@ from functools import cached_property
 from mcudeploy.boards.board import CODE_BYTES, Board
 from mcudeploy.codegen.model_names import model_name
 from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.program_schedule import Form
+from mcudeploy.codegen.program_schedule import ScheduleKind
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError
 from mcudeploy.costs.database import Database, RunKey, warn_of_database
@@ -71,12 +71,12 @@ class Deployment:
     @cached_property
     def program(self) -> Program:
         """The plan as C. Its constants take a second per million weights, so `plan` does without it."""
-        return self._in_form("steps")
+        return self._with_steps("steps")
 
     @cached_property
     def library_program(self) -> Program:
         """The program of a library: `program`, with a stream for consecutive steps of a unit."""
-        return self._in_form("streams")
+        return self._with_steps("streams")
 
     @cached_property
     def joined_steps(self) -> list[int]:
@@ -90,12 +90,12 @@ class Deployment:
     @cached_property
     def measured_program(self) -> Program:
         """The program of firmware: each step alone, then the steps of `library_program`."""
-        return self._in_form("both")
+        return self._with_steps("both")
 
-    def _in_form(self, form: Form) -> Program:
-        if form != "steps" and not (self.joins and self.view.streams):
+    def _with_steps(self, kind: ScheduleKind) -> Program:
+        if kind != "steps" and not (self.joins and self.view.streams):
             return self.program
-        program = make_program(self.view, self.prefix, self.board, form)
+        program = make_program(self.view, self.prefix, self.board, kind)
         if self.fuses_products is not None:
             program = replace(program, fuses_products=self.fuses_products)
         return program if self.change is None else self.change(program)
