@@ -199,7 +199,7 @@ def test_the_small_core_of_the_h747_does_not_reach_the_other_ones_tcm() -> None:
 
 def test_a_board_without_firmware_is_not_a_target() -> None:
     board = load_board("stm32u585")
-    assert board.facts_only and not board.has_form(emulated=False)
+    assert board.facts_only and not board.has_firmware(emulated=False)
     with pytest.raises(UsageError, match=r"stm32u585: there is no firmware for it.*mcudeploy build"):
         Target(board)
     with pytest.raises(UsageError, match=r"ra8p1: .*`run --emulate` runs the code of its core"):

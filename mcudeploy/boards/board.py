@@ -239,7 +239,7 @@ class Board(Facts):
         """Whether the board runs in the emulator but cannot be flashed."""
         return self.emulator is not None and not self.flashers
 
-    def has_form(self, emulated: bool) -> bool:
+    def has_firmware(self, emulated: bool) -> bool:
         """Whether firmware can be built for the board's emulator, or for the hardware."""
         if self.facts_only:
             return False

@@ -91,9 +91,9 @@ def _giving_way(timers: Sequence[BoardTimer]) -> Iterator[None]:
 def stored_times(database: Database, board: Board, objective: Unit) -> KnownSource:
     """Return times of tiles by the current kernels: on hardware, else emulated unless in cycles."""
     wanted = (False,) if objective == "cycles" else (False, True)
-    forms = [emulate for emulate in wanted if board.has_form(emulate)]
+    ways = [emulate for emulate in wanted if board.has_firmware(emulate)]
     try:
-        digests = [kernels_digest(Target(board, emulate=form)) for form in forms]
+        digests = [kernels_digest(Target(board, emulate=emulate)) for emulate in ways]
     except BuildError:  # without its compiler there are no measurements
         return nothing_known
     for each in digests:

@@ -190,9 +190,8 @@ class Deployment:
     def _plan_digest(self) -> str:
         return hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
 
-    def measured(self, *forms: bool) -> Measurement | None:
-        """Return an earlier measurement of this plan: emulated (True), on hardware (False), or of either
-        form.
+    def measured(self, *emulated: bool) -> Measurement | None:
+        """Return an earlier measurement of this plan: emulated (True), on hardware (False), or either.
 
         None if there is none. A database that cannot be read causes a warning only: the plan does not need
         it.
@@ -201,7 +200,7 @@ class Deployment:
             with Database() as database:
                 if not database.has_runs(self.model.sha256, self.board.name, self._plan_digest):
                     return None
-                keys = self._run_keys(forms or (False, True))
+                keys = self._run_keys(emulated or (False, True))
                 runs = [database.run(each) for each in keys]
         except ConfigError as error:
             warn_of_database("no earlier measurement is shown", str(error))
@@ -232,17 +231,17 @@ class Deployment:
             return None
         return self.with_plan(self.planned.baseline).measured()
 
-    def _run_keys(self, forms: Sequence[bool]) -> list[RunKey]:
+    def _run_keys(self, emulated: Sequence[bool]) -> list[RunKey]:
         files = render_firmware(self.measured_program, self.plan, self.source)
-        forms = [form for form in forms if self.board.has_form(form)]
+        ways = [it for it in emulated if self.board.has_firmware(it)]
         cycles = self.planned.objective == "cycles"
         try:
             return [
                 self.run_key(
-                    firmware_hash(self.board, files, self.measured_program.sources, emulate=form),
-                    modelled=cycles and form,
+                    firmware_hash(self.board, files, self.measured_program.sources, emulate=it),
+                    modelled=cycles and it,
                 )
-                for form in forms
+                for it in ways
             ]
         except BuildError:  # without its compiler there are no measurements
             return []
