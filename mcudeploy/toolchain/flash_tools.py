@@ -20,7 +20,7 @@ from mcudeploy.toolchain import images
 from mcudeploy.toolchain.framework import PROJECT, run_command
 
 Lines = list[list[str]]
-_Form = Callable[[Flasher, bytes, int], bytes | str]
+_Encoder = Callable[[Flasher, bytes, int], bytes | str]
 _PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
 _WIRES = "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile"
 _BOOTSEL = "BOOTSEL: hold it while you plug the board in"
@@ -44,7 +44,7 @@ class Attached:
 class Tool:
     """A tool that writes boards.
 
-    `programs`: its names on PATH; none for a step that this computer does itself. `suffix` and `form`: the
+    `programs`: its names on PATH; none for a step that this computer does itself. `suffix` and `encode`: the
     file that it takes, if it is not the ELF file. `remedies`: (a part of its output in lower case, the
     advice). `button`: the way of a board into its boot loader; `note`: an action of the user meanwhile.
     `environment`: replaces this process's environment. `by_port`: it reaches a board through its port alone,
@@ -55,7 +55,7 @@ class Tool:
     install: str
     lines: Callable[[Flasher, Board, Path, Attached], Lines]
     suffix: str = ".elf"
-    form: _Form | None = None
+    encode: _Encoder | None = None
     remedies: tuple[tuple[str, str], ...] = ()
     button: str = ""
     note: str = ""
@@ -71,7 +71,7 @@ class Tool:
 def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached) -> Lines:
     """Return the command lines that write, verify (if the tool can) and start a program, in this order."""
     tool = TOOLS[flasher.tool]
-    suffix, _ = _image_form(flasher)
+    suffix, _ = _image_format(flasher)
     lines = tool.lines(flasher, board, elf.with_suffix(suffix), attached)
     name = tool.program
     return [[name if name and line[0] in tool.programs else line[0], *line[1:]] for line in lines]
@@ -79,19 +79,19 @@ def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached)
 
 def make_image(flasher: Flasher, board: Board, elf: Path) -> None:
     """Write the flasher's image beside the ELF file, unless it takes the ELF file."""
-    suffix, form = _image_form(flasher)
-    if form is not None:
-        images.write_image(elf, board.flash, suffix, partial(form, flasher))
+    suffix, encode = _image_format(flasher)
+    if encode is not None:
+        images.write_image(elf, board.flash, suffix, partial(encode, flasher))
 
 
-def _image_form(flasher: Flasher) -> tuple[str, _Form | None]:
+def _image_format(flasher: Flasher) -> tuple[str, _Encoder | None]:
     """Return the suffix of the file that a flasher takes, and the function that writes it from the flash's
     content.
     """
     if isinstance(flasher, facts.EspTool) and flasher.direct_boot:
         return ".bin", _plain
     tool = TOOLS[flasher.tool]
-    return tool.suffix, tool.form
+    return tool.suffix, tool.encode
 
 
 def drive_of(flasher: facts.Uf2) -> Path | None:

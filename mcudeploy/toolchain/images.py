@@ -1,4 +1,4 @@
-"""Linked programs in the forms that flashers take: plain bytes, Intel HEX, UF2 blocks."""
+"""Linked programs in the formats that flashers take: plain bytes, Intel HEX, UF2 blocks."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def uf2(content: bytes, origin: int, family: int) -> bytes:
 
 
 def write_image(
-    elf: Path, flash: BoardRegion, suffix: str, form: Callable[[bytes, int], bytes | str]
+    elf: Path, flash: BoardRegion, suffix: str, encode: Callable[[bytes, int], bytes | str]
 ) -> Path:
     """Write an image of the program beside it; several processes may do so at once."""
     path = elf.with_suffix(suffix)
-    write_file(path, form(flash_content(elf, flash), flash.origin))
+    write_file(path, encode(flash_content(elf, flash), flash.origin))
     return path
 
 
