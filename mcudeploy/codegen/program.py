@@ -196,16 +196,16 @@ class Program:
         return self._bases({})
 
     def _bases(self, begins: Mapping[str, int]) -> dict[str, str]:
-        forms = {
+        patterns = {
             "own": "arena_{memory}.bytes",
             "shared": "{owner}_arena_{memory}.bytes{begin}",
             "extern": "{owner}_arena_{memory}",
             "init": "arenas[{number}].base",
         }
-        form = forms[self.arena]
+        pattern = patterns[self.arena]
         added = {memory: f" + {begin}" for memory, begin in begins.items() if begin}
         return {
-            it.memory: form.format(
+            it.memory: pattern.format(
                 memory=it.memory, owner=self.arena_owner, number=number, begin=added.get(it.memory, "")
             )
             for number, it in enumerate(self.arenas)

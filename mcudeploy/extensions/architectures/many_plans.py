@@ -57,12 +57,12 @@ class PlanTable:
         """Write the table; the ending of the file selects .csv or .json. Raises UsageError for another,
         and for a file that cannot be written.
         """
-        forms = {".csv": self.csv, ".json": self.json}
-        form = forms.get(Path(path).suffix.lower())
-        if form is None:
+        writers = {".csv": self.csv, ".json": self.json}
+        writer = writers.get(Path(path).suffix.lower())
+        if writer is None:
             raise UsageError(f"{path}: a table is written as .csv or .json")
         try:
-            write_file(Path(path), form())
+            write_file(Path(path), writer())
         except OSError as error:
             folder = Path(path).absolute().parent
             raise UsageError(f"{path} cannot be written into {folder}: {error.strerror or error}") from error

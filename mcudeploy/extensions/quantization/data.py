@@ -263,10 +263,10 @@ def _without_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _wanted(shape: tuple[int, ...], *, stacked: bool = False) -> str:
-    forms = [
-        ["N", *form] if stacked else list(form) for form in dict.fromkeys((_without_batch(shape), shape))
+    shapes = [
+        ["N", *it] if stacked else list(it) for it in dict.fromkeys((_without_batch(shape), shape))
     ]
-    return " or ".join(f"[{', '.join(map(str, form))}]" for form in forms)
+    return " or ".join(f"[{', '.join(map(str, it))}]" for it in shapes)
 
 
 def _fit(value: Array, info: Info, where: str) -> Array:

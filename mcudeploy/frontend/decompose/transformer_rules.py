@@ -172,12 +172,12 @@ def _attend(make: Maker, parts: Sequence[str], sizes: _Sizes, width: int, terms:
 def _hiding(make: Maker, mask: str, sizes: _Sizes) -> str:
     """The term that a mask adds to the scores: of keys, of keys for each query, or the number of keys."""
     (batch, count, length), shape = sizes, make.sizes(mask)
-    forms = {(batch, length): (batch, 1, 1, length), (batch, count, length): (batch, 1, count, length)}
+    wider = {(batch, length): (batch, 1, 1, length), (batch, count, length): (batch, 1, count, length)}
     if shape == (batch,):
         ends = make.add("Cast", make.reshaped(mask, (batch, 1, 1, 1)), to=TensorProto.FLOAT)
         seen = make.add("Less", make.constant(np.arange(length).reshape(1, 1, 1, -1)), ends)
-    elif shape in forms:
-        seen = make.add("Cast", make.reshaped(mask, forms[shape]), to=TensorProto.BOOL)
+    elif shape in wider:
+        seen = make.add("Cast", make.reshaped(mask, wider[shape]), to=TensorProto.BOOL)
     else:
         raise Unsupported(
             f"a mask of the shape {list(shape)} is not supported; [batch], [batch, keys] and "

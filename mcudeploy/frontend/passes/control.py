@@ -233,22 +233,22 @@ class _Flat:
                 self._make(call, "Identity", [source], output)
 
     def _choose(self, call: SubgraphCall, ones: Sequence[str], others: Sequence[str]) -> None:
-        """Choose between the results of two branches. Raises Unsupported if their forms differ."""
+        """Choose between the results of two branches. Raises Unsupported if their types or shapes differ."""
         no_axes = self._constant(np.zeros(0, np.int64), "", "no axes")
         condition = self._make(call, "Reshape", [call.inputs[0], no_axes])
         for output, one, other in zip(call.outputs, ones, others, strict=True):
-            forms = [self._form(name) for name in (one, other)]
-            if forms[0] != forms[1] or self._folder.model.opset < _WHERE:
+            types = [self._type(name) for name in (one, other)]
+            if types[0] != types[1] or self._folder.model.opset < _WHERE:
                 raise Unsupported(
                     "its condition is computed while the model runs, which needs results of one type and "
-                    f"shape and opset {_WHERE}; they are {' and '.join(forms)} in opset "
+                    f"shape and opset {_WHERE}; they are {' and '.join(types)} in opset "
                     f"{self._folder.model.opset}: export the model with the branch that is meant"
                 )
             if output:
                 self._make(call, "Where", [condition, one, other], output)
         self.notes.append(f"{call.label}: both branches run, and a choice between their results follows")
 
-    def _form(self, name: str) -> str:
+    def _type(self, name: str) -> str:
         """Type and shape of a value, as text."""
         self._learn(name)
         constant, info = self._folder.constants.get(name), self._folder.infos.get(name)

@@ -193,10 +193,10 @@ class _Draft:
 
     def _choose(self, number: int, condition: int, one: int, other: int) -> None:
         """Choose between two tensors of one type, shape and scale."""
-        forms = [(it.kind, it.shape, it.scales) for it in (self.tensors[at] for at in (one, other))]
-        if forms[0] != forms[1]:
+        facts = [(it.kind, it.shape, it.scales) for it in (self.tensors[at] for at in (one, other))]
+        if facts[0] != facts[1]:
             raise _UnknownError
-        kind, shape, scales = forms[0]
+        kind, shape, scales = facts[0]
         self.tensors[number] = replace(self.tensors[number], kind=kind, shape=shape, scales=scales)
         self._append(TfliteOperator(0, "SELECT_V2", False, (condition, one, other), (number,), {}))
 
