@@ -23,7 +23,7 @@ X = np.zeros((2, 4), np.float32)
 
 
 def int16_product() -> onnx.ModelProto:
-    """int16 activations by int8 weights, in QDQ form."""
+    """int16 activations by int8 weights, in QDQ format."""
     constants = {
         "s": np.float32(0.01), "z": np.int16(0), "w": np.arange(8, dtype=np.int8).reshape(4, 2),
         "t": np.float32(0.1), "u": np.int8(0),

@@ -1,4 +1,4 @@
-"""Quantisation of a float model by samples to an int8 model in QDQ form, with a report of the accuracy
+"""Quantisation of a float model by samples to an int8 model in QDQ format, with a report of the accuracy
 lost.
 """
 

@@ -1,4 +1,4 @@
-"""Rules for operators on integers: QOperator form, products of integers, and weights of few bits."""
+"""Rules for operators on integers: QOperator format, products of integers, and weights of few bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation of a .tflite file to an ONNX model in QDQ form: one function per operator."""
+"""Translation of a .tflite file to an ONNX model in QDQ format: one function per operator."""
 
 from __future__ import annotations
 
