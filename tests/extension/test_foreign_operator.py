@@ -60,11 +60,11 @@ INT8_PYTHON = """        if output.dtype is DType.INT8:
         return KernelCall("spectral_gate_f32","""
 INT8_LOWERING = """    noise = builder.constant(node.inputs[1], "the noise").value.astype(np.float32)
 
-    def emission(value, form):
+    def emission(value, result):
         x = builder.arranged(value.tensor, image_positions(value.index), (node,))
         op, shape = SpectralGate(node.number("floor", 0.1)), builder.shape_of(x)
-        form_of = (form.dtype, form.quantization)
-        y = builder.emit(op, (x,), shape, *form_of, constants={"noise": noise}, nodes=form.nodes)
+        type_of = (result.dtype, result.quantization)
+        y = builder.emit(op, (x,), shape, *type_of, constants={"noise": noise}, nodes=result.nodes)
         return OnnxValue(y, image_index(shape, value.index.ndim), real=True)
 
     int8_or_float(builder, node, emission)

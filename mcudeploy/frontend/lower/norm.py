@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.lower.follow import follow
-from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
+from mcudeploy.frontend.lower.pool import ResultType, int8_or_float
 from mcudeploy.frontend.lower.slice import axis_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, axis_shapes, natural_shape, stored_axis
@@ -22,10 +22,10 @@ def softmax(builder: Builder, node: Node) -> None:
     value = builder.value(node.inputs[0])
     axis = axis_of(node, value.index.ndim, default=-1)
 
-    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
+    def emission(source: OnnxValue, result: ResultType) -> OnnxValue:
         placed, dimension = along(builder, source, axis)
         shape, op = builder.shape_of(placed.tensor), Softmax(dimension)
-        tensor = builder.emit(op, (placed.tensor,), shape, form.dtype, form.quantization, nodes=form.nodes)
+        tensor = builder.emit(op, (placed.tensor,), shape, result.dtype, result.quantization, nodes=result.nodes)
         return OnnxValue(tensor, placed.index, real=True)
 
     int8_or_float(builder, node, emission)
@@ -62,12 +62,12 @@ def layer_norm(builder: Builder, node: Node) -> None:
     constants = {"scale": _parameter(builder, node, 1, sizes), "bias": _parameter(builder, node, 2, sizes)}
     op = LayerNorm(node.number("epsilon", _EPSILON), centred=node.op == "LayerNormalization")
 
-    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
+    def emission(source: OnnxValue, result: ResultType) -> OnnxValue:
         placed = _with_axes_last(builder, source, axis)
-        shape, quantization = builder.shape_of(placed.tensor), form.quantization
-        nodes = (node,) if quantization is None else form.nodes
+        shape, quantization = builder.shape_of(placed.tensor), result.quantization
+        nodes = (node,) if quantization is None else result.nodes
         tensor = builder.emit(
-            op, (placed.tensor,), shape, form.dtype, quantization, constants=constants, nodes=nodes
+            op, (placed.tensor,), shape, result.dtype, quantization, constants=constants, nodes=nodes
         )
         return OnnxValue(tensor, placed.index, real=True)
 

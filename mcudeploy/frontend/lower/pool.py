@@ -107,7 +107,7 @@ def _pool_window(node: Node, value: OnnxValue, image: IndexArray) -> KernelWindo
 
 
 @dataclass(frozen=True, slots=True)
-class ResultForm:
+class ResultType:
     """Element type and quantisation of a result, and the nodes that its operator replaces."""
 
     dtype: DType
@@ -115,7 +115,7 @@ class ResultForm:
     nodes: tuple[Node, ...]
 
 
-Emission = Callable[[OnnxValue, ResultForm], OnnxValue]
+Emission = Callable[[OnnxValue, ResultType], OnnxValue]
 """Function that emits an operator from an int8 value to a quantisation, or from a float value."""
 
 
@@ -127,11 +127,11 @@ def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers:
     source = builder.pure(node.inputs[0])
     if integers and source is not None and ending.quantization is not None and not ending.clips:
         nodes = fused_nodes(node, ending, quantized=True)
-        result = emission(source, ResultForm(DType.INT8, ending.quantization, nodes))
+        result = emission(source, ResultType(DType.INT8, ending.quantization, nodes))
         finish(builder, ending, result, quantized=True)
         return
     nodes = fused_nodes(node, ending, quantized=False)
-    result = emission(builder.real(node.inputs[0]), ResultForm(DType.FLOAT32, None, nodes))
+    result = emission(builder.real(node.inputs[0]), ResultType(DType.FLOAT32, None, nodes))
     if ending.clips:
         shape = builder.shape_of(result.tensor)
         clip = Unary("clip", ending.low, ending.high)
@@ -144,18 +144,18 @@ def average_pool(builder: Builder, node: Node) -> None:
     """Lower AveragePool and GlobalAveragePool; the divisor excludes padding unless it is counted."""
     counted = node.integer("count_include_pad", 0) != 0
 
-    def emission(value: OnnxValue, form: ResultForm) -> OnnxValue:
+    def emission(value: OnnxValue, result: ResultType) -> OnnxValue:
         image = image_positions(value.index)
         window = _pool_window(node, value, image)
         if not window.least_taps and not counted:
             raise Unsupported("a window sees nothing but padding: its mean would be that of no element")
         op = AveragePool(window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted)
         rounding = builder.model.roundings.get(node.label)
-        if rounding is not None and form.dtype is DType.INT8:
+        if rounding is not None and result.dtype is DType.INT8:
             op = replace(op, ties=rounding.ties)
         source = builder.arranged(value.tensor, image)
         shape = (*window.out_size, image.shape[2])
-        tensor = builder.emit(op, (source,), shape, form.dtype, form.quantization, nodes=form.nodes)
+        tensor = builder.emit(op, (source,), shape, result.dtype, result.quantization, nodes=result.nodes)
         return OnnxValue(tensor, image_index(shape, value.index.ndim), real=True)
 
     int8_or_float(builder, node, emission)
@@ -183,8 +183,8 @@ def reduce(builder: Builder, node: Node) -> None:
         builder.define(node.output, _stored_extreme(builder, node, value, axes, least=function == "min"))
         return
 
-    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
-        return _reduced(builder, node, source, axes, form)
+    def emission(source: OnnxValue, result: ResultType) -> OnnxValue:
+        return _reduced(builder, node, source, axes, result)
 
     int8_or_float(builder, node, emission, integers=function == "mean")
 
@@ -195,15 +195,15 @@ def real_reduce(builder: Builder, node: Node) -> OnnxValue:
     axes = _axes_reduced(builder, node, value)
     if all(value.shape[axis] == 1 for axis in axes):
         return replace(value, index=_without(value.index, axes, node))
-    return _reduced(builder, node, value, axes, ResultForm(DType.FLOAT32, None, (node,)))
+    return _reduced(builder, node, value, axes, ResultType(DType.FLOAT32, None, (node,)))
 
 
 def _reduced(
-    builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], form: ResultForm
+    builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], result: ResultType
 ) -> OnnxValue:
     value, shape, dimensions = _reduced_dimensions(builder, value, axes)
     op, out_shape = _reduction(REDUCTIONS[node.op], shape, dimensions)
-    tensor = builder.emit(op, (value.tensor,), out_shape, form.dtype, form.quantization, nodes=form.nodes)
+    tensor = builder.emit(op, (value.tensor,), out_shape, result.dtype, result.quantization, nodes=result.nodes)
     index = _reduced_index(value, axes, shape, dimensions)
     return OnnxValue(tensor, _without(index, axes, node), real=True)
 

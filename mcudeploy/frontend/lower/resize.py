@@ -9,7 +9,7 @@ import numpy as np
 
 from mcudeploy.common.text import agree
 from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
-from mcudeploy.frontend.lower.pool import ResultForm, int8_or_float
+from mcudeploy.frontend.lower.pool import ResultType, int8_or_float
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.values import OnnxValue, image_index, image_positions
 from mcudeploy.ir.graph import DType
@@ -31,15 +31,15 @@ def resize(builder: Builder, node: Node) -> None:
         builder.define(node.output, _nearest(builder, node, value))
         return
 
-    def emission(source: OnnxValue, form: ResultForm) -> OnnxValue:
-        return _resized(builder, node, source, form)
+    def emission(source: OnnxValue, result: ResultType) -> OnnxValue:
+        return _resized(builder, node, source, result)
 
     int8_or_float(builder, node, emission, integers=not weighted)
 
 
 def real_resize(builder: Builder, node: Node) -> OnnxValue:
     """Lower Resize on a float tensor."""
-    return _resized(builder, node, builder.real(node.inputs[0]), ResultForm(DType.FLOAT32, None, (node,)))
+    return _resized(builder, node, builder.real(node.inputs[0]), ResultType(DType.FLOAT32, None, (node,)))
 
 
 def _mode(node: Node) -> Literal["nearest", "linear", "cubic"]:
@@ -57,11 +57,11 @@ def _is_weighted(node: Node) -> bool:
 
 def _nearest(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
     tensor = builder.tensors[value.tensor]
-    resized = _resized(builder, node, value, ResultForm(tensor.dtype, tensor.quantization, (node,)))
+    resized = _resized(builder, node, value, ResultType(tensor.dtype, tensor.quantization, (node,)))
     return replace(value, tensor=resized.tensor, index=resized.index)
 
 
-def _resized(builder: Builder, node: Node, value: OnnxValue, form: ResultForm) -> OnnxValue:
+def _resized(builder: Builder, node: Node, value: OnnxValue, result: ResultType) -> OnnxValue:
     image = image_positions(value.index)
     target = _target(builder, node, value.shape)
     if target.sizes[:2] != value.shape[:2]:
@@ -82,7 +82,7 @@ def _resized(builder: Builder, node: Node, value: OnnxValue, form: ResultForm) -
     op = _resample(node, axes) if _is_weighted(node) else _resize(node, axes)
     source = builder.arranged(value.tensor, image)
     shape = (*op.out_size, image.shape[2])
-    tensor = builder.emit(op, (source,), shape, form.dtype, form.quantization, nodes=form.nodes)
+    tensor = builder.emit(op, (source,), shape, result.dtype, result.quantization, nodes=result.nodes)
     return OnnxValue(tensor, image_index(shape, value.index.ndim), real=True)
 
 
