@@ -25,7 +25,8 @@ def softmax(builder: Builder, node: Node) -> None:
     def emission(source: OnnxValue, result: ResultType) -> OnnxValue:
         placed, dimension = along(builder, source, axis)
         shape, op = builder.shape_of(placed.tensor), Softmax(dimension)
-        tensor = builder.emit(op, (placed.tensor,), shape, result.dtype, result.quantization, nodes=result.nodes)
+        dtype, quantization = result.dtype, result.quantization
+        tensor = builder.emit(op, (placed.tensor,), shape, dtype, quantization, nodes=result.nodes)
         return OnnxValue(tensor, placed.index, real=True)
 
     int8_or_float(builder, node, emission)

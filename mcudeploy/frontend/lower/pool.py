@@ -203,7 +203,8 @@ def _reduced(
 ) -> OnnxValue:
     value, shape, dimensions = _reduced_dimensions(builder, value, axes)
     op, out_shape = _reduction(REDUCTIONS[node.op], shape, dimensions)
-    tensor = builder.emit(op, (value.tensor,), out_shape, result.dtype, result.quantization, nodes=result.nodes)
+    dtype, quantization = result.dtype, result.quantization
+    tensor = builder.emit(op, (value.tensor,), out_shape, dtype, quantization, nodes=result.nodes)
     index = _reduced_index(value, axes, shape, dimensions)
     return OnnxValue(tensor, _without(index, axes, node), real=True)
 
