@@ -49,13 +49,14 @@ _NO_CYCLES = {"arduino": ("arduino/micros.cpp", 1_000_000), "zephyr": ("zephyr/c
 """The counter of a framework if the core has none of cycles; its rate if it is not the core's clock."""
 _CPUS = re.compile(r"cortex-m(0|0plus|3|4|7|23|33|55|85)")
 _MARCH = re.compile(r"rv32[ig]\w*")
-_OTHERS = (
+_UNSUPPORTED = (
     ("atmega|attiny|at90|avr|lgt8f|atxmega", "it is an AVR: an int has 16 bits there, the kernels need 32"),
     ("msp430|pic24|mcs51|stc|stm8|n76", "an int has 16 bits there, the kernels need 32"),
     ("esp8266|esp8285", "constants in its flash can be read in whole words only, kernels read bytes"),
     ("32mx|32mz", "it is a MIPS, for which no kernel has been tried"),
     ("k210|rv64", "it has 64 bits, for which no kernel has been tried"),
 )
+"""Prefixes of microcontroller names, and the reason."""
 _BY_MCU = (
     ("esp32p4", "rv32imafc"),
     ("esp32(c|h)", "rv32imc"),
@@ -188,12 +189,12 @@ def _usb_ids(hwids: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(it for it in ids if re.fullmatch("[0-9a-f]{4}:[0-9a-f]{4}", it)))
 
 
-def _framework(name: str, wanted: str, there: tuple[str, ...]) -> str:
-    framework = next((it for it in _HAL if it in there and wanted in ("", it)), None)
+def _framework(name: str, wanted: str, offered: tuple[str, ...]) -> str:
+    framework = next((it for it in _HAL if it in offered and wanted in ("", it)), None)
     if framework is None:
         raise UsageError(
             f"{name}: the measurer is for {', '.join(_HAL)}; "
-            f"the board has {', '.join(there) or 'no framework'}."
+            f"the board has {', '.join(offered) or 'no framework'}."
         )
     return framework
 
@@ -312,7 +313,7 @@ def _core_of(mcu: str, cpu: str, march: str) -> str:
     Raises UsageError for an unknown core, and for one that kernels do not run on.
     """
     name = mcu.lower()
-    for known, why in _OTHERS:
+    for known, why in _UNSUPPORTED:
         if re.match(known, name):
             raise UsageError(f"{mcu} is not supported: {why}.")
     if _CPUS.fullmatch(cpu.lower()):

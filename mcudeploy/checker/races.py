@@ -1,8 +1,7 @@
 """The checker of core tapes. It shares no code with the planner: it reads only the tapes.
 
-Run in sequence, in the order of the program's tape, the slices do what its entries do, which `check` judges.
-If the tapes and their waits order every two slices that access one byte, unless both only read it, all other
-interleavings have the same result.
+`check` judges the program's tape; slices that run in its order do the same. Other interleavings have the same
+result if the tapes and their waits order every two slices that access a byte which one of them writes.
 """
 
 from __future__ import annotations

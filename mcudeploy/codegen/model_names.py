@@ -47,7 +47,7 @@ def model_name(wish: str | None, stem: str) -> str:
         )
     identifier = c_identifier(wish)
     if identifier != wish.lower().replace("-", "_"):
-        limit = "longer than 40 characters" if len(wish) > 40 else "no plain name"
+        limit = "longer than 40 characters" if len(wish) > 40 else "not a plain name"
         raise UsageError(f"--name {wish!r} is {limit}. Choose another, such as {identifier}")
     reason = _taken(identifier)
     if reason:

@@ -1,7 +1,7 @@
 """`check` and `fit`: a model's sizes, and the boards with room for it.
 
-`check` loads ONNX Runtime, which every later step needs. No solver, toolchain or device is loaded, and the
-search only for a board.
+`check` imports ONNX Runtime, which every later step needs, but no solver, toolchain or device. It imports the
+search only if there is a board.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def check_model(path: Path, board: Board | None, options: Options, period_ms: fl
     options = replace(options, time_limit=_CHECK_S)
     known = known_times(board, options.unit_on(board))
     split = search_plans(model, board, options, known=known)
-    best = {"unsplit": (split, split.baseline)}
+    plans = {"unsplit": (split.baseline, split.model_of(split.baseline))}
     if split.search.candidates:  # else the weights alone are too large
-        best["split"] = split, split.choices[0]
+        searches = {"split": split}
         if model.window is None:
-            streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
-            best["streamed"] = streamed, streamed.choices[0]
+            streaming = replace(options, stream_input=True)
+            searches["streamed"] = search_plans(model, board, streaming, known=known)
         else:
-            least = search_plans(model.keeping({}), board, options, known=known)
-            best["input kept"] = least, least.choices[0]
-    plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
+            searches["input kept"] = search_plans(model.keeping({}), board, options, known=known)
+        for name, planned in searches.items():
+            plans[name] = planned.choices[0], planned.model_of(planned.choices[0])
     arena, unit = split.baseline.layout.arena_bytes, options.unit_on(board)
     return Checked(model, parameters, arena, board, plans, unit=unit, period_ms=period_ms)
 

@@ -221,15 +221,14 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """The rewrites applied to a graph.
-
-    Inputs that the application streams while the model runs, operators that read all rows once, in the form
-    that accumulates, and chains of operators that are one, by the names of their stages.
-    """
+    """The form of a graph: the rewrites applied to it."""
 
     streamed: bool = False
+    """The application streams inputs while the model runs."""
     accumulating: bool = False
+    """Operators that read all rows once accumulate them block by block."""
     fused: tuple[tuple[str, ...], ...] = ()
+    """Chains of operators that are one operator, by the names of their stages."""
 
     @property
     def stack_bytes(self) -> int:
@@ -342,8 +341,10 @@ def sequence(steps: Sequence[Step], layout: Layout) -> Iterator[Step | Transfer 
     for time, step in enumerate(steps):
         yield from waits(time)
         while coming and layout.begin(coming[0][1]) <= time:
-            running += [coming[0]] * (coming[0][1].engine != CPU)
-            yield coming.popleft()[1]
+            number, transfer = coming.popleft()
+            if transfer.engine != CPU:
+                running.append((number, transfer))
+            yield transfer
             yield from waits(time)
         yield step
     yield from waits(len(steps))

@@ -64,7 +64,7 @@ def build_firmware(
     engine: SoftEngine | None = None,
     port_baud: int | None = None,
 ) -> Firmware:
-    """Compile and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
+    """Compile and link generated C `files` (by name) with the board's HAL, the kernels and the measurer.
 
     `emulate` builds for the board's emulator instead of the hardware. `sanitize` (host only) adds address and
     undefined-behaviour checks. Without `measurer`, `files` contain a main(). Transfers are done by the driver

@@ -103,7 +103,8 @@ static uint32_t core_hz = HSI_HZ;
 static uint32_t ahb_hz = HSI_HZ;
 static uint32_t apb_hz = HSI_HZ; /* APB1 and APB2 */
 
-/* Voltage scale 1, which the write to CR3 lets change at all; 0 above 400 MHz. */
+/* Raises the core's voltage to scale 1, or to scale 0, which 480 MHz need, if `most`; returns whether it is stable.
+ * The scale cannot change before CR3 is written. */
 static int32_t raise_voltage(int32_t most)
 {
     reg_change(PWR_CR3, PWR_CR3_BYPASS | PWR_CR3_LDOEN | PWR_CR3_SCUEN, PWR_CR3_LDOEN);

@@ -25,7 +25,7 @@ typedef struct {
     int32_t row_runs;      /* 1 or kernel_cols */
     int32_t run_values;
     int32_t patch_groups;     /* kernel_rows * row_runs * (run_values / 4, rounded up) */
-    int32_t most_pixels;      /* taken at a time: 2 or 3, 3 where that leaves over none of a row */
+    int32_t most_pixels;      /* multiplied at a time: 2, or 3 in rows of a multiple of 3 */
     int32_t input_zero_point; /* -128..127 */
     mcud_channel_quant quant;
     mcud_act_s8 act;

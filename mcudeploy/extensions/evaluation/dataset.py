@@ -37,19 +37,21 @@ _LABEL_COLUMNS = ("label", "class", "classes", *LABELS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """`count` samples. `value` returns the values of a sample for inputs in the model's order, which it may
-    convert for their types; `labels`: class numbers, or the values that an output should have, along the
-    first axis; `classes`: names of the classes, if the data has them; `files`: that of each sample, if each
-    has its own.
-    """
+    """`count` samples with their labels, which are read one by one."""
 
     count: int
     value: Callable[[int, Sequence[Wanted]], Sequence[Array]]
+    """Returns the values of a sample for these inputs, in the model's order and perhaps in their types."""
     labels: Array | None = None
+    """Class numbers, or the values that an output should have; the first axis counts samples."""
     classes: tuple[str, ...] = ()
+    """Names of the classes, if the data has them."""
     files: Sequence[Path] = ()
+    """The file of each sample, if each has its own."""
     numbers: Sequence[int] | None = None
+    """The number of each sample in the test set, if only some were drawn."""
     on_real: OnReal = AS_USUAL.on_real
+    """Called with the float values of each input, such as to count wrong ones."""
 
     def name(self, number: int) -> str:
         """The name of a sample in reports: the last two parts of its file's path, or its number."""
@@ -74,16 +76,17 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """The user's choices for a test set: its path, a file with the label of each sample, names of the
-    classes, and the conversion of pictures and sound. With `most`, that number of samples is drawn from the
-    seed.
-    """
+    """The user's choices for a test set."""
 
     path: Path
     labels: Path | None = None
+    """A file with the label of each sample."""
     classes: tuple[str, ...] = ()
+    """Names of the classes."""
     reading: Preprocessing = AS_USUAL
+    """The conversion of pictures and sound."""
     most: int | None = None
+    """The number of samples to draw from the `seed`; None for all."""
     seed: int = 0
 
 

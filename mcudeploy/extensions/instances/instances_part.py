@@ -29,7 +29,7 @@ class InstancesPart(LibraryPart):
         if request.kind == "esphome":
             raise UsageError("a component of ESPHome hears one microphone: leave out --instances")
         if request.arena == "shared":
-            raise UsageError("instances have arenas apart: leave out --instances, or --arena shared")
+            raise UsageError("instances have separate arenas: leave out --instances, or --arena shared")
         if any("dossier" in part.absent for part in request.parts):
             raise UsageError("--dossier describes a library of one instance: leave out --instances")
 
@@ -76,11 +76,13 @@ def _require_room(deployment: Deployment) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """The place of a state: of its first instance, and after the start of the states of another one."""
+    """The place of a state: in the arena of the first instance, and among the states of each other one."""
 
     memory: str
     offset: int
+    """Bytes from the start of the arena."""
     place: int
+    """Bytes from the start of the instance's states."""
 
 
 def _homes(deployment: Deployment, arenas: list[ArenaText]) -> tuple[dict[str, _Home], dict[str, int]]:
@@ -98,7 +100,11 @@ def _homes(deployment: Deployment, arenas: list[ArenaText]) -> tuple[dict[str, _
 
 
 def with_instances(program: Program, deployment: Deployment, count: int) -> Program:
-    """Return a program whose arenas have the states of `count` instances."""
+    """Return a program whose arenas have the states of `count` instances.
+
+    Texts `away(first, each)` are calls of the C function that returns how far the states of the running
+    instance are from those of the first.
+    """
     homes, sizes = _homes(deployment, program.arenas)
     first = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
     moved = {

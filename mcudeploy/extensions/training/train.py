@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.ctext import comment_text
-from mcudeploy.codegen.header import entries_of
+from mcudeploy.codegen.header import IoText, entries_of
 from mcudeploy.codegen.texts import TrainingText
 from mcudeploy.commands.build import build_models
 from mcudeploy.commands.checking import fit_model
@@ -27,6 +27,7 @@ from mcudeploy.extensions.training.step import TrainingStep
 from mcudeploy.extensions.training.training_steps import WrittenStep, smallest_step, written_step
 from mcudeploy.extensions.training.updates import OPTIMIZER, sum_name
 from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.graph import GraphIO
 from mcudeploy.ir.plan import Entry, Transfer, Wait
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
@@ -58,20 +59,20 @@ class StepNames(LibraryPart):
     def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
         """Return the model of a training step with these texts."""
         program, graph = built.program, built.deployment.plan.graph
-        inputs, outputs, states = (
-            {end.name: text for end, text in zip(ends, texts, strict=True)}
-            for ends, texts in (
-                (graph.own_inputs(), [it.name for it in program.inputs]),
-                (graph.own_outputs(), [it.name for it in program.outputs]),
-                ([it.before for it in graph.states], [it.io.name for it in program.states]),
-            )
-        )
+        inputs = _texts_of(graph.own_inputs(), program.inputs)
+        outputs = _texts_of(graph.own_outputs(), program.outputs)
+        states = _texts_of([it.before for it in graph.states], [it.io for it in program.states])
         loss, optimizer = outputs.pop(self.loss), states.pop(self.optimizer)
         (prediction,) = outputs.values()
         layers = {text: ", ".join(map(comment_text, self.nodes[name])) for name, text in states.items()}
         target = inputs[self.target]
         text = TrainingText(target, loss, prediction, optimizer, self.has_classes, layers)
         return replace(built, program=replace(program, training=text))
+
+
+def _texts_of(ends: Sequence[GraphIO], texts: Sequence[IoText]) -> dict[str, str]:
+    """Return the name in C of each input, output or state, by its name in the model."""
+    return {end.name: text.name for end, text in zip(ends, texts, strict=True)}
 
 
 def check_training(

@@ -43,7 +43,8 @@ _SUMMED = f"""
   decayed = Mul (parameter, factor)
   y = Add (decayed, gradient)
 """
-# In the gradient of weights that of the output is the kernel, whose dilation is the stride.
+# The gradient of weights is a convolution of the input whose kernel is the gradient of the output, dilated by
+# the stride.
 _CROSSED = "strides: ints = @dilations, dilations: ints = @strides, pads: ints = @pads"
 _DENSE = f"""
   images = Transpose <perm = [1, 0, 2, 3]> (x)

@@ -29,7 +29,7 @@ Params = dict[str, ParamValue]
 _MOST_FIRST_CHANNELS = 4
 """Input channels of conv2d_s8_first_mve at most."""
 _MOST_PLACES = 256
-"""Values of the columns that it writes by a vector."""
+"""Values that it may write to its expanded columns at a time."""
 _PAIR = 2
 """Output channels multiplied with pixels at a time."""
 _GENERAL = VectorKernel("conv2d_s8_mve", Isa.MVE, conv_counts_mve.general, (12, 4, 2, 1), VECTOR - 1)

@@ -16,7 +16,8 @@ class Queue(PlainOperator):
 
     The `new` oldest columns leave. The result takes the memory of the state, and is the state of the next
     run; with new = length it only replaces the state. The columns are the positions along time. Further
-    inputs are not used: they are computed from the state, so they come before it changes.
+    inputs are not read: they are results of operators that read the old state, which therefore come before
+    it changes.
     """
 
     kind: ClassVar[str] = "Queue"

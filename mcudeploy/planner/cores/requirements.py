@@ -65,7 +65,7 @@ def users(graph: Graph, names: Mapping[str, str], first: str) -> dict[str, tuple
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Requirements:
     """Return the requirements of each tensor: those of all its `users`.
 
-    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. They and
+    Graph inputs and outputs are in the `io_memories` of the board: a DMA may fill and send them. They and
     states begin at a line of the application's cache: no line has bytes of two of them between runs. The
     application's code writes streamed inputs. If several units use a memory and one accesses it through a
     cache, everything in it begins at a cache line: no two blocks share a line, so cleaning or invalidating

@@ -1,5 +1,6 @@
 /* The blocks of the DSP extension in C, for compilers that do not take them in assembler: see mcud_compiler.h. The
- * functions are those of mcud_simd_dsp.h and mcud_taps_dsp.h, and give the same bits. */
+ * functions are those of mcud_simd_dsp.h and mcud_taps_dsp.h, and give the same bits. Groups up to ends[0] are
+ * summed one by one, the others up to ends[1] in turns of MCUD_TURN. */
 #ifndef MCUD_BLOCKS_DSP_H
 #define MCUD_BLOCKS_DSP_H
 

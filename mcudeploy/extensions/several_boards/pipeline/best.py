@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -10,6 +11,14 @@ from numpy.typing import NDArray
 
 from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine
 from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective, Region
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The most ticks of a stage or transfer, and the numbers of units that a partition may use."""
+
+    longest: float
+    used: Sequence[int]
 
 
 def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
@@ -34,10 +43,14 @@ def _best(
     objective: Objective,
     used: Sequence[int],
 ) -> tuple[Region, ...] | None:
-    """Return the partition among one of `used` numbers of units; `stages` of each unit that ends a region."""
+    """Return the best partition among as many units as one of the numbers in `used`.
+
+    `stages[m]`: the costs of regions that end with unit m, by first group, end and number of units.
+    """
+    unlimited = _Limits(inf, used)
     if objective == "latency":
-        return _least(stages, transfers, "latency", (inf, used))
-    quickest = _least(stages, transfers, "throughput", (inf, used))
+        return _least(stages, transfers, "latency", unlimited)
+    quickest = _least(stages, transfers, "throughput", unlimited)
     if quickest is None:
         return None
     longest, total = 0.0, 0
@@ -46,20 +59,21 @@ def _best(
         longest = max(
             longest, float(stages[total - 1][it.first, it.end, it.units]), float(transfers[it.first])
         )
-    return _least(stages, transfers, "latency", (longest, used))
+    return _least(stages, transfers, "latency", _Limits(longest, used))
 
 
 def _least(
     every: Sequence[NDArray[np.float64]],
     transfers: NDArray[np.float64],
     objective: Objective,
-    limits: tuple[float, Sequence[int]],
+    limits: _Limits,
 ) -> tuple[Region, ...] | None:
-    """Return the least partition without a stage or transfer above the longest, among a number of units used.
+    """Return the partition with the least objective within the limits.
 
-    `least_of[m][j]`: the objective of the best partition of the first j groups among m units.
+    `every`: the costs of stages on each unit, as in `_best`. `least_of[m][j]`: the objective of the best
+    partition of the first j groups among m units.
     """
-    longest, used = limits
+    longest = limits.longest
     count, most = every[0].shape[0] - 1, every[0].shape[2] - 1
     transfers = np.where(transfers > longest, inf, transfers)
     least_of = np.full((len(every) + 1, count + 1), inf)
@@ -75,7 +89,7 @@ def _least(
                 if ticks[start, end] < least_of[total, end]:
                     least_of[total, end] = ticks[start, end]
                     choice[total, end] = int(start), part
-    least = min(used, key=lambda units: float(least_of[units, count]))
+    least = min(limits.used, key=lambda units: float(least_of[units, count]))
     if least_of[least, count] == inf:
         return None
     regions: list[Region] = []
