@@ -14,7 +14,7 @@ from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective,
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _PartitionLimits:
     """The most ticks of a stage or transfer, and the numbers of units that a partition may use."""
 
     longest: float
@@ -47,7 +47,7 @@ def _best(
 
     `stages[m]`: the costs of regions that end with unit m, by first group, end and number of units.
     """
-    unlimited = _Limits(inf, used)
+    unlimited = _PartitionLimits(inf, used)
     if objective == "latency":
         return _least(stages, transfers, "latency", unlimited)
     quickest = _least(stages, transfers, "throughput", unlimited)
@@ -59,14 +59,14 @@ def _best(
         longest = max(
             longest, float(stages[total - 1][it.first, it.end, it.units]), float(transfers[it.first])
         )
-    return _least(stages, transfers, "latency", _Limits(longest, used))
+    return _least(stages, transfers, "latency", _PartitionLimits(longest, used))
 
 
 def _least(
     every: Sequence[NDArray[np.float64]],
     transfers: NDArray[np.float64],
     objective: Objective,
-    limits: _Limits,
+    limits: _PartitionLimits,
 ) -> tuple[Region, ...] | None:
     """Return the partition with the least objective within the limits.
 
