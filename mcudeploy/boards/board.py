@@ -51,6 +51,7 @@ from mcudeploy.boards.pioshipped import Radio
 from mcudeploy.boards.platformio import is_pio
 from mcudeploy.common.errors import ConfigError, UsageError
 from mcudeploy.common.files import read_toml
+from mcudeploy.ir.engine import FLASH
 from mcudeploy.ir.isa import Isa
 
 __all__ = [
@@ -254,6 +255,15 @@ class Board(Facts):
     def flash_bytes(self) -> int:
         """Size of the memory that holds the program."""
         return self.flash.bytes
+
+    @property
+    def flash_memory(self) -> Memory:
+        """Flash as the memory from which transfers load constants."""
+        cost, constants = self.flash.read_cost, self.flash.constants
+        return Memory(
+            name=FLASH, origin=constants.origin, bytes=constants.bytes, alignment=4,
+            read_rate=1 / cost if cost else None,
+        )  # fmt: skip
 
     @property
     def flash_room(self) -> int:

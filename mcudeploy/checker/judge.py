@@ -15,7 +15,7 @@ from mcudeploy.checker.races import require_no_races
 from mcudeploy.checker.replay import replay
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.parameter_table import PARAMETER_ALIGNMENT
-from mcudeploy.ir.plan import Plan, Residence, Run
+from mcudeploy.ir.plan import LoadedConstants, Plan, Residence, Run, Transfer, constants_name
 
 __all__ = ["PlanFaultError", "check"]
 
@@ -38,6 +38,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     - A block or a state that a step reads was overwritten.
     - A step writes over one of its inputs without permission.
     - Steps that accumulate are out of order.
+    - Loaded constants are not whole before their first reader, or overwritten before their last one.
 
     A step may be repeated, to rematerialise a block. A transfer copies a block from a residence in which it
     is intact to one that begins then. Until it ends, nothing may access either place, except to read the
@@ -52,6 +53,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
                 f"the arena in {memory} has {size} bytes, {board.name} room for {rooms[memory]}"
             )
     _require_parameters(plan, board)
+    _require_constants(plan, board)
     shapes = Shapes(plan, work)
     _require_leads(plan, shapes)
     _require_residences(plan, shapes)
@@ -96,6 +98,39 @@ def _require_parameters(plan: Plan, board: Board) -> None:
             f"the arena in {first.name} has {arena} bytes and the parameters {table.ram_bytes}, "
             f"{board.name} room for {free}"
         )
+
+
+def _require_constants(plan: Plan, board: Board) -> None:
+    """Check the places of loaded constants, and that one transfer loads those of each operator with a step.
+
+    Raises PlanFaultError.
+    """
+    constants = plan.layout.constants
+    if constants and (plan.lanes or plan.functions):
+        raise PlanFaultError("a plan loads constants for one core on one unit, and this one has several")
+    run = {plan.graph.operators[step.operator].name for step in plan.schedule.steps}
+    loads = [it.tensor for it in plan.layout.transfers if plan.layout.loaded_by(it)]
+    end = 0
+    for name, it in sorted(constants.items(), key=lambda each: each[1].home):
+        label, place = constants_name(name), it.place
+        if name not in run or name in plan.parameters.operators:
+            raise PlanFaultError(f"{label}: no step reads them in flash")
+        if loads.count(label) != 1:
+            raise PlanFaultError(f"{label} have {loads.count(label)} transfers, not one")
+        if it.home < end or it.home % PARAMETER_ALIGNMENT:
+            raise PlanFaultError(f"{label} at {it.home} in flash are misaligned, or overlap others at {end}")
+        end = it.home + it.size_bytes
+        line = board.cache_line_of(place.memory)
+        through = 1 if _engine_of(plan, label) == CPU else line
+        alignment = lcm(PARAMETER_ALIGNMENT, board.memory(place.memory).alignment, through)
+        _require_times(label, [place], max(len(plan.schedule.steps), 1))
+        _require_place(plan, place, it.size_bytes, alignment, label)
+        if it.size_bytes % through:
+            raise PlanFaultError(f"{label} end within a line of the cache, {it.size_bytes} bytes of {line}")
+
+
+def _engine_of(plan: Plan, label: str) -> str:
+    return next(it.engine for it in plan.layout.transfers if it.tensor == label)
 
 
 def _require_leads(plan: Plan, shapes: Shapes) -> None:
@@ -166,7 +201,7 @@ def _require_transfers(plan: Plan, board: Board) -> None:
     latest, steps = 0, len(plan.schedule.steps)
     links = {link.engine: link.memories for link in board.links}
     for transfer in plan.layout.transfers:
-        where, blocks = transfer_text(transfer), plan.layout.blocks.get(transfer.tensor)
+        where, blocks = transfer_text(transfer), _moved(plan, transfer)
         if transfer.engine not in (CPU, *links):
             raise PlanFaultError(f"{where}: there is no engine {transfer.engine!r}")
         if blocks is None:
@@ -193,6 +228,15 @@ def _require_transfers(plan: Plan, board: Board) -> None:
         latest = begin
 
 
+def _moved(plan: Plan, transfer: Transfer) -> Sequence[Sequence[Residence]] | None:
+    """Return the residences by block of what a transfer moves; None if the plan does not have it."""
+    named = {constants_name(name): it for name, it in plan.layout.constants.items()}
+    constants: LoadedConstants | None = named.get(transfer.tensor)
+    if constants is not None:
+        return [(constants.home_place, constants.place)]
+    return plan.layout.blocks.get(transfer.tensor)
+
+
 def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> None:
     """Raises PlanFaultError if a block must not move, or if the first unit cannot transfer it."""
     first = board.units[0]
@@ -210,6 +254,8 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
                     f"{name}, {label}, lies elsewhere later: the application knows its place"
                 )
     for transfer in plan.layout.transfers:
+        if plan.layout.loaded_by(transfer):
+            continue
         where, memories = transfer_text(transfer), {each.memory for each in plan.layout.way(transfer)}
         if transfer.engine == CPU and first.memories and not memories.issubset(first.memories):
             raise PlanFaultError(f"{where}: {first.name} does not reach {' and '.join(sorted(memories))}")

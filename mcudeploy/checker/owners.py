@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import DeployError
 from mcudeploy.ir.block_rows import BlockRows
+from mcudeploy.ir.engine import FLASH
 from mcudeploy.ir.graph import Operator, State
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan, Transfer
+from mcudeploy.ir.plan import LoadedConstants, Plan, Residence, Transfer, constants_name
 
 _NOBODY, _SCRATCH, _STALE, _IN_FLIGHT = -1, -2, -3, -4
 
@@ -90,6 +91,11 @@ class Owners:
         self._next = 0
         self._sent: dict[int, int] = {}
         self._targets = {(each.tensor, each.block, each.to) for each in plan.layout.transfers}
+        self._loaded = {constants_name(name): it for name, it in plan.layout.constants.items()}
+        homes = (it.home + it.size_bytes for it in self._loaded.values())
+        self._bytes[FLASH] = np.full(max(homes, default=0), _NOBODY, np.int32)
+        for name in self._loaded:
+            self._mark(name, 0, 0)
 
     def place(self, tensor: str, block: int, where: str) -> tuple[int, Span]:
         """Return the number and bytes of the residence into which a step writes a block.
@@ -232,6 +238,18 @@ class Owners:
                 return f"block {block} of {tensor}, which is not written yet"
         return f"blocks {blocks[0]} to {blocks[-1]} of {tensor} in one memory"
 
+    def expect_constants(self, operator: str, where: str) -> list[Span]:
+        """Return the span of an operator's loaded constants, checked to be intact; none if it loads none."""
+        name = constants_name(operator)
+        if name not in self._loaded:
+            return []
+        span = self._span(name, 0, 1)
+        if self.time not in self._loaded[name].place.life:
+            raise PlanFaultError(f"{where}: its constants reside nowhere at step {self.time}")
+        if not self._holds(span, (name, 0, 1)):
+            raise PlanFaultError(f"{where} needs its constants, which are not loaded yet or overwritten")
+        return [span]
+
     def use_scratch(self, operator: Operator, block: int, busy: Sequence[Span], where: str) -> None:
         """Use the scratch or state of one step; it must be disjoint from all that the step reads and writes.
 
@@ -263,9 +281,15 @@ class Owners:
         cells[:] = owner if state else _SCRATCH
 
     def _span(self, tensor: str, block: int, at: int) -> Span:
-        place = self._plan.layout.blocks[tensor][block][at]
-        size = self._shapes.block_bytes(tensor, block)
+        place, size = self._place_of(tensor, block, at)
         return Span(place.memory, Interval(place.offset, place.offset + size))
+
+    def _place_of(self, tensor: str, block: int, at: int) -> tuple[Residence, int]:
+        """Return a residence of a block or of loaded constants, and their bytes."""
+        constants: LoadedConstants | None = self._loaded.get(tensor)
+        if constants is not None:
+            return (constants.home_place, constants.place)[at], constants.size_bytes
+        return self._plan.layout.blocks[tensor][block][at], self._shapes.block_bytes(tensor, block)
 
     def _cells(self, span: Span) -> NDArray[np.int32]:
         return self._bytes[span.memory][span.bytes.lo : span.bytes.hi]

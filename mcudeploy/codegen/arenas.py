@@ -45,8 +45,15 @@ def share_of(program: Program, tables_bytes: int) -> Share:
 def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> list[Program]:
     """Return the programs with arenas of this kind. Those that share one have plans with states first.
 
-    Raises UsageError if there is nothing to share.
+    Raises UsageError if there is nothing to share, and for a program that loads constants: kernels find them
+    in its own arena.
     """
+    loading = next((it.prefix for it in programs if kind != "own" and it.loads_constants), None)
+    if loading is not None:
+        raise UsageError(
+            f"--arena {kind}: {loading} loads constants from flash into an arena of its own; add "
+            "--no-load-constants"
+        )
     if kind != "shared":
         return [replace(program, arena=kind, arena_owner=program.prefix) for program in programs]
     if len(programs) == 1:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
+from types import MappingProxyType
 
 import numpy as np
 
@@ -32,10 +33,18 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class ConstantPool:
-    """Arrays in flash, of which equal ones are stored once, and the parameters in RAM."""
+    """Arrays in flash, of which equal ones are stored once, and the parameters in RAM.
 
-    def __init__(self, prefix: str, table: ParameterTable = NO_PARAMETERS) -> None:
-        self._prefix = prefix
+    `loaded`: by operator and parameter, the C expression of the byte in an arena where a loaded array begins.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        table: ParameterTable = NO_PARAMETERS,
+        loaded: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    ) -> None:
+        self._prefix, self._loaded = prefix, loaded
         self._parameters = {(it.operator, it.name) for it in table.parameters}
         self._values = f"{prefix}_initial_parameters" if table.in_flash else PARAMETER_VALUES
         self._names: dict[tuple[str, bytes, int], str] = {}
@@ -47,6 +56,8 @@ class ConstantPool:
         wanted = f"{operator}_{name}"
         if (operator, name) in self._parameters:
             return f"{self._values}.{wanted}"
+        if (place := self._loaded.get((operator, name))) is not None:
+            return f"(const {c_type(array)} *)(const void *)({place})"
         return self._stored(wanted, array, alignment)
 
     def shared(self, wanted: str, array: ConstantArray, alignment: int) -> str:

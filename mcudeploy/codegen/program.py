@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.comments import ScheduleRun, operator_text
@@ -61,7 +62,8 @@ from mcudeploy.codegen.texts import (
     symbol,
 )
 from mcudeploy.common.text import count_text
-from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.constant_block import ConstantBlock
+from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.graph import Hop
 from mcudeploy.ir.opdef import UNIT_ALIGNMENT, KernelCall
 from mcudeploy.ir.operator_facts import facts_hash, operator_facts
@@ -83,6 +85,9 @@ from mcudeploy.planner.tape.tape import (
     handed_over,
     integer_bits,
 )
+
+LOADED = "loaded"
+"""The C name, after the prefix, of the table in flash with the constants that are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +181,11 @@ class Program:
         return any(kernel.endswith(UNIT_SUFFIX) for kernel in self.kernels)
 
     @property
+    def loads_constants(self) -> bool:
+        """Whether transfers load constants from flash."""
+        return any(it.old.memory == FLASH for it in self.moves)
+
+    @property
     def states_bytes(self) -> int:
         """The bytes of the states in the arena."""
         return sum(state.io.size_bytes for state in self.states)
@@ -204,7 +214,7 @@ class Program:
         }
         pattern = patterns[self.arena]
         added = {memory: f" + {begin}" for memory, begin in begins.items() if begin}
-        return {
+        return {FLASH: f"(uint8_t *)(uintptr_t){self.prefix}_{LOADED}"} | {
             it.memory: pattern.format(
                 memory=it.memory, owner=self.arena_owner, number=number, begin=added.get(it.memory, "")
             )
@@ -345,7 +355,10 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
     plan, lanes = view.plan, view.lanes
     schedule = ProgramSchedule.of(view, kind)
     handed = handed_over(plan, board)
-    constants, offsets = ConstantPool(prefix, plan.parameters), _OffsetTable(board.offset_unit)
+    constants = ConstantPool(prefix, plan.parameters, _loaded_places(view))
+    if plan.layout.constants:
+        constants.shared(LOADED, _loaded_table(view), ARENA_GRAIN_BYTES)
+    offsets = _OffsetTable(board.offset_unit)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
     records = _Records.of(schedule, handed, constants, offsets, engines)
     inputs = [it.on(board) for it in io_texts(view, plan.graph.own_inputs(), "input")]
@@ -384,6 +397,23 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
         parameters=_table_text(plan, schedule.calls, records),
         hop=plan.graph.hop,
     )
+
+
+def _loaded_places(view: PlanView) -> dict[tuple[str, str], str]:
+    """Return the C expression of the byte at which each array of loaded constants begins in an arena."""
+    return {
+        (name, parameter): f"arena_{it.place.memory}.bytes + {it.place.offset + offset}"
+        for name, it in view.plan.layout.constants.items()
+        for parameter, offset in ConstantBlock.of(view.calls[name]).offsets.items()
+    }
+
+
+def _loaded_table(view: PlanView) -> NDArray[np.uint32]:
+    """Return the words of all constants that are loaded, each operator's at its home."""
+    table = bytearray(max(it.home + it.size_bytes for it in view.plan.layout.constants.values()))
+    for name, it in view.plan.layout.constants.items():
+        table[it.home : it.home + it.size_bytes] = ConstantBlock.of(view.calls[name]).content(it.size_bytes)
+    return np.frombuffer(bytes(table), np.uint32)
 
 
 def _table_text(plan: Plan, calls: Mapping[str, KernelCall], records: _Records) -> TableText | None:

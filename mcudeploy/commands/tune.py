@@ -74,11 +74,11 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
 def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress) -> Tuned:
     """Return the better of the chosen plan and the iterations with the device in the loop.
 
-    Iterations exist if blocks leave a memory and come back, and one core runs the plan. The least latency
-    including stalls wins.
+    Iterations exist if blocks leave a memory and come back, one core runs the plan, and it loads no constants.
+    The least latency including stalls wins.
     """
     plan = tuned.deployment.plan
-    if target.board.is_host or plan.lanes or not between_memories(plan):
+    if target.board.is_host or plan.lanes or plan.layout.constants or not between_memories(plan):
         return tuned
     samples = load_samples(tuned.deployment.model.graph, [], [], options.seed)
     effort = Effort.of(options.time_limit)
@@ -117,6 +117,7 @@ def _search(
         if begun.interrupted:
             return begun
         start = begun.choices[0]
+        start = replace(start, layout=start.layout.without_loads())  # tiles are timed with constants in flash
         model = model.same_rows(start.graph)
         options = replace(options, max_overhead=begun.limit(options.overhead_limit))
     unit = options.unit_on(board) if emulated else "instructions"

@@ -35,8 +35,8 @@ def stalls(
     tiled: TiledGraph, steps: Sequence[Step], layout: Layout, used: Iterable[Access], pace: Pace
 ) -> Stalls:
     """Return the stalls of steps with these accesses, in a layout."""
-    memories = {memory.name: memory for memory in pace.board.memories}
-    if all(memories[name].is_fast for name in layout.arenas):
+    memories = {memory.name: memory for memory in (*pace.board.memories, pace.board.flash_memory)}
+    if all(memories[name].is_fast for name in layout.arenas) and not layout.constants:
         return Stalls()
     direct = [0.0] * max(len(steps), 1)
     ios, forced = _slow_ios(tiled, pace.board), 0.0
@@ -57,7 +57,7 @@ def stalls(
         else:
             old, new = layout.way(entry)
             source, target = memories[old.memory], memories[new.memory]
-            size = tiled.block_bytes(entry.tensor, entry.block)
+            size = tiled.moved_bytes(layout, entry)
             if entry.engine == CPU:
                 stall = size * (source.read_cost + target.write_cost)
                 copies += stall

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcudeploy.ir.block_rows import BlockRows
-from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.parameter_table import ParameterTable
@@ -65,7 +65,7 @@ class Transfer:
     The numbers count the block's residences. The transfer begins before the step at which residence `to`
     begins. `tensor` owns its memory, so its views move with it. The block may be read at the new place from
     step `end` on; the program waits before that step. Until then the source stays intact. The CPU copies
-    synchronously: `end` is the first step of `to`.
+    synchronously: `end` is the first step of `to`. Loaded constants move as blocks of `constants_name`.
     """
 
     engine: str
@@ -119,6 +119,33 @@ Lane = tuple[WorkSlice | Sync, ...]
 """The tape of one core, in the order of the program's tape."""
 
 
+_CONSTANTS = "constants of "
+"""Before an operator's name; no tensor has a name with blanks."""
+
+
+def constants_name(operator: str) -> str:
+    """Return the name under which transfers load an operator's constants."""
+    return _CONSTANTS + operator
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConstants:
+    """The constants of an operator, which a transfer loads from flash into an arena before they are used.
+
+    `home`: their offset in the table of loaded constants, in bytes. `place`: where kernels read them, from
+    the step before which the transfer begins to the operator's last one.
+    """
+
+    size_bytes: int
+    home: int
+    place: Residence
+
+    @property
+    def home_place(self) -> Residence:
+        """The place in flash, which they never leave."""
+        return Residence(Interval(0, self.place.life.hi), FLASH, self.home)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The residences of all blocks, and the size of each arena in bytes.
@@ -127,7 +154,7 @@ class Layout:
     residences of the scratch of its steps, by block, with none for a block that no step writes; or to those
     of its state, as block 0. `transfers` are in the order in which they begin, `arenas` in the order of the
     board's memories. If a block resides in several memories, a step uses the first memory that contains all
-    it reads of the tensor.
+    it reads of the tensor. `constants`: those that are loaded, by operator; all others are read in flash.
     """
 
     blocks: Mapping[str, Residences]
@@ -135,17 +162,31 @@ class Layout:
     arenas: Mapping[str, int]
     status: str
     transfers: tuple[Transfer, ...] = ()
+    constants: Mapping[str, LoadedConstants] = field(default_factory=dict)
 
     @property
     def arena_bytes(self) -> int:
         return sum(self.arenas.values())
 
+    def without_loads(self) -> Layout:
+        """Return the layout in which all constants are read in flash."""
+        moves = tuple(it for it in self.transfers if self.loaded_by(it) is None)
+        return replace(self, transfers=moves, constants={})
+
     def begin(self, transfer: Transfer) -> int:
         """Return the step before which a transfer begins."""
-        return self.blocks[transfer.tensor][transfer.block][transfer.to].life.lo
+        return self.way(transfer)[1].life.lo
+
+    def loaded_by(self, transfer: Transfer) -> LoadedConstants | None:
+        """Return the constants that a transfer loads; None if it moves a block of a tensor."""
+        if not transfer.tensor.startswith(_CONSTANTS):
+            return None
+        return self.constants[transfer.tensor.removeprefix(_CONSTANTS)]
 
     def way(self, transfer: Transfer) -> tuple[Residence, Residence]:
         """Return the source and target residences of a transfer."""
+        if (constants := self.loaded_by(transfer)) is not None:
+            return constants.home_place, constants.place
         residences = self.blocks[transfer.tensor][transfer.block]
         return residences[transfer.source], residences[transfer.to]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import CODE_BYTES, Board
-from mcudeploy.costs.estimate import board_costs, estimated
+from mcudeploy.costs.estimate import board_costs
 from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Latency, estimated_latency
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search import kernels
+from mcudeploy.planner.search.loading import loaded_costs
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.planner.tape.plan_view import PlanView
 
@@ -43,7 +44,7 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
     view = PlanView(plan, model.calls)
     tables = tables_bytes(view, board)
     flash = weights_bytes(model.calls) + tables
-    time = estimated(board_costs(board), model.in_ram)(plan.graph, ())
+    time = loaded_costs(board_costs(board), model, plan)(plan.graph, ())
     points: list[Point] = []
     others = kernels.smaller_constants(model, view.tiled, plan.schedule.steps, time)
     for more_bytes, more_ticks in others:

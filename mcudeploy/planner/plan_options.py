@@ -94,6 +94,7 @@ class Options:
     memory_limits: tuple[tuple[str, int], ...] = ()
     dma_io: bool = True
     io_align: int = 1
+    load_constants: bool = True
     split: bool = True
     stream_input: bool = False
     whole_inputs: tuple[str, ...] = ()
@@ -216,6 +217,11 @@ OPTIONS = (
         parse_alignment,
         "Align inputs, outputs and states to this many bytes; with a data cache, at least to its lines.",
         metavar="BYTES",
+    ),
+    OptionSpec(
+        "load_constants",
+        bool,
+        "Load constants from flash into free bytes of the arena before they are used, if that saves time.",
     ),
     OptionSpec("split", bool, "Cut operators into rows."),
     OptionSpec(

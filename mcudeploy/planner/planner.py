@@ -36,6 +36,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.form_tasks import FormTasks
 from mcudeploy.planner.search.fusing import chains
 from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
+from mcudeploy.planner.search.loading import loaded_costs, loading_constants
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.planner.search.splitting import split_plans
 from mcudeploy.planner.search.tile_times import shared_costs
@@ -158,6 +159,8 @@ def find_plans(
     planned = replace(planned, limits=dict(options.memory_limits))
     planned = _changed(planned, _settled) if model.isa.unit else planned
     planned = _changed(planned, _on_cores)
+    if tiles is None and options.load_constants:
+        planned = _loading(planned, board, options.ram_limit)
     planned = through(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
     return replace(planned, candidates=_tried(planned.candidates, options.time_limit))
 
@@ -201,7 +204,8 @@ def find_or_recall(
 def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) -> Planned | None:
     """Return the plans of an earlier search that fit the board; the checker accepts all of them."""
     unit = options.unit_on(board, _cores(board, options))
-    source = estimated(board_costs(board, unit), model.in_ram)
+    costs = board_costs(board, unit)
+    source = estimated(costs, model.in_ram)
     models: dict[Rewrites, Model] = {}
 
     def read(path: Path) -> Plan:
@@ -211,7 +215,7 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
             models[plan.form] = fastest_model(own, board, options, source)
         if not footprint.missing(PlanView(plan, own.calls), board, None):
             require_sound(plan, own, board, path)
-        return timed(plan, own, board, source, move_price(source))
+        return timed(plan, own, board, loaded_costs(costs, own, plan), move_price(source))
 
     stored = cache.load(model, read)
     if stored is None:
@@ -276,6 +280,16 @@ def _settled(plan: Plan, model: Model) -> Plan:
     return plan
 
 
+def _loading(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
+    """Return the plans, which load constants where that saves time, and the unsplit one that does as the last
+    candidate. The baseline is without, so that the choice of cuts, and with it the arena, stays the same.
+    """
+    costs, unsplit = board_costs(board, planned.objective), planned.baseline
+    plans = (*planned.candidates, unsplit) if planned.offers_baseline else planned.candidates
+    loading = [loading_constants(it, planned.model_of(it), board, costs, ram_limit) for it in plans]
+    return replace(planned, candidates=tuple(it for it in loading if it is not unsplit))
+
+
 def _on_cores(plan: Plan, model: Model) -> Plan:
     """Return the plan with a tape for each core of its model."""
     return plan if plan.lanes else on_cores(plan, model.calls, model.cores)
@@ -321,7 +335,7 @@ def search_plans(
             unsplit = timed(unsplit, base, board, source, move_price(source))
         if costs_of and stored is not None:
             kernels = models[stored.form].with_kernels(stored.kernels)
-            stored = timed(stored, kernels, board, source, move_price(source))
+            stored = timed(stored, kernels, board, loaded_costs(costs, kernels, stored), move_price(source))
         plans = () if stored is None else (stored,)
         return Planned(models, plans, unsplit, Search(), costs_of, objective=unit, offers_baseline=not plans)
     unsplit = timed(unsplit, base, board, source, move_price(source))

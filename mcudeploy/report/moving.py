@@ -26,7 +26,7 @@ def transfers(view: PlanView, measured: Measurement | None) -> JsonObject:
         if old.memory != new.memory:
             way = f"{old.memory} to {new.memory}"
             counts[way] += 1
-            sizes[way] += view.tiled.block_bytes(transfer.tensor, transfer.block)
+            sizes[way] += view.tiled.moved_bytes(plan.layout, transfer)
             engines[transfer.engine] += 1
     stalls, latency = plan.estimate.stalls, _latency(plan, measured)
     return {
@@ -50,7 +50,7 @@ def predicted(view: PlanView) -> JsonObject:
 
 def moves(view: PlanView) -> JsonObject:
     """Report all transfers, within a memory and between memories, and the bytes that they move in total."""
-    moved = [view.tiled.block_bytes(each.tensor, each.block) for each in view.plan.layout.transfers]
+    moved = [view.tiled.moved_bytes(view.plan.layout, each) for each in view.plan.layout.transfers]
     return {"moves": len(moved), "moved_bytes": sum(moved)}
 
 

@@ -38,7 +38,7 @@ def step_times(deployment: Deployment, measured: Measurement | None) -> StepTime
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
     plan, costs = deployment.plan, board_costs(deployment.board)
     tiled = deployment.view.tiled
-    source = estimated(costs, deployment.model.in_ram)
+    source = estimated(costs, {*deployment.model.in_ram, *plan.layout.constants})
     times = shared_costs(deployment.model, tiled.flow, source(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)
     if measured is None:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan, Step
+from mcudeploy.ir.plan import Layout, Plan, Step, Transfer
 from mcudeploy.tiling.dataflow import Dataflow
 
 BlockId = tuple[str, int]
@@ -121,6 +121,12 @@ class TiledGraph:
         """Return the size of one block in memory, in bytes."""
         tensor = self.graph.tensors[root]
         return self._rows_of[root].rows_held(block, tensor.shape[0]) * tensor.row_bytes
+
+    def moved_bytes(self, layout: Layout, transfer: Transfer) -> int:
+        """Return the bytes that a transfer of a layout copies."""
+        if (constants := layout.loaded_by(transfer)) is not None:
+            return constants.size_bytes
+        return self.block_bytes(transfer.tensor, transfer.block)
 
     def stacked_outputs(self) -> tuple[str, ...]:
         """Return the graph outputs that are computed in parts; the application reads each as one array."""

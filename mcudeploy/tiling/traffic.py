@@ -165,7 +165,7 @@ def by_core(
     for transfer in layout.transfers:
         if transfer.engine == CPU:
             old, new = layout.way(transfer)
-            size = tiled.block_bytes(transfer.tensor, transfer.block)
-            loaded[old.memory] += size
+            size = tiled.moved_bytes(layout, transfer)
+            loaded[old.memory] = loaded.get(old.memory, 0) + size
             stored[new.memory] += size
     return {memory: (loaded[memory], stored[memory]) for memory in layout.arenas}

@@ -23,6 +23,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import (
     Function,
     Layout,
+    LoadedConstants,
     Plan,
     Residence,
     Residences,
@@ -31,6 +32,7 @@ from mcudeploy.ir.plan import (
     Split,
     Step,
     Transfer,
+    constants_name,
 )
 from mcudeploy.planner.files.lanefile import EntryModel, FileModel, Offset, Rows, lane_entry, lane_of
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
@@ -49,6 +51,10 @@ _Residence = tuple[Offset, Offset, str, Offset]
 
 _Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
 """The engine, the tensor, its block, source and target residence, and the step that waits for the end."""
+
+
+_Constants = tuple[Rows, Offset, _Residence]
+"""The bytes of an operator's loaded constants, their home in the table, and their residence in an arena."""
 
 
 class SplitEntry(FileModel):
@@ -92,6 +98,7 @@ class PlanFile(FileModel):
     transfers: list[_Transfer]
     arenas: dict[str, Offset]
     lanes: list[list[EntryModel]]
+    constants: dict[str, _Constants] | None = None
 
     @property
     def form(self) -> Rewrites:
@@ -145,8 +152,15 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         ],
         arenas=dict(plan.layout.arenas),
         lanes=[[lane_entry(each) for each in lane] for lane in plan.lanes],
+        constants={name: _constants_entry(it) for name, it in plan.layout.constants.items()} or None,
     )
     return json.dumps(content.model_dump(exclude_none=True), indent=1) + "\n"
+
+
+def _constants_entry(constants: LoadedConstants) -> _Constants:
+    place = constants.place
+    where = (place.life.lo, place.life.hi, place.memory, place.offset)
+    return constants.size_bytes, constants.home, where
 
 
 def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
@@ -242,6 +256,10 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
         content.arenas,
         "feasible",
         tuple(Transfer(*transfer) for transfer in content.transfers),
+        {
+            name: LoadedConstants(size, home, Residence(Interval(lo, hi), memory, offset))
+            for name, (size, home, (lo, hi, memory, offset)) in (content.constants or {}).items()
+        },
     )
     predicted = estimate(tiled, schedule.steps, work, layout)
     status = _layout_status(content.arenas, predicted.peak_bytes)
@@ -302,7 +320,8 @@ def _faults(content: PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str]
         for step in steps
         for place in step
     )
-    for (_, _, memory, offset), size in chain(of_blocks, of_work):
+    of_constants = ((place, size) for size, _, place in (content.constants or {}).values())
+    for (_, _, memory, offset), size in chain(of_blocks, of_work, of_constants):
         ends[memory] = max(ends.get(memory, 0), offset + size)
     needed = {memory: align_up(end, ARENA_GRAIN_BYTES) for memory, end in ends.items()}
     if content.arenas != needed:
@@ -375,7 +394,10 @@ def _text(spans: Sequence[Interval]) -> str:
 
 def _transfer_faults(content: PlanFile) -> Iterator[str]:
     """Yield transfers that refer to missing residences. The checker decides whether they are possible."""
+    loaded = {constants_name(name) for name in content.constants or {}}
     for _, name, block, source, to, _ in content.transfers:
+        if name in loaded:
+            continue
         if name not in content.blocks:
             yield f"{name!r} is moved, but is not a tensor that owns memory"
         elif block >= len(content.blocks[name]):

@@ -10,6 +10,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.common.errors import ConfigError, FitError, ModelError
+from mcudeploy.ir.constant_block import ConstantBlock, is_loadable
 from mcudeploy.ir.graph import KeptRows
 from mcudeploy.ir.plan import Plan, Run, WorkSlice
 from mcudeploy.planner.cores.functions import Assignment, assign
@@ -76,6 +77,10 @@ def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is not a plan of this model: its functions do not fit their operators")
     _require_columns(plan, made, path)
+    for name, it in plan.layout.constants.items():
+        call = made.calls.get(name)
+        if call is None or not is_loadable(call) or it.size_bytes < ConstantBlock.of(call).size_bytes:
+            raise planfile.no_plan(path, f"it loads other constants than those of {name}")
     for name in plan.layout.arenas:
         board.memory(name)  # raises an error if the board has no such memory
     return StoredPlan(model, made, plan)

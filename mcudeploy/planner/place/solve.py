@@ -143,7 +143,7 @@ def estimate(
         by_memory[access.memory] = by_memory.get(access.memory, 0) + access.read_bytes + access.written_bytes
     for transfer in layout.transfers:
         for place in layout.way(transfer):
-            by_memory[place.memory] += tiled.block_bytes(transfer.tensor, transfer.block)
+            by_memory[place.memory] = by_memory.get(place.memory, 0) + tiled.moved_bytes(layout, transfer)
     times = (pace.ticks, stalls(tiled, steps, layout, used, pace)) if pace else ()
     return Estimate(peak_bytes, peak_step, by_memory, *times)
 

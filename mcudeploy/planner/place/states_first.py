@@ -53,6 +53,8 @@ def with_states_first(plan: Plan, work: WorkBytes, board: Board) -> Plan:
                 spans[it.memory].add((it.offset, it.offset + tiled.block_bytes(name, 0)))
             else:
                 others[it.memory].add(it.offset)
+    for constants in layout.constants.values():
+        others[constants.place.memory].add(constants.place.offset)
     alignments = base_alignments(plan, board)
     maps = {memory: _Map.of(sorted(spans[memory]), others[memory], alignments[memory]) for memory in spans}
 
@@ -63,6 +65,10 @@ def with_states_first(plan: Plan, work: WorkBytes, board: Board) -> Plan:
         layout,
         blocks={name: placed(of, states=name in states) for name, of in layout.blocks.items()},
         scratch={name: placed(of) for name, of in layout.scratch.items()},
+        constants={
+            name: replace(it, place=maps[it.place.memory].moved(it.place, states=False))
+            for name, it in layout.constants.items()
+        },
         arenas={memory: maps[memory].size(size) for memory, size in layout.arenas.items()},
     )
     plan = replace(plan, layout=moved)

@@ -266,7 +266,7 @@ def moves_ticks(layout: Layout, tiled: TiledGraph, price: CopyCost) -> float:
     ticks = 0.0
     for transfer in layout.transfers:
         old, new = layout.way(transfer)
-        size = tiled.block_bytes(transfer.tensor, transfer.block)
+        size = tiled.moved_bytes(layout, transfer)
         if transfer.engine != CPU:
             ticks += 2 * price.move
         elif old.memory == new.memory:

@@ -83,6 +83,7 @@ class PlanView:
         for name, steps in self.plan.layout.scratch.items():
             for step in steps:
                 yield from ((each, sum(self.work[name])) for each in step)
+        yield from ((it.place, it.size_bytes) for it in self.plan.layout.constants.values())
 
     @cached_property
     def tape(self) -> Tape:

@@ -253,7 +253,7 @@ class Tape:
         ending = _ending(self.plan)
         for number, transfer in enumerate(self.plan.layout.transfers):
             old, new = self.plan.layout.way(transfer)
-            size = self._versions.tiled.block_bytes(transfer.tensor, transfer.block)
+            size = self._versions.tiled.moved_bytes(self.plan.layout, transfer)
             ends = old.memory != new.memory and number in ending
             key = transfer.engine, old.memory, new.memory
             ways.setdefault(key, []).append((old.offset, new.offset, size, ends))

@@ -135,7 +135,7 @@ def _flights(plan: Plan, tiled: TiledGraph, memory: str) -> Iterator[Area]:
         way = plan.layout.way(transfer)
         if way[0].memory != way[1].memory and memory in {place.memory for place in way}:
             place = next(each for each in way if each.memory == memory)
-            size = tiled.block_bytes(transfer.tensor, transfer.block)
+            size = tiled.moved_bytes(plan.layout, transfer)
             begin = plan.layout.begin(transfer)
             yield replace(_area(place, size), steps=Interval(begin, max(begin, transfer.end)))
 

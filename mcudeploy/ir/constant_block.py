@@ -1,0 +1,49 @@
+"""The constants of an operator as one block of bytes, which a transfer loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall
+
+WORD_BYTES = 4
+"""Bytes that the offset of every array is a multiple of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantBlock:
+    """The arrays of a kernel call one after another. `offsets`: of the array of each parameter, in bytes."""
+
+    arrays: tuple[ConstantArray, ...]
+    offsets: dict[str, int]
+    size_bytes: int
+
+    @classmethod
+    def of(cls, call: KernelCall) -> ConstantBlock:
+        """Return the block of a call's arrays; an array that two parameters share is in it once."""
+        begins: dict[int, int] = {}
+        arrays, offsets, end = list[ConstantArray](), dict[str, int](), 0
+        for name, value in call.params.items():
+            array = value.array if isinstance(value, ArrayPointer) else value
+            if not isinstance(array, np.ndarray):
+                continue
+            if id(array) not in begins:
+                begins[id(array)] = end
+                arrays.append(array)
+                end += -(-array.nbytes // WORD_BYTES) * WORD_BYTES
+            offsets[name] = begins[id(array)]
+        return cls(tuple(arrays), offsets, end)
+
+    def content(self, size_bytes: int) -> bytes:
+        """Return the bytes of the block, filled up with zeros."""
+        padded = (array.tobytes() + bytes(-array.nbytes % WORD_BYTES) for array in self.arrays)
+        return b"".join(padded).ljust(size_bytes, b"\0")
+
+
+def is_loadable(call: KernelCall) -> bool:
+    """Return whether a call has constants, all its own, and no other calls that read constants."""
+    values = call.params.values()
+    shared = any(isinstance(it, CallTable) or (isinstance(it, ArrayPointer) and it.owner) for it in values)
+    return bool(call.constant_bytes) and not (shared or call.stages or call.isa.unit)

@@ -1,0 +1,276 @@
+"""Constants that are loaded from flash into free bytes of an arena before they are used.
+
+Everything else keeps its place. Operators follow each other in the order of their first steps. Each transfer
+begins as early as its engine is free and the arena has room until the operator's last step. It is kept if the
+waits for flash that it saves are longer than the wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import Link, Memory
+from mcudeploy.costs.estimate import CoreCosts, estimated
+from mcudeploy.costs.tiles import CopyCost, TileSource, move_price, step_ticks
+from mcudeploy.ir.constant_block import ConstantBlock, is_loadable
+from mcudeploy.ir.engine import CPU, FLASH
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Layout, LoadedConstants, Plan, Residence, Transfer, constants_name
+from mcudeploy.planner.model.model import Model
+from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.search.placing import timed
+from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.tiling.blocks import TiledGraph
+
+_LEAST_SHARE = 0.0005
+"""The share of the latency that loading an operator's constants saves at least, to be worth its entries."""
+
+_TRIALS = 40
+"""The most operators that are left out on trial."""
+
+
+def loaded_costs(costs: CoreCosts, model: Model, plan: Plan) -> TileSource:
+    """Return estimated times of a plan's tiles: what is loaded does not wait for flash."""
+    return estimated(costs, {*model.in_ram, *plan.layout.constants})
+
+
+def loading_constants(
+    plan: Plan, model: Model, board: Board, costs: CoreCosts, ram_limit: int | None = None
+) -> Plan:
+    """Return the plan with constants loaded ahead of use if that saves time, else the plan itself.
+
+    Arenas keep their size, or grow up to `ram_limit` bytes in total.
+    """
+    target = _destination(plan, board)
+    if costs.flash is None or target is None or plan.layout.constants or plan.lanes or plan.functions:
+        return plan
+    task = _Loading.of(plan, model, target, costs, _capacity(plan, board, target, ram_limit))
+    loads = task.best()
+    if not loads:
+        return plan
+    changed = replace(plan, layout=task.laid_out(loads))
+    source = loaded_costs(costs, model, changed)
+    changed = timed(changed, model, board, source, move_price(source))
+    return min((plan, changed), key=lambda it: it.estimate.latency_ticks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """The memory whose arena takes constants, flash, and the engine between them; None: the core copies."""
+
+    memory: Memory
+    flash: Memory
+    link: Link | None
+    alignment: int
+
+    @property
+    def engine(self) -> str:
+        return CPU if self.link is None else self.link.engine
+
+    def copy_ticks(self, size_bytes: int, price: CopyCost) -> float:
+        """Return the time of a transfer on its engine."""
+        if self.link is None:
+            return size_bytes * (self.flash.read_cost + self.memory.write_cost) + price.ticks(
+                size_bytes, size_bytes
+            )
+        return self.link.cycles(size_bytes, self.flash, self.memory)
+
+
+def _destination(plan: Plan, board: Board) -> _Destination | None:
+    """Return the fastest memory with an arena, first one that an engine joins to flash."""
+    arenas = [board.memory(name) for name, size in plan.layout.arenas.items() if size]
+    ranked = sorted((it for it in arenas if it.read_cost < board.flash.read_cost), key=lambda it: it.cost)
+    links = {
+        it.name: link
+        for link in board.links
+        if FLASH in link.memories
+        for it in ranked
+        if it.name in link.memories
+    }
+    memory = next((it for it in ranked if it.name in links), next(iter(ranked), None))
+    if memory is None or memory.name not in links:
+        return None
+    link = links.get(memory.name)
+    line = 1 if link is None else board.cache_line_of(memory.name)
+    return _Destination(memory, board.flash_memory, link, lcm(memory.alignment, ARENA_GRAIN_BYTES, line))
+
+
+def _capacity(plan: Plan, board: Board, target: _Destination, ram_limit: int | None) -> int:
+    """Return the bytes that the arena may have."""
+    own = plan.layout.arenas[target.memory.name]
+    if ram_limit is None:
+        return own
+    free = board.reserving(plan.parameters.ram_bytes).room(target.memory)
+    return max(
+        own, min(free, ram_limit - plan.layout.arena_bytes + own) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An operator with its steps, the bytes of its constants, and the ticks that it waits for them."""
+
+    operator: str
+    steps: tuple[int, ...]
+    size_bytes: int
+    saved: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """A candidate that is loaded from step `life.lo` on, to an offset; the core waits for it."""
+
+    candidate: _Candidate
+    life: Interval
+    offset: int
+    wait: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Loading:
+    """A plan with the times of its steps, and the bytes of the target that are taken.
+
+    `ticks`, `waits`: of each step without its waits for flash, and these waits. `taken`: a row for each
+    residence with its first step, end, offset and end of bytes.
+    """
+
+    plan: Plan
+    target: _Destination
+    capacity: int
+    price: CopyCost
+    ticks: NDArray[np.float64]
+    waits: NDArray[np.float64]
+    taken: NDArray[np.int64]
+    candidates: tuple[_Candidate, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, model: Model, target: _Destination, costs: CoreCosts, capacity: int) -> _Loading:
+        """Return the task of a plan by the kernels of `model`."""
+        tiled, steps = TiledGraph.of(plan), plan.schedule.steps
+        able = {
+            name for name, call in model.calls.items() if is_loadable(call) and name not in model.replaceable
+        }
+        sources = (estimated(costs, model.in_ram), estimated(costs, {*model.in_ram, *able}))
+        whole, bare = (
+            np.array(step_ticks(tiled, steps, shared_costs(model, tiled.flow, source(plan.graph, ()))))
+            for source in sources
+        )
+        steps_of: dict[str, list[int]] = {}
+        for at, step in enumerate(steps):
+            steps_of.setdefault(plan.graph.operators[step.operator].name, []).append(at)
+        waits, candidates = whole - bare, []
+        for name, own in steps_of.items():
+            if name in able and waits[own].sum() > 0:
+                size = align_up(ConstantBlock.of(model.calls[name]).size_bytes, target.alignment)
+                candidates.append(_Candidate(name, tuple(own), size, float(waits[own].sum())))
+        taken = np.array(list(_taken(plan, tiled, model, target.memory.name)), np.int64).reshape(-1, 4)
+        return cls(plan, target, capacity, move_price(sources[0]), bare, waits, taken, tuple(candidates))
+
+    def best(self) -> list[_Load]:
+        """Return the loads with the least time in total, some candidates left out on trial."""
+        least, loads = self._placed(())
+        left_out: set[str] = set()
+        trials = sorted((it for it in loads if it.wait), key=lambda it: -it.wait)[:_TRIALS]
+        for trial in trials:
+            total, others = self._placed({*left_out, trial.candidate.operator})
+            if total < least:
+                least, loads = total, others
+                left_out.add(trial.candidate.operator)
+        return loads
+
+    def _placed(self, left_out: Collection[str]) -> tuple[float, list[_Load]]:
+        """Return the time of all steps with loads, and the loads in the order of their transfers."""
+        steps = self.ticks + self.waits
+        taken, loads, free = self.taken, list[_Load](), 0.0
+        least = _LEAST_SHARE * steps.sum()
+        for each in self.candidates:
+            if each.operator in left_out:
+                continue
+            starts = np.concatenate(([0.0], np.cumsum(steps)))
+            found = self._begin(each, taken, starts, free)
+            if found is None:
+                continue
+            begin, offset = found
+            cost = self.target.copy_ticks(each.size_bytes, self.price)
+            end = max(starts[begin], free) + cost
+            wait = cost if self.target.link is None else max(0.0, end - starts[each.steps[0]])
+            calls = 0.0 if self.target.link is None else 2 * self.price.move
+            if each.saved - wait - calls <= least:
+                continue
+            free = end
+            life = Interval(begin, each.steps[-1] + 1)
+            loads.append(_Load(each, life, offset, wait))
+            steps[list(each.steps)] -= self.waits[list(each.steps)]
+            steps[each.steps[0]] += wait + calls
+            row = (life.lo, life.hi, offset, offset + each.size_bytes)
+            taken = np.vstack([taken, np.array([row], np.int64)])
+        return float(steps.sum()), loads
+
+    def _begin(
+        self, each: _Candidate, taken: NDArray[np.int64], starts: NDArray[np.float64], free: float
+    ) -> tuple[int, int] | None:
+        """Return the earliest step before which its transfer may begin, and an offset; None without room."""
+        first, end = each.steps[0], each.steps[-1] + 1
+        offset = self._offset(each.size_bytes, taken, Interval(first, end))
+        if offset is None:
+            return None
+        # Queued behind the transfer before it, it begins as soon as that ends.
+        lo = max(0, int(np.searchsorted(starts, free, side="right")) - 1)
+        lo, hi = (first, first) if self.target.link is None else (min(lo, first), first)
+        while lo < hi:
+            middle = (lo + hi) // 2
+            earlier = self._offset(each.size_bytes, taken, Interval(middle, end))
+            if earlier is None:
+                lo = middle + 1
+            else:
+                hi, offset = middle, earlier
+        return hi, offset
+
+    def _offset(self, size: int, taken: NDArray[np.int64], life: Interval) -> int | None:
+        """Return the lowest offset that is free during some steps; None without room."""
+        there = taken[(taken[:, 0] < life.hi) & (life.lo < taken[:, 1])]
+        at = 0
+        for lo, hi in sorted((int(lo), int(hi)) for lo, hi in there[:, 2:]):
+            if lo - at >= size:
+                return at
+            at = max(at, align_up(hi, self.target.alignment))
+        return at if at + size <= self.capacity else None
+
+    def laid_out(self, loads: Sequence[_Load]) -> Layout:
+        """Return the layout with the loads; their transfers follow others that begin before the same step."""
+        layout, name, home = self.plan.layout, self.target.memory.name, 0
+        constants: dict[str, LoadedConstants] = {}
+        transfers = [(layout.begin(it), it) for it in layout.transfers]
+        for load in loads:
+            each = load.candidate
+            place = Residence(load.life, name, load.offset)
+            constants[each.operator] = LoadedConstants(each.size_bytes, home, place)
+            home += each.size_bytes
+            end = load.life.lo if self.target.link is None else each.steps[0]
+            transfer = Transfer(self.target.engine, constants_name(each.operator), 0, 0, 1, end)
+            transfers.append((load.life.lo, transfer))
+        ends = (it.place.offset + it.size_bytes for it in constants.values())
+        size = max(layout.arenas[name], *(align_up(end, ARENA_GRAIN_BYTES) for end in ends))
+        ordered = tuple(it for _, it in sorted(transfers, key=lambda each: each[0]))
+        return replace(layout, arenas={**layout.arenas, name: size}, transfers=ordered, constants=constants)
+
+
+def _taken(plan: Plan, tiled: TiledGraph, model: Model, memory: str) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the first step, the end, the offset and the end of the bytes of all residences in a memory."""
+    for name, blocks in plan.layout.blocks.items():
+        for number, block in enumerate(blocks):
+            size = tiled.block_bytes(name, number)
+            for it in block:
+                if it.memory == memory:
+                    yield it.life.lo, max(it.life.hi, it.life.lo + 1), it.offset, it.offset + size
+    for name, steps in plan.layout.scratch.items():
+        for it in (it for step in steps for it in step):
+            if it.memory == memory:
+                yield it.life.lo, it.life.hi, it.offset, it.offset + sum(model.work[name])

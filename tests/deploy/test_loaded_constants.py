@@ -1,0 +1,204 @@
+"""Constants that an engine loads from flash into free bytes of the arena, ahead of use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.catalogue import load_board
+from mcudeploy.checker.judge import PlanFaultError, check
+from mcudeploy.codegen.program import make_program
+from mcudeploy.codegen.render import Source, render_firmware
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.engine import FLASH
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Layout, Plan, Transfer, constants_name
+from mcudeploy.planner.files.planfile import save_plan
+from mcudeploy.planner.files.stored_plan import stored_plan
+from mcudeploy.planner.model.model import Model, load_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import Planned, find_plans
+from mcudeploy.planner.tape.plan_view import PlanView
+from mcudeploy.toolchain import build_firmware
+from mcudeploy.toolchain.project import SoftEngine
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import load_samples
+from tests.networks.onnx_files import save
+from tests.networks.trained import Network
+
+UNSPLIT = Options(split=False, time_limit=1.0)
+
+
+def slow_flash(name: str = "mps2-an505", rate: float = 0.25) -> Board:
+    """The emulated board with flash of this rate in bytes per clock, from which its engine loads."""
+    board = load_board(name)
+    (link,) = board.links
+    return board.model_copy(
+        update={
+            "flash": board.flash.model_copy(update={"read_rate": rate}),
+            "links": (link.model_copy(update={"memories": (*link.memories, FLASH)}),),
+        }
+    )
+
+
+BOARD = slow_flash()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Layers whose tensors shrink while their weights grow, as in networks for images."""
+    net = Network(3, (3, 24, 24))
+    for channels in (8, 16, 24, 32):
+        net.conv(channels, 3, 2 if channels > 8 else 1)
+        net.activation("Relu")
+    net.dense(10)
+    return load_model(save(net.model(), tmp_path_factory.mktemp("net")), isa=BOARD.isa)
+
+
+@pytest.fixture(scope="module")
+def planned(model: Model) -> Planned:
+    return find_plans(model, BOARD, UNSPLIT)
+
+
+@pytest.fixture(scope="module")
+def plan(planned: Planned) -> Plan:
+    (plan,) = planned.candidates
+    return plan
+
+
+def outputs(model: Model, plan: Plan, engine: SoftEngine | None = None) -> bytes:
+    """The outputs of a program on the emulated board."""
+    program = make_program(PlanView(plan, model.with_kernels(plan.kernels).calls), "net", BOARD)
+    files = render_firmware(program, plan, Source(model.path.name, model.sha256))
+    firmware = build_firmware(BOARD, files, program.kernels, emulate=True, engine=engine)
+    with open_device(Target(BOARD, emulate=True), firmware) as device:
+        storage = Storage.of(plan)
+        run_once(device, storage, load_samples(plan.graph, [], [], 1)[0].stored)
+        values = [storage.get_tensor(device, it.tensor) for it in plan.graph.outputs]
+    return b"".join(np.asarray(it).tobytes() for it in values)
+
+
+def test_loads_save_time_and_no_arena_grows(planned: Planned, plan: Plan) -> None:
+    whole = planned.baseline
+    assert not whole.layout.constants
+    assert len(plan.layout.constants) >= 3
+    assert plan.layout.arenas == whole.layout.arenas
+    assert plan.estimate.latency_ticks < 0.8 * whole.estimate.latency_ticks
+    ways = {tuple(place.memory for place in plan.layout.way(it)) for it in plan.layout.transfers}
+    assert ways == {(FLASH, "sram")}
+    assert any(it.end > plan.layout.begin(it) for it in plan.layout.transfers)
+
+
+def test_a_limit_of_ram_lets_the_arena_grow(model: Model, planned: Planned) -> None:
+    own = planned.baseline.layout.arena_bytes
+    (plan,) = find_plans(model, BOARD, replace(UNSPLIT, ram_limit=2 * own)).candidates
+    assert own < plan.layout.arena_bytes <= 2 * own
+    assert plan.estimate.latency_ticks < planned.candidates[0].estimate.latency_ticks
+
+
+def test_nothing_is_loaded_without_need(model: Model) -> None:
+    assert not find_plans(model, BOARD, replace(UNSPLIT, load_constants=False)).candidates
+    assert not find_plans(model, load_board("mps2-an505"), UNSPLIT).candidates
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_driver_and_a_late_engine_compute_the_same_bits(
+    model: Model, planned: Planned, plan: Plan
+) -> None:
+    expected = outputs(model, planned.baseline)
+    assert outputs(model, plan) == expected
+    assert outputs(model, plan, "half") == expected
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_late_engine_shows_missing_waits(model: Model, planned: Planned, plan: Plan) -> None:
+    late = tuple(replace(it, end=len(plan.schedule.steps)) for it in plan.layout.transfers)
+    wrong = replace(plan, layout=replace(plan.layout, transfers=late))
+    assert outputs(model, wrong, "half") != outputs(model, planned.baseline)
+
+
+def _waits_late(layout: Layout) -> Layout:
+    first = layout.transfers[-1]
+    return replace(layout, transfers=(*layout.transfers[:-1], replace(first, end=first.end + 1)))
+
+
+def _is_missing(layout: Layout) -> Layout:
+    return replace(layout, transfers=layout.transfers[:-1])
+
+
+def _from_its_place(layout: Layout) -> Layout:
+    return replace(layout, transfers=(*layout.transfers[:-1], replace(layout.transfers[-1], source=1)))
+
+
+def _placed(layout: Layout, **changes: Any) -> Layout:
+    name, last = list(layout.constants.items())[-1]
+    place = replace(last.place, **changes)
+    return replace(layout, constants={**layout.constants, name: replace(last, place=place)})
+
+
+def _over_a_tensor(layout: Layout) -> Layout:
+    life = list(layout.constants.values())[-1].place.life
+    blocks = (it for name in layout.blocks for block in layout.blocks[name] for it in block)
+    live = next(it for it in blocks if it.life.lo < life.hi - 1 < it.life.hi - 1 or it.life.hi == life.hi)
+    return _placed(layout, offset=live.offset)
+
+
+def _ends_early(layout: Layout) -> Layout:
+    life = list(layout.constants.values())[-1].place.life
+    return _placed(layout, life=Interval(life.lo, life.hi - 1))
+
+
+def _same_home(layout: Layout) -> Layout:
+    name, last = list(layout.constants.items())[-1]
+    return replace(layout, constants={**layout.constants, name: replace(last, home=0)})
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (_waits_late, "not loaded yet or overwritten|residence before"),
+        (_is_missing, "0 transfers, not one"),
+        (_from_its_place, "does not contain the block|residence"),
+        (_over_a_tensor, "overlaps|overwritten|needs"),
+        (_ends_early, "reside nowhere|the residence before"),
+        (_same_home, "overlap others"),
+        (lambda layout: _placed(layout, offset=1 << 20), "leaves its arena"),
+        (lambda layout: _placed(layout, offset=2), "not aligned"),
+        (lambda layout: _placed(layout, memory="psram"), "no arena|does not join"),
+    ],
+)
+def test_the_checker_refuses(
+    change: Callable[[Layout], Layout], fault: str, model: Model, plan: Plan
+) -> None:
+    work = model.with_kernels(plan.kernels).work
+    check(plan, work, BOARD)
+    with pytest.raises(PlanFaultError, match=fault):
+        check(replace(plan, layout=change(plan.layout)), work, BOARD)
+
+
+def test_plan_files_keep_loads(model: Model, plan: Plan, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    save_plan(plan, model.sha256, path)
+    _, _, again = stored_plan(model, BOARD, path, ())
+    assert again.layout.constants == plan.layout.constants
+    assert again.layout.transfers == plan.layout.transfers
+    (planned,) = find_plans(model, BOARD, replace(UNSPLIT, plan_file=path)).candidates
+    assert planned.estimate.ticks == pytest.approx(plan.estimate.ticks)
+    content = json.loads(path.read_text("utf-8"))
+    content["constants"][next(iter(content["constants"]))][0] //= 2
+    path.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(ConfigError, match="loads other constants"):
+        stored_plan(model, BOARD, path, ())
+
+
+def test_transfers_name_their_operator(plan: Plan) -> None:
+    loaded = [it.tensor for it in plan.layout.transfers if isinstance(it, Transfer)]
+    assert loaded == [constants_name(name) for name in plan.layout.constants]
