@@ -51,7 +51,7 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
     loading = next((it.prefix for it in programs if kind != "own" and it.loads_constants), None)
     if loading is not None:
         raise UsageError(
-            f"--arena {kind}: {loading} loads constants from flash into an arena of its own; add "
+            f"--arena {kind}: {loading} loads constants from flash into its own arena; add "
             "--no-load-constants"
         )
     if kind != "shared":

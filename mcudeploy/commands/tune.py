@@ -74,7 +74,7 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
 def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress) -> Tuned:
     """Return the better of the chosen plan and the iterations with the device in the loop.
 
-    Iterations exist if blocks leave a memory and come back, one core runs the plan, and it loads no constants.
+    Iterations exist if blocks leave a memory and come back, and one core runs the plan without loads.
     The least latency including stalls wins.
     """
     plan = tuned.deployment.plan

@@ -221,7 +221,7 @@ class _Loading:
         offset = self._offset(each.size_bytes, taken, Interval(first, end))
         if offset is None:
             return None
-        # Queued behind the transfer before it, it begins as soon as that ends.
+        # Queued after another transfer, it begins as soon as that ends.
         lo = max(0, int(np.searchsorted(starts, free, side="right")) - 1)
         lo, hi = (first, first) if self.target.link is None else (min(lo, first), first)
         while lo < hi:
