@@ -109,7 +109,6 @@ def test_nothing_is_loaded_without_need(model: Model) -> None:
     assert not find_plans(model, load_board("mps2-an505"), UNSPLIT).candidates
 
 
-@pytest.mark.usefixtures("cache")
 def test_the_driver_and_a_late_engine_compute_the_same_bits(
     model: Model, planned: Planned, plan: Plan
 ) -> None:
@@ -118,7 +117,6 @@ def test_the_driver_and_a_late_engine_compute_the_same_bits(
     assert outputs(model, plan, "half") == expected
 
 
-@pytest.mark.usefixtures("cache")
 def test_a_late_engine_shows_missing_waits(model: Model, planned: Planned, plan: Plan) -> None:
     late = tuple(replace(it, end=len(plan.schedule.steps)) for it in plan.layout.transfers)
     wrong = replace(plan, layout=replace(plan.layout, transfers=late))
