@@ -185,7 +185,7 @@ def test_the_checker_refuses(
 def test_plan_files_keep_loads(model: Model, plan: Plan, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     save_plan(plan, model.sha256, path)
-    _, _, again = stored_plan(model, BOARD, path, ())
+    again = stored_plan(model, BOARD, path, ()).plan
     assert again.layout.constants == plan.layout.constants
     assert again.layout.transfers == plan.layout.transfers
     (planned,) = find_plans(model, BOARD, replace(UNSPLIT, plan_file=path)).candidates
