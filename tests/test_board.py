@@ -85,6 +85,29 @@ def test_an_sdram_that_cannot_be_is_refused(right: str, wrong: str, fault: str) 
         board_at(tomllib.loads(text.replace(right, wrong)), path)
 
 
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "fault"),
+    [
+        ("stm32f405", "clock_hz = 168_000_000", f"clock_hz = {10**40}", "clock_hz: Input should be less"),
+        ("stm32f405", '"-mcpu=cortex-m4"', '"-mcpu=cortex-m7"', "core is cortex-m4, cpu_flags have -mcpu="),
+        ("alif-e7", "base = 0x400E1000", "base = 0x02000000", "npu.base = 0x02000000 lies in sram0: it is"),
+        ("alif-e7", "base = 0x400E1000\n", "", "npu: irq is of a unit of the chip: name its reg"),
+    ],
+)
+def test_facts_that_contradict_each_other_are_refused(name: str, right: str, wrong: str, fault: str) -> None:
+    path = resource_dir("boards") / f"{name}.toml"
+    text = path.read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    with pytest.raises(ConfigError, match=fault):
+        board_at(tomllib.loads(text.replace(right, wrong)), path)
+
+
+def test_an_integer_of_thousands_of_digits_is_not_toml(tmp_path: Path) -> None:
+    (tmp_path / "b.toml").write_text(f"clock_hz = 1{'0' * 5000}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"b.toml is not valid TOML: .*digits"):
+        load_board(str(tmp_path / "b.toml"))
+
+
 def test_a_family_has_one_default() -> None:
     defaults = [board.family for board in list_boards() if board.family_default]
     assert len(defaults) == len(set(defaults))

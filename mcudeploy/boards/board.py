@@ -14,10 +14,11 @@ from pydantic import Field, ValidationError, model_validator
 from mcudeploy.boards.consistency import (
     check_chips,
     check_controllers,
+    check_core,
     check_links,
     check_own_sources,
+    check_registers,
     check_units,
-    check_vectors,
 )
 from mcudeploy.boards.fact_types import (
     BoardName,
@@ -25,6 +26,7 @@ from mcudeploy.boards.fact_types import (
     CpuFlag,
     Facts,
     HalSource,
+    Hertz,
     Identifier,
     Line,
     Patience,
@@ -104,8 +106,8 @@ class Board(Facts):
     toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "platformio", "host"]
     cpu_flags: tuple[CpuFlag, ...]
     vectors: bool = False
-    clock_hz: Annotated[int, Field(gt=0)]
-    stack_bytes: Annotated[int, Field(ge=512)]
+    clock_hz: Hertz
+    stack_bytes: Annotated[int, Field(ge=512, le=2**32)]
     usb_ids: tuple[UsbId, ...] = ()
     aliases: tuple[BoardName, ...] = ()
     radio: tuple[Radio, ...] = ()
@@ -154,10 +156,10 @@ class Board(Facts):
         check_links(self.links, [unit.name for unit in self.units], set(names))
         timers = (self.timer.emulated, self.timer.hardware)
         single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
-        if self.vectors:
-            check_vectors(self.core, self.cpu_flags)
+        check_core(self.core, self.cpu_flags, vectors=self.vectors)
         if self.npu is not None and (not self.vectors or self.core.startswith("rv") or self.cores > 1):
             raise ValueError("an npu is beside one core with vectors of Arm (Helium)")
+        check_registers(self.npu, {"flash": self.flash, **{it.name: it for it in self.memories}})
         check_own_sources({*self.hal, *self.unit_hal, *self.core_hal, *self.port_hal, *single})
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from mcudeploy.boards.facts import Link, Memory, Unit
+from mcudeploy.boards.facts import BoardRegion, Link, Memory, Npu, Unit
 from mcudeploy.common.text import first_repeated
 from mcudeploy.ir.engine import CPU
 
@@ -59,7 +59,25 @@ def check_own_sources(sources: Collection[str]) -> None:
         raise ValueError(f"two sources beside the board file are called {twice}")
 
 
-def check_vectors(core: str, cpu_flags: Collection[str]) -> None:
+def check_registers(npu: Npu | None, regions: Mapping[str, BoardRegion]) -> None:
+    """Check that the registers of a unit do not lie in a memory; `regions`: flash and memories, by name."""
+    base = None if npu is None else npu.base
+    for name, region in regions.items():
+        if base is not None and base in region.addresses:
+            raise ValueError(f"npu.base = {base:#010x} lies in {name}: it is the address of registers")
+
+
+def check_core(core: str, cpu_flags: Collection[str], *, vectors: bool) -> None:
+    """Check that the compiler's flags are for the core, and for its vectors if kernels use them."""
+    for flag in cpu_flags:
+        compiled = flag.removeprefix("-mcpu=").partition("+")[0]
+        if compiled != core and flag.startswith("-mcpu=cortex-"):
+            raise ValueError(f"core is {core}, cpu_flags have {flag}: both name one core")
+    if vectors:
+        _check_vectors(core, cpu_flags)
+
+
+def _check_vectors(core: str, cpu_flags: Collection[str]) -> None:
     """Raise ValueError for a Cortex-M without vectors, and if flags of a RISC-V core exclude its vectors.
 
     Without the flags kernels would be portable C.

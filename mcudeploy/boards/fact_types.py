@@ -12,6 +12,9 @@ from mcudeploy.boards.platformio import PIO_ID
 
 Address = Annotated[int, Field(ge=0, lt=2**32)]
 Size = Annotated[int, Field(gt=0, le=2**32)]
+Hertz = Annotated[int, Field(gt=0, lt=2**32)]
+"""A rate that the firmware has as an uint32_t."""
+Baud = Annotated[int, Field(ge=9600, lt=2**32)]
 
 
 def spelled(pattern: str, rule: str) -> AfterValidator:

@@ -10,9 +10,11 @@ from mcudeploy.boards.fact_types import (
     EMULATOR_OPTIONS,
     WORD,
     Address,
+    Baud,
     Clocks,
     Facts,
     HalSource,
+    Hertz,
     Identifier,
     Line,
     Machine,
@@ -237,13 +239,15 @@ class Npu(Facts):
     macs: Literal[64, 128, 256]
     base: Annotated[Address, Field(gt=0, multiple_of=4096)] | None = None
     irq: Annotated[int, Field(ge=0, lt=480)] | None = None
-    clock_hz: Annotated[int, Field(gt=0)] | None = None
+    clock_hz: Hertz | None = None
     secure: bool = True
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         if self.kind == "ethos-u65" and self.macs != 256:
             raise ValueError("an ethos-u65 is planned with 256 macs: with 512 it has two cores")
+        if self.base is None and self.irq is not None:
+            raise ValueError("irq is of a unit of the chip: name its registers as base, or leave irq out")
         return self
 
 
@@ -262,11 +266,11 @@ class Uart(SerialLine):
     that closes it restarts the chip in its boot loader.
     """
 
-    baud: Annotated[int, Field(ge=9600)]
+    baud: Baud
     tx: Pin | None = None
     rx: Pin | None = None
     usb_id: UsbId | None = None
-    touch_baud: Annotated[int, Field(gt=0)] | None = None
+    touch_baud: Hertz | None = None
 
 
 class ChainPort(SerialLine):
@@ -274,7 +278,7 @@ class ChainPort(SerialLine):
     `most_baud`: the maximum rate of its clock.
     """
 
-    most_baud: Annotated[int, Field(ge=9600)] | None = None
+    most_baud: Baud | None = None
     send_irq: Annotated[int, Field(ge=0, lt=240)] | None = None
 
 
@@ -283,7 +287,7 @@ class Timer(Facts):
 
     source: HalSource
     base: Address
-    hz: Annotated[int, Field(gt=0)]
+    hz: Hertz
     unit: Literal["ticks", "cycles"] = "ticks"
 
 

@@ -62,7 +62,7 @@ def read_toml(path: Path, most_bytes: int) -> dict[str, Any]:
         return tomllib.loads(read_regular(path, most_bytes).decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also for bytes that are not UTF-8, and huge integers
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
 

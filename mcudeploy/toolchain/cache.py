@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mcudeploy.common.errors import BuildError
+from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.resources import cache_dir, cache_fault
 
@@ -43,7 +43,7 @@ def workshop() -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix="tmp-", dir=parent)).resolve()
         yield folder
     except OSError as error:
-        raise BuildError(cache_fault(error, cache_dir())) from error
+        raise ConfigError(cache_fault(error, cache_dir())) from error
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from fuzzing.wires import FaultyWire, over_wires
 
 from mcudeploy.boards.catalogue import load_board
-from mcudeploy.common.errors import ProtocolError
+from mcudeploy.common.errors import FitError, ProtocolError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.device.transport import ProcessTransport
@@ -38,6 +39,16 @@ CLEAN = 10**12
 def _members(*names: str) -> tuple[ChainBoard, ...]:
     targets = tuple(Target(load_board(name), emulate=name != "host") for name in names)
     return plan_chain(load_model(EXAMPLE), ChainRequest(targets, LINE, 1), QUICK, SILENT)
+
+
+def test_a_limit_that_the_parts_exceed_is_answered_by_one_that_they_keep() -> None:
+    request = ChainRequest((Target(load_board("host")),) * 2, LINE, 1)
+    with pytest.raises(FitError, match=r"(?s)board 1: .*--ram-limit") as caught:
+        plan_chain(load_model(EXAMPLE), request, replace(QUICK, ram_limit=1024), SILENT)
+    (proposal,) = caught.value.proposals
+    limit = int(proposal.option.removeprefix("--ram-limit "))
+    members = plan_chain(load_model(EXAMPLE), request, replace(QUICK, ram_limit=limit), SILENT)
+    assert max(it.deployment.plan.layout.arena_bytes for it in members) == limit > 1024
 
 
 def _frames(members: tuple[ChainBoard, ...], count: int) -> list[bytes]:

@@ -176,6 +176,8 @@ def test_an_error_of_the_search_for_ways_leaves_the_figures(
         (INT8 + "samples = 9\n", "an accuracy needs `data`"),
         (INT8 + 'data = "test.npz"\nmax_drop = 1\n', "max_drop: `float` is missing"),
         (INT8.replace("int8.onnx", "gone.onnx"), "there is no "),
+        (INT8.replace("split =", "splt ="), "1: options: no such option: splt; did you mean 'split'?"),
+        (INT8.replace("split = false", "max_overhead = 'low'"), "[[gate]] 1: options: max_overhead='low': "),
         ("[[gate]", "is not valid TOML"),
     ],
 )

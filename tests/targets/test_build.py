@@ -15,7 +15,7 @@ import pytest
 from mcudeploy.boards.catalogue import list_boards, load_board
 from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files, source_index
 from mcudeploy.codegen.printed_kernels import PRINTED, PRINTED_TWINS
-from mcudeploy.common.errors import BuildError, FitError, UsageError
+from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError
 from mcudeploy.common.resources import cache_fault, resource_dir
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain import firmware_build as build
@@ -142,7 +142,7 @@ def test_unwritable_cache_names_the_way_out(
         blocked.symlink_to(blocked)
     monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(blocked))
     with pytest.raises(
-        BuildError, match=rf"cannot write .*{kind}.*{why}. Set MCUDEPLOY_CACHE_DIR to a folder"
+        ConfigError, match=rf"cannot write .*{kind}.*{why}. Set MCUDEPLOY_CACHE_DIR to a folder"
     ):
         build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mcudeploy.common.errors import BuildError, ProtocolError
+from mcudeploy.common.errors import BuildError, ConfigError, ProtocolError
 from mcudeploy.common.resources import cache_dir, cache_fault
 from mcudeploy.common.system.host_tools import PLUGIN_FLAGS, install
 from mcudeploy.ir.interval import Interval
@@ -109,7 +109,7 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
                 raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
             plugin.replace(path)  # whole or not at all, even with concurrent compilers
     except OSError as error:
-        raise BuildError(cache_fault(error, path)) from error
+        raise ConfigError(cache_fault(error, path)) from error
     return path
 
 

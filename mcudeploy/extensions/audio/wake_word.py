@@ -34,11 +34,16 @@ _CPP_KEYWORDS = """
     true try typeid typename using virtual wchar_t xor xor_eq
 """
 _COMPONENTS = """
-    api audio esp32 esphome external_components i2s_audio json logger md5 mdns microphone network ota
-    preferences ring_buffer safe_mode socket switch template voice_assistant watchdog wifi
+    alarm_control_panel api audio audio_adc audio_dac binary_sensor button camera captive_portal climate
+    cover datetime deep_sleep display esp32 esphome event external_components fan globals homeassistant
+    http_request i2c i2s_audio image improv_serial infrared interval json light lock logger lvgl md5 mdns
+    media_player microphone mqtt network number one_wire ota output packages packet_transport preferences
+    psram ring_buffer safe_mode script select sensor socket speaker spi status_led stepper substitutions
+    sun switch template text text_sensor time touchscreen uart update usb_host valve voice_assistant
+    watchdog water_heater web_server wifi
 """
-"""Components of ESPHome that the example and voice assistants use, and those that these load. The name
-micro_wake_word replaces ESPHome's component on purpose.
+"""Components of ESPHome that configurations of voice devices have, and its kinds of entities: another of such
+a name would replace it. micro_wake_word replaces ESPHome's on purpose.
 """
 _LAYOUT = LibraryLayout(
     "esphome",

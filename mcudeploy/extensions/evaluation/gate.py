@@ -14,7 +14,7 @@ from mcudeploy.boards.catalogue import is_path, load_board
 from mcudeploy.boards.emulated import emulated_twin
 from mcudeploy.commands.commands import plan_model, run_model
 from mcudeploy.commands.keywords import options_of
-from mcudeploy.common.errors import ConfigError, DeployError, FitError, Proposal
+from mcudeploy.common.errors import ConfigError, DeployError, FitError, Proposal, UsageError
 from mcudeploy.common.files import read_toml
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.sizes import parse_size
@@ -140,6 +140,10 @@ def _budget(table: object, path: Path, number: int) -> ModelBudget:
     board = str(base / budget.board) if is_path(budget.board) else budget.board
     plan = budget.options.get("plan")
     options = {**budget.options, "plan": base / plan} if isinstance(plan, str) else budget.options
+    try:
+        options_of(options)  # type: ignore[arg-type] # checked there
+    except (TypeError, UsageError) as error:
+        raise ConfigError(f"{where}: options: {error}") from None
     return budget.model_copy(update={**paths, "board": board, "name": budget.title, "options": options})
 
 
@@ -165,10 +169,7 @@ def _result(budget: ModelBudget, progress: Progress) -> GateResult:
     if budget.emulate and board.facts_only:  # there is no firmware for it: the code runs on another board
         board = emulated_twin(board) or board
     target = Target(board, None, budget.emulate and board.emulator is not None)
-    try:
-        options = options_of(budget.options)  # type: ignore[arg-type] # checked there
-    except TypeError as error:  # an option that does not exist
-        raise ConfigError(str(error)) from None
+    options = options_of(budget.options)  # type: ignore[arg-type] # checked by `read_budgets`
     if budget.data is None:
         run = run_model(budget.model, target, options, progress=progress)
         result = GateResult(budget, _figures(budget, report_of(run)), run.verdict.reasons)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
-from mcudeploy.common.errors import ProtocolError, UsageError
+from mcudeploy.common.errors import FitError, Proposal, ProtocolError, UsageError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.system.streams import PASSES_DESCRIPTORS
 from mcudeploy.common.text import count_text
@@ -23,7 +23,7 @@ from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built
 from mcudeploy.extensions.several_boards.frame_times import FrameTimes, replayed, timed
 from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, ChainRecord, RunningBoard
 from mcudeploy.extensions.several_boards.link import WINDOW_BYTES, UartLink
-from mcudeploy.extensions.several_boards.stages import stages_of
+from mcudeploy.extensions.several_boards.stages import Stage, stages_of
 from mcudeploy.ir.graph import Graph
 from mcudeploy.planner.model.model import Model, read_model
 from mcudeploy.planner.plan_options import Options
@@ -37,6 +37,8 @@ from mcudeploy.verify.verdict import Verdict, judge
 
 _RESEND_INSTRUCTIONS = 200_000_000
 _HOST_RESEND_US = 150_000
+_TRIED_S = 1.0
+"""Effort of the search for each board under a limit that is proposed."""
 _DRAWN = 4
 """Number of drawn samples if none is given; frames use them in turn."""
 
@@ -139,21 +141,48 @@ def run_chain(
 def plan_chain(
     model: Model, request: ChainRequest, options: Options, progress: Progress
 ) -> tuple[ChainBoard, ...]:
-    """Cut a model, and plan each part for its board; they share the search time."""
+    """Cut a model, and plan each part for its board; they share the search time.
+
+    Raises FitError, with a --ram-limit that is large enough if that is what the parts lack.
+    """
     boards = [target.board for target in request.targets]
     _require_memories(boards, options)
     if model.graph.states:
         raise UsageError("a chain of boards keeps nothing between runs, but the model has states")
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
     row = row_of(model, boards, request.line, options.flash_percent)
-    share = replace(options, time_limit=options.time_limit / len(boards))
+    stages = stages_of(model, row.operators, boards)
+    try:
+        return _planned(stages, request.targets, options, progress)
+    except FitError as error:
+        raise FitError(str(error), _wider_limit(stages, request.targets, options, progress)) from error
+
+
+def _planned(
+    stages: Sequence[Stage], targets: Sequence[Target], options: Options, progress: Progress
+) -> tuple[ChainBoard, ...]:
+    share = replace(options, time_limit=options.time_limit / len(stages))
     members = []
-    for number, (stage, target) in enumerate(
-        zip(stages_of(model, row.operators, boards), request.targets, strict=True)
-    ):
-        progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
+    for number, (stage, target) in enumerate(zip(stages, targets, strict=True)):
+        progress.stage(f"planning board {number + 1} of {len(stages)}, {target.board.name}")
         members.append(planned(number, stage, target, share, progress))
     return tuple(members)
+
+
+def _wider_limit(
+    stages: Sequence[Stage], targets: Sequence[Target], options: Options, progress: Progress
+) -> tuple[Proposal, ...]:
+    """Return the --ram-limit of the largest arena of short searches without it, if plans keep it."""
+    if options.ram_limit is None:
+        return ()
+    short = replace(options, time_limit=_TRIED_S * len(stages), ram_limit=None)
+    try:
+        members = _planned(stages, targets, short, progress)
+        most = max(it.deployment.plan.layout.arena_bytes for it in members)
+        _planned(stages, targets, replace(short, ram_limit=most), progress)
+    except FitError:
+        return ()
+    return (Proposal(f"--ram-limit {most}", f"an arena of at most {most:,} bytes on each board"),)
 
 
 def _require_rate(board: Board, line: UartLink) -> None:

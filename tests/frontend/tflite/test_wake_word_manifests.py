@@ -154,7 +154,7 @@ def test_names_that_a_model_cannot_have(
     assert built.exit_code == UsageError.exit_code and message in " ".join(built.output.split())
 
 
-@pytest.mark.parametrize("name", ["class", "microphone", "mic", "wifi"])
+@pytest.mark.parametrize("name", ["class", "microphone", "mic", "wifi", "light"])
 def test_names_that_the_component_cannot_have(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
