@@ -20,7 +20,7 @@ import mcudeploy
 ROOT = Path(mcudeploy.__file__).parent
 # Functions of at most 60 lines cost some packages a dozen lines of headings.
 BUDGETS = {
-    "boards": 1220,  # flash that is a memory of transfers, names people type, chips of memories, contradictions
+    "boards": 1220,  # flash as a memory of transfers, names people type, chips of memories, contradictions
     "checker": 930,  # loaded constants: places, transfers, whole before their readers
     "cli": 2498,  # calibrated boards, rows of chips, folders not to be searched, quiet notes, short help
     "codegen": 1931,  # loaded constants, joined streams, states in shared arenas, tables of bytes
