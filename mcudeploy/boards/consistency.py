@@ -69,12 +69,12 @@ def check_registers(npu: Npu | None, regions: Mapping[str, BoardRegion]) -> None
 
 def check_core(core: str, cpu_flags: Collection[str], *, vectors: bool) -> None:
     """Check that the compiler's flags are for the core, and for its vectors if kernels use them."""
+    if vectors:
+        _check_vectors(core, cpu_flags)
     for flag in cpu_flags:
         compiled = flag.removeprefix("-mcpu=").partition("+")[0]
         if compiled != core and flag.startswith("-mcpu=cortex-"):
             raise ValueError(f"core is {core}, cpu_flags have {flag}: both name one core")
-    if vectors:
-        _check_vectors(core, cpu_flags)
 
 
 def _check_vectors(core: str, cpu_flags: Collection[str]) -> None:
