@@ -74,11 +74,11 @@ def test_budgets_that_are_kept_and_exceeded(recogniser: Recogniser, tmp_path: Pa
 
 def test_one_error_does_not_end_the_others(recogniser: Recogniser) -> None:
     (recogniser.folder / "damaged.onnx").write_bytes(b"nothing")
-    text = INT8.replace("int8.onnx", "damaged.onnx") + INT8 + INT8.replace("split", "spilt")
+    text = INT8.replace("int8.onnx", "damaged.onnx") + INT8 + INT8.replace("an386", "an999")
     report = gate(recogniser, text, code=13)
     assert [it["passed"] for it in report["results"]] == [False, True, False]
     assert "damaged.onnx" in report["results"][0]["faults"][0]
-    assert "did you mean 'split'?" in report["results"][2]["faults"][0]
+    assert "no board 'mps2-an999'" in report["results"][2]["faults"][0]
 
 
 def test_the_code_of_a_board_without_firmware_runs_on_an_emulated_one(recogniser: Recogniser) -> None:
