@@ -49,6 +49,7 @@ from mcudeploy.ops.move.take import Gather, Take
 from mcudeploy.ops.move.top_k import TopK
 from mcudeploy.ops.move.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.move.transpose import Transpose
+from mcudeploy.ops.move.write_rows import WriteRows
 from mcudeploy.ops.pool.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.pool.pool_indices import MaxPoolIndices
 from mcudeploy.ops.reduce.norm import LayerNorm
@@ -552,6 +553,10 @@ def _indexed(dtype: DType) -> Iterator[Graph]:
             filled, onto = (ScatterRows(reduction, size, True) for size in (rows, None))
             yield one_operator(filled, ((count, 1, width),), dtype, where, scale=0.05)
             yield one_operator(onto, ((count, 1, width), (rows, 1, width)), dtype, where, scale=0.05)
+        for blocks in (1, 4):
+            shapes = ((1, blocks * count, width), (1, blocks * rows, width))
+            positions = {"positions": where["indices"]}
+            yield one_operator(WriteRows(blocks, rows, True), shapes, dtype, positions, scale=0.05)
     for shape in SHAPES:
         for function in get_args(IntegerFunction)[:6:2]:
             for offsets in ((0, 0, 0), (128, 128, 128)):

@@ -272,7 +272,11 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
     tables, report = list[dict[str, dict[str, float]]](), list[tuple[object, ...]]()
-    for unit in columns(core):
+    units = columns(core)
+    if chosen and foreign is None:  # the other lines may be older than a column
+        header = path.read_text("utf-8").splitlines()[0].split(",")
+        units = tuple(unit for unit in units if unit in header)
+    for unit in units:
         known = read_costs(path, unit) if foreign is None else {}
         if not chosen:  # only those that are assumed, as no core computes them
             known = {name: cost for name, cost in known.items() if name.endswith(UNIT_SUFFIX)}
@@ -294,7 +298,7 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
         tables.append(table)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["variant", "loop", *columns(core)])
+        writer.writerow(["variant", "loop", *units])
         for variant, cost in sorted(tables[0].items()):
             writer.writerows(
                 [variant, loop, *(f"{table[variant][loop]:g}" for table in tables)] for loop in cost

@@ -4,6 +4,7 @@
     python benchmarks/fuzz.py --graphs 0 --tflite 500
     python benchmarks/fuzz.py --graphs 0 --windows 300
     python benchmarks/fuzz.py --graphs 0 --forms 1000
+    python benchmarks/fuzz.py --graphs 0 --caches 100
 
 Most graphs have traits beside the usual layers: a batch of several, operators that are decomposed, If, Loop
 and Scan, recurrent operators, activations of 16 bits, values of int32 and int64.
@@ -14,6 +15,7 @@ With --windows, networks over a window that moves: each run of the program by ro
 of kept rows, must equal the program of the whole window bit for bit.
 With --forms, each graph and two other forms of it (initializers as Constant nodes or as inputs, Identities,
 another order of nodes, other names) must have the same outputs and the same arena.
+With --caches, networks with caches that are outputs and inputs run several times in turn (--state).
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ import onnx
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("tests", ".")]
 
+from fuzzing.caches import examine_caches  # noqa: E402
 from fuzzing.flat import draw_flat  # noqa: E402
 from fuzzing.forms import examine_forms  # noqa: E402
 from fuzzing.generate import KINDS, TRAITS, draw, traits_of  # noqa: E402
@@ -71,6 +74,7 @@ def main() -> int:
     parser.add_argument("--tflite", type=int, default=0, help="how many .tflite files")
     parser.add_argument("--windows", type=int, default=0, help="how many networks over windows that move")
     parser.add_argument("--forms", type=int, default=0, help="how many graphs in several forms")
+    parser.add_argument("--caches", type=int, default=0, help="how many networks with caches")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plain", action="store_true", help="graphs without traits")
@@ -91,12 +95,12 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Seeds of ONNX graphs, .tflite files, networks over windows or graphs in several forms; `plain`: without
-    traits; `unsplit`: only that plan.
+    """Seeds of ONNX graphs, .tflite files, networks over windows, with caches, or graphs in several forms;
+    `plain`: without traits; `unsplit`: only that plan.
     """
 
     seeds: range
-    source: Literal["onnx", "tflite", "windows", "forms"]
+    source: Literal["onnx", "tflite", "windows", "forms", "caches"]
     plain: bool
     unsplit: bool
     keep: Path | None
@@ -112,6 +116,7 @@ def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
             ("tflite", arguments.seed + arguments.tflite),
             ("windows", arguments.seed + arguments.windows),
             ("forms", arguments.seed + arguments.forms),
+            ("caches", arguments.seed + arguments.caches),
         )
         for first in range(arguments.seed, end, _BATCH)
     ]
@@ -128,6 +133,8 @@ def _batch(batch: _Batch) -> Tally:
     with tempfile.TemporaryDirectory(prefix="mcudeploy-fuzz-") as folder:
         if batch.source == "windows":
             return _windows(batch, Path(folder))
+        if batch.source == "caches":
+            return _caches(batch, Path(folder))
         examine_batch = {"onnx": _onnx, "tflite": _flat, "forms": _forms}[batch.source]
         labels, subjects = examine_batch(batch, Path(folder))
         for (kind, traits), subject in zip(labels, subjects, strict=True):
@@ -188,6 +195,22 @@ def _windows(batch: _Batch, folder: Path) -> Tally:
             if batch.keep is not None:
                 batch.keep.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(folder / f"h{findings.seed}.onnx", batch.keep / f"h{findings.seed}.onnx")
+    return tally
+
+
+def _caches(batch: _Batch, folder: Path) -> Tally:
+    tally = Tally()
+    for seed in batch.seeds:
+        verdict, reason = examine_caches(seed, folder)
+        tally.verdicts["caches", verdict] += 1
+        tally.programs += verdict != "refused"
+        if verdict == "refused":
+            tally.refusals[reason] += 1
+        elif verdict != "verified":
+            tally.found.append(f"c{seed} {verdict}: {reason}")
+            if batch.keep is not None:
+                batch.keep.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(folder / f"c{seed}.onnx", batch.keep / f"c{seed}.onnx")
     return tally
 
 

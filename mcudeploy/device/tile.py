@@ -306,6 +306,9 @@ def timing_tile(
         result = arena.place(touched, len(rows) * output.row_bytes, output.row_bytes, block_rows)
     placed = []
     for operand, tensor in enumerate(inputs):
+        if operand == operator.op.continues:
+            placed.append(result)
+            continue
         cut = tensor.shape[0] if input_block_rows is None else input_block_rows[operand]
         rows_of = loops.rows_taken if accumulates else loops.rows_read
         read = rows_of(operand, rows, tensor.shape[0])

@@ -331,6 +331,11 @@ class OperatorDef(Protocol):
     """Whether it copies its input to the memory of another unit."""
 
     @property
+    def continues(self) -> int | None:
+        """The input of which the output is the next content, in its memory; None if it may be elsewhere."""
+        ...
+
+    @property
     def stem(self) -> str:
         """The first part of the name of a result, "" if the family's name is enough."""
         ...
@@ -436,6 +441,11 @@ class PlainOperator:
     copies: ClassVar[bool] = False
     named: ClassVar[str] = ""
     """The stem, unless attributes decide."""
+
+    @property
+    def continues(self) -> int | None:
+        """Return None."""
+        return None
 
     @property
     def stem(self) -> str:

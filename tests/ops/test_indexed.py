@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check_against_onnx, run_graph
+from harness import check_against_onnx, graph_of, run_graph, run_operator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from plain_node import check, loaded, model
 from single_node import Quantized, bounded, kinds, normal, quantized_types, seeds, shapes
+
+from mcudeploy.ir.graph import DType, Tensor
+from mcudeploy.ops.move.write_rows import WriteRows
 
 Array = NDArray[Any]
 few = settings(parent=bounded, max_examples=6)
@@ -203,3 +206,39 @@ def test_regions_of_any_bits_end() -> None:
     graph = loaded(model("RoiAlign", operands, {"y": (np.float32, (3, 1, 1, 1))}))
     values = {io.tensor: operands[io.name].reshape(graph.tensors[io.tensor].shape) for io in graph.inputs}
     assert run_graph(graph, values)[graph.outputs[0].tensor].size == 3
+
+
+@given(
+    blocks=st.integers(1, 3),
+    rows=st.integers(1, 6),
+    positions=st.lists(
+        st.one_of(st.integers(-8, 8), st.sampled_from([2**31 - 1, -(2**31)])), min_size=1, max_size=4
+    ),
+    dtype=st.sampled_from([DType.FLOAT32, DType.INT32]),
+    constant=st.booleans(),
+    own=st.booleans(),
+    seed=seeds,
+)
+@bounded
+def test_rows_at_positions_outside_are_not_written(
+    blocks: int, rows: int, positions: list[int], dtype: DType, constant: bool, own: bool, seed: int
+) -> None:
+    """Negative ones count from the end. The harness refuses a write anywhere else."""
+    rng, count = np.random.default_rng(seed), len(positions)
+    places = np.array(positions, np.int32)
+    x, state = (rng.integers(-9, 9, (1, blocks * size, 3)).astype(dtype.value) for size in (count, rows))
+    tensors = [
+        *([] if constant else [Tensor("at", (1, 1, count), DType.INT32)]),
+        *(Tensor(name, it.shape, dtype) for name, it in (("x", x), ("state", state), ("y", state))),
+    ]
+    op = WriteRows(blocks, rows, constant)
+    graph = graph_of(op, *tensors, constants={"positions": places} if constant else {})
+    values = {"x": x, "state": state, **({} if constant else {"at": places.reshape(1, 1, count)})}
+    output = run_operator(
+        graph, graph.operators[0], values, seed=seed, in_place=op.continues if own else None
+    )
+    wanted = state.reshape(blocks, rows, 3).copy()
+    for number, position in enumerate(positions):
+        if -rows <= position < rows:
+            wanted[:, position] = x.reshape(blocks, count, 3)[:, number]
+    assert np.array_equal(output, wanted.reshape(state.shape))

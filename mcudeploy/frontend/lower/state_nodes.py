@@ -1,4 +1,4 @@
-"""Nodes that read or replace named states: Load, Queue (appends the newest rows) and SVDF."""
+"""Nodes that read or replace named states: Load, Queue (appends the newest rows), Write and SVDF."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.lower.inputs import by_time, meaning, state_input
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters
-from mcudeploy.frontend.onnx.values import OnnxValue, positions
-from mcudeploy.ir.graph import DType, Quantization
-from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, natural_shape, positions
+from mcudeploy.ir.graph import DType, Quantization, Shape, Tensor
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.matrix.svdf import Svdf
 from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.move.queue import Queue
+from mcudeploy.ops.move.write_rows import WriteRows
 
 _NOT_A_STATE = "its state is not kept between runs"
 
@@ -48,19 +49,66 @@ def queue(builder: Builder, node: Node) -> None:
     index = np.argsort(order, axis=None).astype(np.int32).reshape(shape)
     length, *others = order.shape
     stored = (1, length, prod(others))
-    known = builder.tensors[x].quantization
+    queue_tensor, state = _continued(builder, node, Queue(), (x,), stored, index=index)
+    rows = builder.viewed(queue_tensor, (length, prod(others[:-1]), others[-1] if others else 1))
+    builder.define(node.output, OnnxValue(rows, index, value.real, quantization=state.quantization))
+
+
+def write(builder: Builder, node: Node) -> None:
+    """Write: put rows at computed positions of a state, along any axis."""
+    name, axis = node.inputs[1], node.integer("axis", 0)
+    value, known = builder.settled(node.inputs[0]), builder.constants.get(node.inputs[2])
+    shape = _shape(builder, name)
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    count = value.shape[axis]
+    at, constants = tuple[str, ...](), dict[str, ConstantArray]()
+    if known is not None:
+        constants["positions"] = known.value.astype(np.int32).reshape(-1)
+    else:
+        places = builder.value(node.inputs[2])
+        at = (builder.arranged(places.tensor, places.index.reshape(1, 1, count), (node,)),)
+    x = builder.arranged(value.tensor, value.index.reshape(1, outer * count, inner), (node,))
+    stored = (1, shape[0], prod(shape[1:]))
+    op = WriteRows(outer, shape[axis], known is not None)
+    tensor, state = _continued(builder, node, op, (*at, x), stored, constants=constants)
+    rows = builder.viewed(tensor, natural_shape(shape))
+    builder.define(
+        node.output, OnnxValue(rows, positions(shape), value.real, quantization=state.quantization)
+    )
+
+
+def _continued(
+    builder: Builder,
+    node: Node,
+    op: OperatorDef,
+    inputs: tuple[str, ...],
+    stored: Shape,
+    *,
+    index: IndexArray | None = None,
+    constants: Mapping[str, ConstantArray] | None = None,
+) -> tuple[str, Tensor]:
+    """Emit an operator on `inputs`, of which the last one is newest rows, and on a state; return the tensor
+    that replaces the state, and the state.
+    """
+    *first, x = inputs
+    name, known = node.inputs[1], builder.tensors[x].quantization
     state = builder.contents.get(name) or state_input(builder, name, stored, known, index)
     if state is None:
         raise Unsupported(_NOT_A_STATE)
     stored_state = builder.tensors[state]
     if stored_state.quantization is not None:
         x = builder.reinterpreted(x, stored_state.quantization)
-    queue_tensor = builder.emit(
-        Queue(), (x, state), stored, stored_state.dtype, stored_state.quantization, nodes=(node,)
+    tensor = builder.emit(
+        op,
+        (*first, x, state),
+        stored,
+        stored_state.dtype,
+        stored_state.quantization,
+        constants=constants,
+        nodes=(node,),
     )
-    replace_state(builder, state, queue_tensor, node.output)
-    rows = builder.viewed(queue_tensor, (length, prod(others[:-1]), others[-1] if others else 1))
-    builder.define(node.output, OnnxValue(rows, index, value.real, quantization=stored_state.quantization))
+    replace_state(builder, state, tensor, node.output)
+    return tensor, stored_state
 
 
 def replace_state(builder: Builder, state_tensor: str, following: str, value: str) -> None:
@@ -129,4 +177,10 @@ def _emit_svdf(
     builder.define(node.output, OnnxValue(tensor, index, real=of_result is None, quantization=of_result))
 
 
-OF_TFLITE: dict[str, Lowering] = {"Load": load, "QuantizedSVDF": quantized_svdf, "Queue": queue, "SVDF": svdf}
+OF_TFLITE: dict[str, Lowering] = {
+    "Load": load,
+    "QuantizedSVDF": quantized_svdf,
+    "Queue": queue,
+    "SVDF": svdf,
+    "Write": write,
+}

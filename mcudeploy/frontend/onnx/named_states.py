@@ -21,6 +21,7 @@ from onnx import (
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import printable
+from mcudeploy.frontend.onnx.cache_parts import parts_of
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import (
@@ -34,6 +35,7 @@ from mcudeploy.frontend.onnx.protos import (
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.states import LOAD, QUEUE, Kept, Stateful, queue_attributes, state_functions
+from mcudeploy.frontend.onnx.written_caches import sizes_of, written
 
 _NUMBERS = frozenset(
     (
@@ -74,7 +76,8 @@ def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
             "onnx.version_converter.convert_version(model, 17)"
         )
     known = _infos(proto)
-    states = [_add_state(proto, known, name, output) for name, output in choices.states.items()]
+    pairs = choices.states.items()
+    states = [state for name, output in pairs for state in _add_states(proto, known, name, output)]
     import_domain(proto, DOMAIN)
     return Stateful(tuple(states), tuple(state_functions(opset_of(proto))), notes)
 
@@ -94,10 +97,6 @@ def _input(graph: GraphProto, name: str) -> ValueInfoProto:
     return value
 
 
-def _sizes(value: ValueInfoProto) -> list[int]:
-    return [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
-
-
 def _dtype(value: ValueInfoProto, label: str) -> np.dtype[Any]:
     """The element type of a tensor of numbers. Raises UsageError for other values."""
     kind = value.type.tensor_type.elem_type if value.type.HasField("tensor_type") else 0
@@ -111,7 +110,7 @@ def _dtype(value: ValueInfoProto, label: str) -> np.dtype[Any]:
 def _bind(graph: GraphProto, name: str, number: float) -> None:
     """Replace an input by a constant."""
     value = _input(graph, name)
-    dtype, sizes = _dtype(value, "--bind: input"), _sizes(value)
+    dtype, sizes = _dtype(value, "--bind: input"), sizes_of(value)
     if prod(sizes) > MAX_TENSOR_ELEMENTS:
         raise UsageError(f"--bind: input {printable(name)!r} has the shape {sizes}, too many elements")
     if not _holds(dtype, number):
@@ -135,15 +134,18 @@ def _infos(proto: ModelProto) -> dict[str, ValueInfoProto]:
     return {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
 
 
-def _add_state(proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str, output: str) -> Kept:
+def _add_states(
+    proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str, output: str
+) -> list[Kept]:
+    """Make an input and an output a state, or several if nodes read the input in parts."""
     graph = proto.graph
     outputs = [value.name for value in graph.output]
     if output not in outputs:
         names = ", ".join(map(printable, outputs))
         raise UsageError(f"--state: the model has no output {printable(output)!r}; its outputs are {names}")
     value, result = _input(graph, name), known.get(output, graph.output[outputs.index(output)])
-    dtype, sizes = _dtype(value, "--state: input"), _sizes(value)
-    result_dtype, result_sizes = _dtype(result, "--state: output"), _sizes(result)
+    dtype, sizes = _dtype(value, "--state: input"), sizes_of(value)
+    result_dtype, result_sizes = _dtype(result, "--state: output"), sizes_of(result)
     has_shape = result.type.tensor_type.HasField("shape") and all(result_sizes)
     if result_dtype != dtype or (has_shape and result_sizes != sizes):
         raise UsageError(
@@ -157,7 +159,12 @@ def _add_state(proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str
         )
     graph.output.remove(graph.output[outputs.index(output)])
     graph.input.remove(value)
-    return _queued(graph, known, value, output) or _replaced(graph, value, output)
+    return [
+        _queued(graph, known, part, last)
+        or written(graph, known, part, last)
+        or _replaced(graph, part, last)
+        for part, last in parts_of(proto, known, value, output)
+    ]
 
 
 def _know(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None:
@@ -167,7 +174,7 @@ def _know(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None
 
 def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
     """Add a state that the run copies first and replaces at its end."""
-    name, kind, sizes = value.name, value.type.tensor_type.elem_type, _sizes(value)
+    name, kind, sizes = value.name, value.type.tensor_type.elem_type, sizes_of(value)
     before, copy, newest, after = (
         unused_name(graph, f"{name}_{part}") for part in ("before", "copy", "newest", "after")
     )
@@ -204,7 +211,7 @@ def _queued(
     graph: GraphProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
 ) -> Kept | None:
     """Add the state as one tensor that newest rows enter, if it is the last rows of Concat(state, rows)."""
-    name, kind, sizes = value.name, value.type.tensor_type.elem_type, _sizes(value)
+    name, kind, sizes = value.name, value.type.tensor_type.elem_type, sizes_of(value)
     readers = [node for inner in graphs_of(graph) for node in inner.node if name in node.input]
     makers = {result: node for node in graph.node for result in node.output}
     tail = makers.get(output)
@@ -216,7 +223,7 @@ def _queued(
     if joined.input[0] != name or joined.input[1] == name:
         return None
     whole = joined.output[0]
-    stored = _sizes(known[whole]) if whole in known else []
+    stored = sizes_of(known[whole]) if whole in known else []
     axis = next((at for at, size in enumerate(sizes) if stored[at : at + 1] != [size]), None)
     if tail.input[0] != whole or axis is None or len(stored) != len(sizes):
         return None

@@ -16,6 +16,8 @@ from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 QUEUE = "Queue"
 """Operator on the newest rows and a state: the state without its oldest rows, and the newest at its end."""
+WRITE = "Write"
+"""Operator on rows, a state and positions along an axis: the state with the rows there."""
 LOAD = "Load"
 """The operator that copies a state."""
 
@@ -36,8 +38,17 @@ def state_functions(opset: int) -> list[FunctionProto]:
       y = Concat <axis: int = @axis> (younger, x)
     }}
     """
+    write = f"""
+    {WRITE} <axis, sizes> (x, state, positions) => (y) {{
+      shape = Constant <value_ints: ints = @sizes> ()
+      line = Reshape (positions, shape)
+      whole = Shape (x)
+      places = Expand (line, whole)
+      y = ScatterElements <axis: int = @axis> (state, places, x)
+    }}
+    """
     load = f"{LOAD} (state) => (y) {{ y = Identity (state) }}"
-    return [function_of(text, DOMAIN, opset) for text in (queue, load)]
+    return [function_of(text, DOMAIN, opset) for text in (queue, write, load)]
 
 
 _STATES = {"LSTM": ("h", "c"), "GRU": ("h",), "RNN": ("h",)}

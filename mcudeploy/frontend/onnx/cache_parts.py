@@ -1,0 +1,166 @@
+"""Caches that nodes read in parts and join again: each part becomes a state of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.protos import (
+    ONNX_DOMAINS,
+    attribute_of,
+    constants_of,
+    graphs_in,
+    opset_of,
+    refill,
+    unused_name,
+)
+from mcudeploy.frontend.onnx.written_caches import sizes_of
+
+_Codes = NDArray[np.int64]
+_MOVES = frozenset((
+    "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze",
+))  # fmt: skip
+_VIEWS = _MOVES - {"Gather", "Slice", "Split"}
+_SCATTERS = ("ScatterElements", "ScatterND")
+_MOST_ELEMENTS = 1 << 22
+
+
+def parts_of(
+    proto: ModelProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
+) -> list[tuple[ValueInfoProto, str]]:
+    """The parts of the cache `value` as pairs of a value that is read and of the one that replaces it.
+
+    The nodes that take the cache apart go, so that the values which are read have no maker any more. Returns
+    the cache and `output` alone, without a change, if the cache is not taken apart.
+    """
+    whole = [(value, output)]
+    if not 0 < prod(sizes_of(value)) <= _MOST_ELEMENTS:
+        return whole
+    origins = _Origins(proto, known, value, output)
+    parts = origins.parts()
+    if parts is None or [(names, leaf) for leaf, names in parts.items()] == [([value.name], output)]:
+        return whole
+    graph, infos = proto.graph, {**known, value.name: value}
+    again: list[NodeProto] = []
+    for name, *others in parts.values():
+        for other in others:
+            shape = unused_name(graph, f"{other}_shape")
+            sizes = np.array(sizes_of(infos[other]), np.int64)
+            graph.initializer.append(numpy_helper.from_array(sizes, shape))
+            again.append(helper.make_node("Reshape", [name, shape], [other], f"{other}_again"))
+    rest = (node for node in graph.node if origins.codes.keys().isdisjoint(node.output))
+    refill(graph.node, [*again, *rest])
+    return [(infos[names[0]], leaf) for leaf, names in parts.items()]
+
+
+class _Origins:
+    """For values that consist of moved elements, a code of each element: below `size` its place in the cache,
+    else its place in a value that enters the cache.
+    """
+
+    def __init__(
+        self, proto: ModelProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
+    ) -> None:
+        self._graph, self._opset, self._known = proto.graph, opset_of(proto), known
+        self._output, self.size = output, prod(sizes_of(value))
+        self._makers = {it: node for node in self._graph.node for it in node.output if it}
+        self._constants = {
+            name: numpy_helper.to_array(it)
+            for name, it in constants_of(self._graph).items()
+            if prod(it.dims) <= _MOST_ELEMENTS
+        }
+        self._next = self.size
+        self._leaves: dict[str, _Codes] = {}
+        self.codes = {value.name: np.arange(self.size).reshape(sizes_of(value))}
+        for node in self._graph.node:
+            self._follow(node)
+
+    def parts(self) -> dict[str, list[str]] | None:
+        """The values that enter the cache, and for each the values that read its place; None if the cache is
+        not exactly these parts.
+        """
+        result = self.codes.get(self._output)
+        result = self._entering(self._output) if result is None else result
+        if result is None:
+            return None
+        place = {int(code): at for at, code in enumerate(result.reshape(-1))}
+        places = {
+            name: [place.get(int(code), -1) for code in codes.reshape(-1)]
+            for name, codes in self._leaves.items()
+        }
+        if sorted(at for each in places.values() for at in each) != list(range(self.size)):
+            return None
+        leaves = {tuple(each): name for name, each in places.items()}
+        parts: dict[str, list[str]] = {}
+        for name in self._read():
+            leaf = leaves.get(tuple(self.codes[name].reshape(-1).tolist()))
+            if leaf is None:
+                return None
+            parts.setdefault(leaf, []).append(name)
+        return parts
+
+    def _read(self) -> list[str]:
+        """The values of codes that nodes read as numbers, or that are outputs."""
+        names = {it.name for it in self._graph.output}
+        for node in self._graph.node:
+            if self.codes.keys().isdisjoint(node.output):
+                names.update(node.input)
+            names.update(it for inner in graphs_in(node) for other in inner.node for it in other.input)
+        return [name for name in self.codes if name in names]
+
+    def _follow(self, node: NodeProto) -> None:
+        """Add the codes of a node's results, if it only moves elements of the cache."""
+        if node.domain not in ONNX_DOMAINS or not node.input or node.input[0] not in self.codes:
+            return
+        arrays: dict[str, _Codes] = {node.input[0]: self.codes[node.input[0]]}
+        if node.op_type == "Concat" and all(it in self.codes for it in node.input):
+            arrays = {it: self.codes[it] for it in node.input}
+        elif node.op_type in _SCATTERS and attribute_of(node, "reduction", b"none") == b"none":
+            entering = self._entering(node.input[2]) if node.input[1] in self._constants else None
+            if entering is None:
+                return
+            arrays[node.input[2]] = entering
+        elif node.op_type not in _MOVES:
+            return
+        if all(it in arrays or it in self._constants for it in node.input if it):
+            self.codes |= dict(zip(node.output, self._run(node, arrays), strict=True))
+
+    def _entering(self, name: str) -> _Codes | None:
+        """The codes of a value that enters the cache: those of its parts if it only joins these."""
+        if name in self.codes:
+            return self.codes[name]
+        node = self._makers.get(name)
+        if node is None or name not in self._known:
+            return None
+        joined = node.op_type == "Concat" and self.codes.keys().isdisjoint(node.input)
+        data = node.input if joined else node.input[:1] if node.op_type in _VIEWS else []
+        rest = node.input[len(data) :]
+        if node.domain in ONNX_DOMAINS and data and all(it in self._constants for it in rest if it):
+            arrays = {it: self._entering(it) for it in data}
+            found = {it: array for it, array in arrays.items() if array is not None}
+            if len(found) == len(arrays):
+                return self._run(node, found)[0]
+        if name not in self._leaves:
+            sizes = sizes_of(self._known[name])
+            self._leaves[name] = np.arange(self._next, self._next + prod(sizes)).reshape(sizes)
+            self._next += prod(sizes)
+        return self._leaves[name]
+
+    def _run(self, node: NodeProto, arrays: Mapping[str, _Codes]) -> list[_Codes]:
+        """Let a node move codes in place of elements."""
+        constants = {it: self._constants[it] for it in node.input if it and it not in arrays}
+        from onnx.reference import ReferenceEvaluator  # it takes long to import  # noqa: PLC0415
+
+        values = {**arrays, **constants}
+        inputs = [
+            helper.make_tensor_value_info(it, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            for it, array in values.items()
+        ]
+        outputs = [helper.make_empty_tensor_value_info(it) for it in node.output]
+        graph = helper.make_graph([node], "move", inputs, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)])
+        return list(ReferenceEvaluator(model).run(None, values))

@@ -1,0 +1,187 @@
+"""Caches of which a run writes some rows at computed positions: states that keep their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, NodeProto, ValueInfoProto, helper, numpy_helper
+
+from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of, refill, unused_name
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.onnx.states import LOAD, WRITE, Kept
+
+_INTEGERS = (6, 7)
+"""The element types of positions: int32 and int64 of TensorProto.DataType."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A node that writes rows into a cache with the axes `perm`.
+
+    `axis`: the one of the cache along which `positions` count. `offsets` are added to these, and `period` is
+    the number of positions of a ring, or 0.
+    """
+
+    node: NodeProto
+    perm: tuple[int, ...]
+    axis: int
+    positions: str
+    offsets: tuple[int, ...] = (0,)
+    period: int = 0
+
+    @property
+    def rows(self) -> str:
+        """The value of the rows, whose axes are in the order `perm` too."""
+        return str(self.node.input[1 if self.node.op_type == "TensorScatter" else 2])
+
+
+def written(
+    graph: GraphProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
+) -> Kept | None:
+    """Add the state `value` as one tensor of which a node writes rows, if `output` is that; else return None.
+
+    Nodes that read the rows of the run before read a copy.
+    """
+    write = _Search(graph, known).write_of(value.name, output)
+    if write is None:
+        return None
+    kind, sizes = value.type.tensor_type.elem_type, sizes_of(value)
+    before = unused_name(graph, f"{value.name}_before")
+    graph.input.append(helper.make_tensor_value_info(before, kind, sizes))
+    load = helper.make_node(LOAD, [before], [value.name], f"{value.name}_load", domain=DOMAIN)
+    nodes = [load]
+    for node in graph.node:
+        if write.node.output[0] in node.output:
+            nodes += _nodes(graph, write, before, output)
+        elif output not in node.output:
+            nodes.append(node)
+    refill(graph.node, nodes)
+    for name in (value.name, output):
+        graph.value_info.append(helper.make_tensor_value_info(name, kind, sizes))
+    return Kept(before, output, "")
+
+
+def _nodes(graph: GraphProto, write: _Write, before: str, output: str) -> list[NodeProto]:
+    """The nodes in place of a write, with the result `output`, and with that of the node."""
+    nodes: list[NodeProto] = []
+
+    def add(op: str, *inputs: str, **attributes: Any) -> str:
+        name = unused_name(graph, f"{output}_{op.lower()}_{len(nodes)}")
+        nodes.append(helper.make_node(op, inputs, [name], name, **attributes))
+        return name
+
+    def constant(values: NDArray[np.int64]) -> str:
+        name = unused_name(graph, f"{output}_places_{len(graph.initializer)}")
+        graph.initializer.append(numpy_helper.from_array(values, name))
+        return name
+
+    positions, rows = write.positions, write.rows
+    if any(write.offsets) or len(write.offsets) > 1:
+        positions = add("Add", positions, constant(np.array(write.offsets, np.int64)))
+    if write.period:
+        positions = add("Mod", positions, constant(np.array([write.period], np.int64)))
+    if write.perm != tuple(sorted(write.perm)):
+        rows = add("Transpose", rows, perm=np.argsort(write.perm).tolist())
+    shape = [-1 if axis == write.axis else 1 for axis in range(len(write.perm))]
+    attributes: dict[str, Any] = {"axis": write.axis, "sizes": shape}
+    inputs = [rows, before, positions]
+    nodes.append(helper.make_node(WRITE, inputs, [output], f"{output}_write", domain=DOMAIN, **attributes))
+    if write.node.output[0] != output:
+        result = write.node.output[0]
+        nodes.append(helper.make_node("Transpose", [output], [result], result, perm=write.perm))
+    return nodes
+
+
+class _Search:
+    """Searches a graph for the node that writes rows of a cache."""
+
+    def __init__(self, graph: GraphProto, known: Mapping[str, ValueInfoProto]) -> None:
+        self._constants = constants_of(graph)
+        self._known = {name: it for name, it in known.items() if it.type.tensor_type.HasField("shape")}
+        for name, tensor in self._constants.items():
+            self._known[name] = helper.make_tensor_value_info(name, tensor.data_type, tensor.dims)
+        self._makers = {result: node for node in graph.node for result in node.output if result}
+
+    def write_of(self, cache: str, output: str) -> _Write | None:
+        """The write whose result, its axes in order, is `output`; None if there is none."""
+        node, after = self._through_transposes(output)
+        if node is None or node.domain not in ONNX_DOMAINS or len(node.input) < 3 or not self._sizes(cache):
+            return None
+        source, perm = self._from_transposes(node.input[0])
+        if source != cache or not perm or [perm[axis] for axis in after or perm] != sorted(perm):
+            return None
+        write = self._placed(node, perm)
+        if write is None or write.rows in self._constants or write.positions not in self._known:
+            return None
+        kind = self._known[write.positions].type.tensor_type.elem_type
+        return write if kind in _INTEGERS else None
+
+    def _placed(self, node: NodeProto, perm: tuple[int, ...]) -> _Write | None:
+        """The write of a node, if its positions are those of whole rows."""
+        indices = node.input[1 if node.op_type != "TensorScatter" else 2]
+        shape, own = self._sizes(node.input[0]), self._sizes(indices)
+        if not own or attribute_of(node, "reduction", b"none") != b"none":
+            return None
+        if node.op_type == "ScatterND" and len(own) == 2 and own[1] == 1:
+            return _Write(node, perm, perm[0], indices)
+        if node.op_type == "ScatterElements":
+            axis = int(attribute_of(node, "axis", 0)) % len(shape)
+            others = [size for at, size in enumerate(own) if at != axis]
+            if others != [size for at, size in enumerate(shape) if at != axis]:
+                return None
+            positions = self._repeated(indices, axis)
+            return None if positions is None else _Write(node, perm, perm[axis], positions)
+        if node.op_type != "TensorScatter" or own != [1]:
+            return None
+        axis = int(attribute_of(node, "axis", -2)) % len(shape)
+        count = (self._sizes(node.input[1]) or [0] * len(shape))[axis]
+        period = shape[axis] if attribute_of(node, "mode", b"linear") == b"circular" else 0
+        return _Write(node, perm, perm[axis], indices, tuple(range(count)), period) if count else None
+
+    def _repeated(self, indices: str, axis: int) -> str | None:
+        """The positions that indices repeat along all axes but one."""
+        rank, count = len(self._sizes(indices)), self._sizes(indices)[axis]
+        while prod(self._sizes(indices)) != count:
+            node = self._makers.get(indices)
+            if node is None or node.op_type not in ("Expand", "Identity", "Tile"):
+                return None
+            sizes = self._sizes(node.input[0])
+            sizes = [1] * (rank - len(sizes)) + sizes
+            if node.op_type != "Identity" and any(size > 1 for at, size in enumerate(sizes) if at != axis):
+                return None
+            if sizes[axis] != count:
+                return None
+            indices = node.input[0]
+        return indices
+
+    def _sizes(self, name: str) -> list[int]:
+        """The shape of a value, empty if it is not known."""
+        return sizes_of(self._known[name]) if name in self._known else []
+
+    def _through_transposes(self, name: str) -> tuple[NodeProto | None, tuple[int, ...]]:
+        """The node that makes a value, before Transposes of it, and their common order of axes."""
+        source, perm = self._from_transposes(name)
+        return self._makers.get(source), perm
+
+    def _from_transposes(self, name: str) -> tuple[str, tuple[int, ...]]:
+        """The value from which Transposes make another, and their common order of axes."""
+        perm = tuple(range(len(self._sizes(name))))
+        node = self._makers.get(name)
+        while node is not None and node.op_type == "Transpose" and node.domain in ONNX_DOMAINS:
+            own = attribute_of(node, "perm", list(reversed(range(len(perm)))))
+            if len(own) != len(perm):
+                break
+            perm = tuple(own[axis] for axis in perm)
+            name = node.input[0]
+            node = self._makers.get(name)
+        return name, perm
+
+
+def sizes_of(value: ValueInfoProto) -> list[int]:
+    """The sizes of a value's axes, 0 for open ones."""
+    return [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
