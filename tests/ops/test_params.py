@@ -174,7 +174,8 @@ def test_kernels_that_are_guided_by_constants() -> None:
         pointers = [it for it in header_fields(kernel) if it.is_pointer and it.type in ELEMENT_TYPES]
         arrays = {it.name: np.zeros(1, ELEMENT_TYPES[it.type]) for it in pointers}
         guided |= {kernel} if guiding_arrays(KernelCall(kernel, arrays)) else set()
-    moves = ["concat", "concat_channels", "concat_rows", "gather", "scatter_rows", "take", "transpose"]
+    moves = ["gather", "scatter_rows", "take", "transpose", "write_rows"]
+    moves += ["concat", "concat_channels", "concat_rows"]
     linear = ["resize_linear_f32", "resize_linear_s16", "resize_linear_s8", "resize_linear_s8_mve"]
     resizes = ["resize_nearest", *linear, "resample_f32", "resize_f32_gradient", "roi_align_f32"]
     divisors = ["softmax_s16", "softmax_s8", "softmax_s8_rows", "softmax_s8_tflite"]
