@@ -1,4 +1,4 @@
-"""Caches that nodes read in parts and join again: each part becomes a state of its own."""
+"""Caches that nodes read in parts and join again: each part becomes a separate state."""
 
 from __future__ import annotations
 

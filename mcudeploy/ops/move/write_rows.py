@@ -78,5 +78,5 @@ class WriteRows(PlainOperator):
         return (self.continues,)
 
     def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
-        """Those of a block."""
+        """The rows of a block."""
         return None if self.constant_positions else self.rows
