@@ -55,7 +55,7 @@ BUDGETS = {
     "report": 1817,  # bounds over all cuts, commands of the picture; results name their deployment
     "tiling": 555,
     "toolchain": 2411,  # drivers and models of a unit, memories to start, programs of Windows and macOS
-    "verify": 1441,
+    "verify": 1451,  # shapes of images
 }
 _SLACK_PERCENT, _SLACK_LINES = 10, 50
 """The most that a budget may exceed the lines of its package, before it has to be lowered."""

@@ -54,12 +54,12 @@ static uint32_t packets(const chain_buffer *buffer)
     return (buffer->count + PACKET_BYTES - 1u) / PACKET_BYTES;
 }
 
-static uint32_t less(uint32_t one, uint32_t other)
+static uint32_t least(uint32_t one, uint32_t other)
 {
     return one < other ? one : other;
 }
 
-/* Where the bytes of a packet are to be put that a port sends next. */
+/* The place for the bytes of the packet that a port sends next. */
 static uint8_t *packet_bytes(uint32_t port)
 {
     return links.sent[port] + 1 + FRAME_HEADER_BYTES + SESSION_BYTES;
@@ -95,7 +95,7 @@ static void take_packet(const uint8_t *bytes, uint32_t count, uint8_t sequence)
 {
     receiver *const in = &links.in;
     in->answer = true;
-    const uint32_t whole = less(PACKET_BYTES, in->buffer->count - in->position);
+    const uint32_t whole = least(PACKET_BYTES, in->buffer->count - in->position);
     if (sequence != in->expected || in->buffer->full || count != whole) {
         return;
     }
@@ -114,7 +114,7 @@ static void acknowledge(void)
     const bool full = in->buffer->full;
     if ((in->answer || (in->told_full && !full)) && !hal_port_sending(PORT_BEFORE)) {
         const uint32_t left = in->buffer->count - in->position;
-        const uint32_t room = full ? 0 : less((left + PACKET_BYTES - 1u) / PACKET_BYTES, WINDOW);
+        const uint32_t room = full ? 0 : least((left + PACKET_BYTES - 1u) / PACKET_BYTES, WINDOW);
         packet_bytes(PORT_BEFORE)[0] = (uint8_t)room;
         send(PORT_BEFORE, PACKET_ACK, in->expected, 1);
         in->answer = false;
@@ -141,7 +141,7 @@ static void take_acknowledgement(uint8_t sequence, uint8_t credit)
         return; /* of packets that were not sent, or confirmed long ago */
     }
     const bool had_room = out->credit > 0; /* without, the receiver has dropped what was sent */
-    out->credit = less(credit, WINDOW);
+    out->credit = least(credit, WINDOW);
     if (more == 0) {
         if (out->next > out->confirmed && credit > 0 && (!had_room || out->confirmed >= out->recover)) {
             go_back(out); /* a packet after the lost one has arrived, or there is room again */
@@ -175,8 +175,8 @@ static void resend(sender *out)
     }
     go_back(out);
     out->credit = out->credit > 0 ? out->credit : 1;
-    const uint32_t longest = less(links.resend_ticks, CHAIN_MOST_TICKS / LONGEST_RESEND) * LONGEST_RESEND;
-    out->delay = less(2 * out->delay, longest);
+    const uint32_t longest = least(links.resend_ticks, CHAIN_MOST_TICKS / LONGEST_RESEND) * LONGEST_RESEND;
+    out->delay = least(2 * out->delay, longest);
 }
 
 static void send_payload(void)
@@ -191,7 +191,7 @@ static void send_payload(void)
             out->since = hal_ticks();
         }
         const uint32_t first = out->next * PACKET_BYTES;
-        const uint32_t count = less(PACKET_BYTES, out->buffer->count - first);
+        const uint32_t count = least(PACKET_BYTES, out->buffer->count - first);
         memcpy(packet_bytes(PORT_BEHIND), out->buffer->bytes + first, count);
         send(PORT_BEHIND, PACKET_DATA, (uint8_t)(out->sequence + (out->next - out->confirmed)), count);
         out->next++;

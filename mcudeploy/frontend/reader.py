@@ -41,7 +41,7 @@ from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, t
 from mcudeploy.frontend.onnx.windows import require_windows_bounded
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.passes.batches import Single, by_entry
-from mcudeploy.frontend.passes.control import flattened, is_control
+from mcudeploy.frontend.passes.control import Flattened, flattened, is_control
 from mcudeploy.frontend.passes.element_types import Typed, typed
 from mcudeploy.frontend.passes.folding import Folder, with_small_constants
 from mcudeploy.frontend.passes.versions import drop_equal_versions, require_versions, version_notes
@@ -72,7 +72,8 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
         require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
         own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
         names = {name for state in parsed.states for name in (state.first, state.before, state.after)}
-        flat, unrolled, chosen = _flat(proto, names)
+        flattening = _flat(proto, names)
+        flat = flattening.proto
         walk_depth_first(flat.graph, sorted(names))
         require_windows_bounded(flat, _infos(flat))
         retyped = _typed(_modern(flat))
@@ -85,9 +86,12 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
         return replace(
             model_of(
                 plain.proto,
-                (*parsed.notes, *(it.note for it in bounded), *notes, *chosen, *retyped.notes, *states.notes),
+                (
+                    *(*parsed.notes, *(it.note for it in bounded), *notes),
+                    *(*flattening.notes, *retyped.notes, *states.notes),
+                ),
             ),
-            refusals={**parsed.refusals, **unrolled, **refusals},
+            refusals={**parsed.refusals, **flattening.refusals, **refusals},
             introduced=frozenset((_values(plain.proto.graph) | wholes) - own),
             entries=plain.entries,
             file_ops=_operators(flat),
@@ -109,9 +113,9 @@ def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelPro
     require_replaced(parsed.proto, parsed.refusals)
     proto, notes = _sound(parsed.proto, path, choices.remaining_shapes)
     with assumptions_named(notes):
-        flat, refusals, chosen = _flat(proto)
-        require_replaced(flat, refusals)
-        return _modern(flat), (*notes, *chosen)
+        flat = _flat(proto)
+        require_replaced(flat.proto, flat.refusals)
+        return _modern(flat.proto), (*notes, *flat.notes)
 
 
 def _operators(proto: ModelProto) -> dict[str, str]:
@@ -173,25 +177,24 @@ def _modern(proto: ModelProto) -> ModelProto:
         raise ModelError(f"{problem}: {fault}") from fault
 
 
-def _flat(
-    proto: ModelProto, fixed_names: Collection[str] = ()
-) -> tuple[ModelProto, dict[str, str], tuple[str, ...]]:
-    """Inline the model's functions, remove control flow, and bring what was inside into plain forms; return
-    the reasons, by label, why nodes with graphs remain, and notes. The names `fixed_names` stay.
+def _flat(proto: ModelProto, fixed_names: Collection[str] = ()) -> Flattened:
+    """Inline the model's functions, remove control flow, and bring what was inside into plain forms.
+
+    The names `fixed_names` stay.
     """
     try:
         plain = inlined(_without_lowered(proto))
         plain = plain if plain is proto else _checked(plain)
     except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    flat, refusals, notes = plain, dict[str, str](), tuple[str, ...]()
+    flat = Flattened(plain)
     if any(map(is_control, plain.graph.node)):
-        flat, refusals, notes = flattened(plain, Folder(model_of(plain, ())))
-        flat = _checked(flat)
-    if flat is not proto:  # the reference names states after the values that nodes write
-        written = {it for node in flat.graph.node if node.op_type != "Identity" for it in node.output}
-        in_plain_forms(flat, written.union(fixed_names))
-    return flat, refusals, notes
+        flat = flattened(plain, Folder(model_of(plain, ())))
+        flat = replace(flat, proto=_checked(flat.proto))
+    if flat.proto is not proto:  # the reference names states after the values that nodes write
+        nodes = (node for node in flat.proto.graph.node if node.op_type != "Identity")
+        in_plain_forms(flat.proto, {it for node in nodes for it in node.output}.union(fixed_names))
+    return flat
 
 
 def _without_lowered(proto: ModelProto) -> ModelProto:

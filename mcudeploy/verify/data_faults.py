@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcudeploy.common.text import agree, count_text, printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization
 from mcudeploy.tiling.dataflow import Dataflow
-from mcudeploy.verify.preprocessing import image_shape
+from mcudeploy.verify.preprocessing import ImageShape, image_shape
 
 Array = NDArray[Any]
 
@@ -134,9 +134,10 @@ class InputTally:
             beyond = (real < count.levels.least - half) | (real > count.levels.most + half)
             count.clipped += int(np.count_nonzero(beyond))
         shape = image_shape(io.shape)
-        if shape is not None and shape[2] > 1 and real.shape == io.shape:
+        if shape is not None and shape.channels > 1 and real.shape == io.shape:
+            other = shape._replace(channels_first=not shape.channels_first)
             count.roughness += _roughness(real, shape)
-            count.other_roughness += _roughness(real, (*shape[:3], not shape[3]))
+            count.other_roughness += _roughness(real, other)
 
     def facts(self) -> list[InputFacts]:
         """Return the facts of every input that had real numbers."""
@@ -154,11 +155,10 @@ class InputTally:
         ]
 
 
-def _roughness(real: Array, shape: tuple[int, int, int, bool]) -> float:
-    """The mean difference of neighbours in an image whose buffer is read by `shape` (see `image_shape`)."""
-    height, width, channels, first = shape
-    image = real.reshape((channels, height, width) if first else (height, width, channels))
-    axes = (1, 2) if first else (0, 1)
+def _roughness(real: Array, shape: ImageShape) -> float:
+    """The mean difference of neighbours in an image whose values are read in this shape."""
+    image = real.reshape(shape.dims)
+    axes = (1, 2) if shape.channels_first else (0, 1)
     return sum(float(np.abs(np.diff(image, axis=axis)).mean()) for axis in axes if image.shape[axis] > 1)
 
 

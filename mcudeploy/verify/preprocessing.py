@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +139,7 @@ def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing)
             f"{path} is a picture; {printable(wanted.io.name)!r} of the model has the shape "
             f"{list(wanted.io.shape)}, which is none of one image with 1, 3 or 4 channels"
         )
-    height, width, channels, first = shape
+    height, width, channels = shape.height, shape.width, shape.channels
     pixels = _decoded(path, content, (width, height), channels, reading.resize)
     low, high = reading.pixels or ((0.0, 255.0) if wanted.counts else (0.0, 1.0))
     for name, values in (("mean", reading.mean), ("std", reading.std)):
@@ -153,7 +153,7 @@ def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing)
     reading.on_note(f"{path.name} as {size} from {low:g} to {high:g}{_normalised(reading)}")
     real = low + pixels.astype(np.float64) * ((high - low) / 255)
     real = (real - np.array(reading.mean)) / np.array(reading.std)
-    if first:
+    if shape.channels_first:
         real = np.moveaxis(real, -1, 0)
     return as_stated(str(path), real.reshape(wanted.io.shape), wanted)
 
@@ -165,15 +165,31 @@ def _normalised(reading: Preprocessing) -> str:
     return f", less {mean}, divided by {std}"
 
 
-def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, bool] | None:
-    """Height, width and channels of an image, and whether channels come first; None for another shape."""
+class ImageShape(NamedTuple):
+    """The sizes of an image, and whether its channels come first."""
+
+    height: int
+    width: int
+    channels: int
+    channels_first: bool
+
+    @property
+    def dims(self) -> tuple[int, int, int]:
+        """The dimensions in their order."""
+        if self.channels_first:
+            return self.channels, self.height, self.width
+        return self.height, self.width, self.channels
+
+
+def image_shape(shape: tuple[int, ...]) -> ImageShape | None:
+    """Return the sizes of an image of this shape; None for another shape."""
     shape = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
     for channels in (3, 1, 4) if len(shape) == 3 else ():
         if shape[0] == channels:
-            return shape[1], shape[2], channels, True
+            return ImageShape(shape[1], shape[2], channels, channels_first=True)
         if shape[2] == channels:
-            return shape[0], shape[1], channels, False
-    return (*shape, 1, False) if len(shape) == 2 else None
+            return ImageShape(shape[0], shape[1], channels, channels_first=False)
+    return ImageShape(*shape, 1, channels_first=False) if len(shape) == 2 else None
 
 
 def _decoded(

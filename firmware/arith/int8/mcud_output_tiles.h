@@ -17,7 +17,7 @@ typedef struct {
     int32_t row;   /* from a row to the next one */
 } mcud_tile_input;
 
-/* Channels of a tile's input -> `to`, where it is one of two tiles. */
+/* The target of a transform: channels of a tile's input, beside those of the other of two tiles. */
 typedef struct {
     int32_t *to;
     int32_t step; /* bytes from a position to the next one */

@@ -57,8 +57,8 @@ static void flash_mode(uint32_t mode)
 
 /* From revision 3 on each reset locks the debug port unless both UICR and the program open it: else a board could be
  * written only once. As Nordic's start-up does, the program does what UICR says; one that is erased is set to open,
- * which works from the next reset on. A board that its owner has locked stays locked. Older ones take any value but
- * that of an erased UICR for locked. */
+ * which works from the next reset on. A board that its owner has locked stays locked. Chips
+ * before revision 3 are locked unless the UICR is erased: there the program writes nothing. */
 static void open_debug_port(void)
 {
     if (reg_read(FICR_CHIP) != NRF52840 || reg_read(FICR_REVISION) < REVISION_3) {

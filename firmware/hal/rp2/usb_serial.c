@@ -228,7 +228,7 @@ static void put(uint8_t byte)
     core_interrupts_on();
 }
 
-/* A zero parts what a late reader still gets of an old message from the next one. */
+/* If bytes were dropped, a zero comes first: it ends the part of an old message that a late reader still gets. */
 static void send_byte(uint8_t byte)
 {
     if (!can_send()) {

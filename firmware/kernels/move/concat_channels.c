@@ -27,6 +27,7 @@ static void copy(const part *of, const uint8_t *source, uint8_t *target)
     }
 }
 
+/* Channels in any order. */
 static void pick(const part *of, const uint8_t *source, uint8_t *target)
 {
     const uint16_t *const last = of->channels + of->count;

@@ -14,7 +14,7 @@ class InOrder:
 
     `own`: an instruction alone. `wait`: the second of two, for the results of the first. `refill`: after a
     taken branch. `pairs`: whether two issue together, which saves one cycle. `saves`: average cycles that
-    pairing saves for an instruction if all that can do pair.
+    pairing saves for an instruction where all pair that can.
     """
 
     own: Callable[[Executed], float]

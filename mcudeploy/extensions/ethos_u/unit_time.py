@@ -82,14 +82,14 @@ def operation_cycles(work: UnitWork, output: Shape) -> float:
     used = min(rows, output[0]), min(block.shape[1], output[1]), min(block.shape[2], output[2])
     granules = [-(-size // step) for size, step in zip(used, unit.granule, strict=True)]
     blocks = [-(-size // most) for size, most in zip(output, used, strict=True)]
-    at_once = 4 * granules[0] * granules[1] * (window.value_bytes if window.by_channel else 1)
-    at_once = max(_LEAST_CYCLES, at_once)
+    granule_cycles = 4 * granules[0] * granules[1] * (window.value_bytes if window.by_channel else 1)
+    granule_cycles = max(_LEAST_CYCLES, granule_cycles)
     steps = sum(_steps(window, source[2], taps) for taps in _parts(window.kernel))
     if not work.weight_bytes:
-        at_once, steps = granules[0] * granules[1], max(4, window.kernel[0] * window.kernel[1])
-        at_once *= window.value_bytes
+        granule_cycles = granules[0] * granules[1] * window.value_bytes
+        steps = max(4, window.kernel[0] * window.kernel[1])
     result = unit.output_cycles * (_WIDE_SHARE if window.sum_bytes > 4 else 1)
-    parts = at_once * steps * granules[2], prod(used) * result
+    parts = granule_cycles * steps * granules[2], prod(used) * result
     least = (sum(parts) + _moved(work, used) / _SRAM_RATE) / _UNITS
     computed = prod(blocks) * max(*parts, least) + max(min(parts), least)
     fetched = work.weight_bytes * (1 if window.by_channel else blocks[0] * blocks[1])

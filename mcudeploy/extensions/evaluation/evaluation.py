@@ -98,13 +98,12 @@ def _picture(result: Evaluated, number: int) -> str | None:
     graph = result.run.measured.device_run.deployment.plan.graph
     io = graph.own_inputs()[0]
     shape = image_shape(io.shape)
-    if shape is None or min(shape[:2]) < 2:
+    if shape is None or min(shape.height, shape.width) < 2:
         return None
-    height, width, channels, first = shape
     values = result.data.sample(number, graph).inputs[io.name].astype(np.float64)
-    pixels = values.reshape((channels, height, width) if first else (height, width, channels))
-    pixels = np.moveaxis(pixels, 0, -1) if first else pixels
-    step = -(-max(height, width) // _LONGEST_SIDE)
+    pixels = values.reshape(shape.dims)
+    pixels = np.moveaxis(pixels, 0, -1) if shape.channels_first else pixels
+    step = -(-max(shape.height, shape.width) // _LONGEST_SIDE)
     pixels = pixels[::step, ::step]
     low, high = pixels.min(), pixels.max()
     scaled = (pixels - low) * (255 / (high - low) if high > low else 0.0)

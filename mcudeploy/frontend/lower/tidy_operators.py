@@ -24,7 +24,7 @@ from mcudeploy.ops.scalar.elementwise import Binary, Lut
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tidied:
-    """The final operators, and the inputs and outputs with their names."""
+    """The final operators and outputs, and the values of the reference by tensor."""
 
     operators: tuple[Operator, ...]
     outputs: tuple[GraphIO, ...]
@@ -141,9 +141,10 @@ def _last_state(part: Slice, source: Operator, builder: Builder) -> OperatorDef 
     """The operator of the last state alone, if a slice selects it from all states."""
     _, steps, hidden = builder.shape_of(source.output)
     last = source.op.last_state(steps)
-    if last is None or part.out_shape != (1, 1, hidden) or part.start != (0, last[0], 0):
+    if last is None:
         return None
-    return last[1]
+    step, op = last
+    return op if part.out_shape == (1, 1, hidden) and part.start == (0, step, 0) else None
 
 
 def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tuple[Operator, ...]:

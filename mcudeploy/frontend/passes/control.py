@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,26 @@ def is_control(node: NodeProto) -> bool:
     return node.op_type in CONTROL and node.domain in ONNX_DOMAINS
 
 
-def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, str], tuple[str, ...]]:
-    """Remove the control flow of a checked model; return the reasons, by label, why nodes remain, and notes.
-    `folder` belongs to the same model.
-    """
+@dataclass(frozen=True, slots=True)
+class Flattened:
+    """A model without control flow. `refusals`: by label of a node, why it remains; `notes`: for the user."""
+
+    proto: ModelProto
+    refusals: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stacked:
+    """A result of a loop from the values of its iterations: concatenated along an axis, or backwards."""
+
+    pieces: list[str]
+    axis: int = 0
+    backward: bool = False
+
+
+def flattened(proto: ModelProto, folder: Folder) -> Flattened:
+    """Remove the control flow of a checked model. `folder` belongs to the same model."""
     flat = _Flat(proto.graph, folder)
     refusals: dict[str, str] = {}
     top = Scope(ChainMap({}), "", "")
@@ -69,7 +86,7 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
     result = copy_of(proto)
     refill(result.graph.node, flat.nodes)
     result.graph.initializer.extend(flat.constants)
-    return result, refusals, tuple(flat.notes)
+    return Flattened(result, refusals, tuple(flat.notes))
 
 
 class _Flat:
@@ -271,7 +288,7 @@ class _Flat:
             self._collect(stacked, outputs[1 + len(carried) :])
             carried = outputs[1 : 1 + len(carried)]
             done += 1
-        self._finish(call, carried, [(pieces, 0, False) for pieces in stacked])
+        self._finish(call, carried, list(map(_Stacked, stacked)))
 
     def scan(self, call: SubgraphCall) -> None:
         """Replace a Scan."""
@@ -298,7 +315,7 @@ class _Flat:
             outputs = self._graph(body, call.inside("body", f"{done}/"), [*carried, *slices])
             self._collect(stacked, outputs[len(carried) :])
             carried = outputs[: len(carried)]
-        ends = zip(stacked, out_axes, map(bool, out_backward), strict=True)
+        ends = map(_Stacked, stacked, out_axes, map(bool, out_backward))
         self._finish(call, carried, list(ends))
 
     def _length(self, name: str, axis: int) -> int:
@@ -314,25 +331,23 @@ class _Flat:
         for pieces, name in zip(stacked, names, strict=True):
             pieces.append(name)
 
-    def _finish(
-        self, call: SubgraphCall, carried: Sequence[str], stacked: Sequence[tuple[list[str], int, bool]]
-    ) -> None:
+    def _finish(self, call: SubgraphCall, carried: Sequence[str], stacked: Sequence[_Stacked]) -> None:
         """Name the results of a loop: its last values, and the values of all iterations along an axis."""
         for output, source in zip(call.outputs, carried, strict=False):
             if output:
                 self._make(call, "Identity", [source], output)
-        for output, name, (pieces, axis, backward) in zip(
+        for output, name, result in zip(
             call.outputs[len(carried) :], call.node.output[len(carried) :], stacked, strict=False
         ):
             if not name or name not in self._read:
                 continue
-            if not pieces:
+            if not result.pieces:
                 raise Unsupported(
                     f"it has no iterations, and {printable(name)!r}, which is made of them, is read: it has "
                     "no elements. Export the model without what reads it"
                 )
-            whole = [self._lifted(call, piece, axis) for piece in pieces]
-            self._make(call, "Concat", whole[::-1] if backward else whole, output, axis=axis)
+            whole = [self._lifted(call, piece, result.axis) for piece in result.pieces]
+            self._make(call, "Concat", whole[::-1] if result.backward else whole, output, axis=result.axis)
 
     def _lifted(self, call: SubgraphCall, name: str, axis: int) -> str:
         """Add an axis of size 1 to a value."""

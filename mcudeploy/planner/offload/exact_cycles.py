@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.solver import cp_solver, require_solver
 from mcudeploy.ir.trace import MemoryLink, Trace
+from mcudeploy.planner.offload.graph_trace import Use, uses_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -77,6 +78,7 @@ class _CyclesModel:
 
     def build(self) -> None:
         """Build all variables and constraints, and the objective: the end of all steps and transfers."""
+        self._uses = uses_of(self._trace)
         for number in range(len(self._trace.items)):
             self._item(number)
         for k, load in enumerate(self._load):
@@ -86,21 +88,12 @@ class _CyclesModel:
         self._m.add_no_overlap(self._engine)
         self._m.minimize(self._s[-1])
 
-    def _uses(self, number: int) -> list[tuple[int, bool, bool]]:
-        """Return the uses by step (step, whether it reads, whether it writes)."""
-        uses = []
-        for k, step in enumerate(self._trace.steps):
-            own = [access for access in step.accesses if access.item == number]
-            if own:
-                uses.append((k, any(not a.writes for a in own), any(a.writes for a in own)))
-        return uses
-
     def _item(self, number: int) -> None:
         """Add an item's versions in sequence, each with the steps that read it."""
-        item, uses = self._trace.items[number], self._uses(number)
+        item, uses = self._trace.items[number], self._uses[number]
         end = len(self._trace.steps)
         born, reads = -1, list[int]()
-        for k, reading, writing in [*uses, (end, item.kept, True)]:
+        for k, reading, writing, _ in [*uses, Use(end, item.kept, writes=True, direct=False)]:
             if reading and k < end:
                 reads.append(k)
             if writing:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Residence
 from mcudeploy.ir.trace import FAST, SLOW, Item, ItemTransfer, Residency, Trace
 
-Uses = list[tuple[int, bool, bool, bool]]
-"""The uses of one item, by step: (step, whether it is read, whether it is written, whether directly)."""
+
+class Use(NamedTuple):
+    """A step that uses an item: whether it reads it, writes it, and accesses it in the slow memory."""
+
+    step: int
+    reads: bool
+    writes: bool
+    direct: bool
+
+
+Uses = list[Use]
+"""The uses of one item, by step."""
 
 
 def residency_of(
@@ -45,7 +56,7 @@ def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
             slow = slow or bool(direct and access.operand in direct[place])
             flags_of[access.item] = (reads or not access.writes, writes or access.writes, slow)
         for item, flags in flags_of.items():
-            uses[item].append((place, *flags))
+            uses[item].append(Use(place, *flags))
     return uses
 
 
@@ -58,11 +69,11 @@ def _fast(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -
     opened = set(coming)
     if item.loaded or (item.given and item.fixed):
         opened.add(0)
-    touched = [(place, reads, writes) for place, reads, writes, slow in uses if not slow]
-    opened |= {place for place, reads, writes in touched if writes and not reads}
+    touched = [use for use in uses if not use.direct]
+    opened |= {use.step for use in touched if use.writes and not use.reads}
     residences: list[Residence] = []
     for lo, limit in pairwise([*sorted(opened), end + 1]):
-        inside = [place + 1 for place, _, _ in touched if lo <= place < limit]
+        inside = [use.step + 1 for use in touched if lo <= use.step < limit]
         inside += [p.end for p in transfers if p.direction == "out" and lo < p.end and lo <= p.start < limit]
         hi = max(inside, default=lo)
         if limit > end and _is_kept_fast(item, uses, transfers):
@@ -82,9 +93,9 @@ def _is_kept_fast(item: Item, uses: Uses, transfers: Sequence[ItemTransfer]) -> 
         return False
     if item.fixed:
         return True
-    written = max((place for place, _, writes, slow in uses if writes and not slow), default=-1)
+    written = max((use.step for use in uses if use.writes and not use.direct), default=-1)
     saved = [p.start for p in transfers if p.direction == "out"]
-    saved += [place for place, _, writes, slow in uses if writes and slow]
+    saved += [use.step for use in uses if use.writes and use.direct]
     return not (item.given and written < 0) and not any(place > written for place in saved)
 
 
@@ -95,12 +106,12 @@ def _slow(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -
     """
     leaving = {p.start for p in transfers if p.direction == "out"}
     opened = leaving | ({0} if item.given else set())
-    opened |= {place for place, _, writes, slow in uses if writes and slow}
-    stale = [place for place, _, writes, slow in uses if writes and not slow]
+    opened |= {use.step for use in uses if use.writes and use.direct}
+    stale = [use.step for use in uses if use.writes and not use.direct]
     lives: list[Interval] = []
     for lo in sorted(opened):
         limit = min((place for place in stale if place >= lo), default=end)
-        inside = [place + 1 for place, _, _, slow in uses if slow and lo <= place < limit]
+        inside = [use.step + 1 for use in uses if use.direct and lo <= use.step < limit]
         inside += [max(p.end, lo + 1) for p in transfers if lo <= p.start <= limit]
         hi = max(inside, default=lo)
         if item.kept and limit == end and not item.fixed:

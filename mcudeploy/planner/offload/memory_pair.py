@@ -18,7 +18,7 @@ class MemoryPair:
     """A fast and a slow memory, and the link between them; without a link the core copies.
 
     `room`: the bytes for an arena in the fast memory. `fast_bytes`: in all fast memories of the board.
-    `takes_borders`: inputs and outputs may lie in the fast memory.
+    `takes_io`: inputs and outputs may lie in the fast memory.
     """
 
     fast: Memory

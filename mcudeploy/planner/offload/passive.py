@@ -119,23 +119,23 @@ class _Passive:
         kept = self._trace.items[item].kept
         if self._trace.items[item].fixed:
             return bool(later) or kept
-        return later[0][1] if later else kept and item not in self._clean
+        return later[0].reads if later else kept and item not in self._clean
 
     def step(self, place: int) -> bool:
         """Run a step: evict as much as needed, then bring in what is missing."""
         touched = {}
         for access in self._trace.steps[place].accesses:
             touched[access.item] = self._uses[access.item][self._next[access.item]]
-        near = [item for item, use in touched.items() if not use[3]]
+        near = [item for item, use in touched.items() if not use.direct]
         absent = [item for item in near if item not in self._last]
         free = self._capacity - self._trace.steps[place].work_bytes
         free -= sum(self._trace.items[item].size_bytes for item in (*self._last, *absent))
         for item, use in touched.items():
-            if use[3] and item in self._last:
-                if place == 0 and use[1] and item not in self._clean:
+            if use.direct and item in self._last:
+                if place == 0 and use.reads and item not in self._clean:
                     return False  # it leaves during the step that reads it
-                free += self._evict(item, place, save=use[1])
-            elif use[3] and use[1] and item not in self._clean:
+                free += self._evict(item, place, save=use.reads)
+            elif use.direct and use.reads and item not in self._clean:
                 return False
         for item in sorted(self._last, key=lambda one: (self._last[one], one)):
             if free >= 0:
@@ -148,13 +148,13 @@ class _Passive:
             for item in [it for it in self._last if self._trace.items[it].home and it not in touched]:
                 self._evict(item, place, save=True)
         for item in absent:
-            if touched[item][1]:
+            if touched[item].reads:
                 self.transfers.append(ItemTransfer(item, "in", place, place))
         for item, use in touched.items():
             self._next[item] += 1
-            if use[2]:
-                (self._clean.add if use[3] else self._clean.discard)(item)
-            if not use[3]:
+            if use.writes:
+                (self._clean.add if use.direct else self._clean.discard)(item)
+            if not use.direct:
                 self._last[item] = place
                 if not self._is_wanted(item):
                     del self._last[item]

@@ -47,7 +47,7 @@ class TraceTable(NamedTuple):
 def table_of(trace: Trace, link: MemoryLink) -> TraceTable:
     """Return the arrays of a trace. Without a link only items that can be rematerialised leave."""
     first = [0]
-    entries: list[tuple[int, bool, bool, int, float]] = []
+    entries: list[_Entry] = []
     for step in trace.steps:
         entries += _entries(trace, step, link, len(entries))
         first.append(len(entries))
@@ -76,9 +76,17 @@ def table_of(trace: Trace, link: MemoryLink) -> TraceTable:
     )
 
 
-def _entries(
-    trace: Trace, step: TraceStep, link: MemoryLink, count: int
-) -> list[tuple[int, bool, bool, int, float]]:
+class _Entry(NamedTuple):
+    """The accesses of a step to an item: whether it is read or written, its operand, the cycles if direct."""
+
+    item: int
+    reads: bool
+    writes: bool
+    operand: int
+    cycles: float
+
+
+def _entries(trace: Trace, step: TraceStep, link: MemoryLink, count: int) -> list[_Entry]:
     """Return the entries of a step by item; operands with fixed or shared items cannot be direct."""
     touched: dict[int, list[ItemAccess]] = {}
     for access in step.accesses:
@@ -101,8 +109,8 @@ def _entries(
     for item, own in touched.items():
         operand = own[0].operand
         reads, writes = any(not a.writes for a in own), any(a.writes for a in own)
-        entries.append((item, reads, writes, numbers[operand], costs[operand]))
-    return sorted(entries, key=lambda entry: entry[3])
+        entries.append(_Entry(item, reads, writes, numbers[operand], costs[operand]))
+    return sorted(entries, key=lambda entry: entry.operand)
 
 
 def sequence_of(trace: Trace) -> Ints:
