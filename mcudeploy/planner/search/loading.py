@@ -32,6 +32,9 @@ from mcudeploy.tiling.blocks import TiledGraph
 _LEAST_SHARE = 0.0005
 """The share of the latency that loading an operator's constants saves at least, to be worth its entries."""
 
+_QUEUE = 8
+"""The most transfers that wait for the engine or are under way: a driver's queue has room for as many."""
+
 _TRIALS = 40
 """The most operators that are left out on trial."""
 
@@ -188,23 +191,23 @@ class _Loading:
     def _placed(self, left_out: Collection[str]) -> tuple[float, list[_Load]]:
         """Return the time of all steps with loads, and the loads in the order of their transfers."""
         steps = self.ticks + self.waits
-        taken, loads, free = self.taken, list[_Load](), 0.0
+        taken, loads, ends = self.taken, list[_Load](), list[float]()
         least = _LEAST_SHARE * steps.sum()
         for each in self.candidates:
             if each.operator in left_out:
                 continue
             starts = np.concatenate(([0.0], np.cumsum(steps)))
-            found = self._begin(each, taken, starts, free)
+            found = self._begin(each, taken, starts, ends)
             if found is None:
                 continue
             begin, offset = found
             cost = self.target.copy_ticks(each.size_bytes, self.price)
-            end = max(starts[begin], free) + cost
+            end = max([starts[begin], *ends[-1:]]) + cost
             wait = cost if self.target.link is None else max(0.0, end - starts[each.steps[0]])
             calls = 0.0 if self.target.link is None else 2 * self.price.move
             if each.saved - wait - calls <= least:
                 continue
-            free = end
+            ends.append(end)
             life = Interval(begin, each.steps[-1] + 1)
             loads.append(_Load(each, life, offset, wait))
             steps[list(each.steps)] -= self.waits[list(each.steps)]
@@ -214,15 +217,24 @@ class _Loading:
         return float(steps.sum()), loads
 
     def _begin(
-        self, each: _Candidate, taken: NDArray[np.int64], starts: NDArray[np.float64], free: float
+        self,
+        each: _Candidate,
+        taken: NDArray[np.int64],
+        starts: NDArray[np.float64],
+        ends: Sequence[float],
     ) -> tuple[int, int] | None:
-        """Return the earliest step before which its transfer may begin, and an offset; None without room."""
+        """Return the earliest step before which its transfer may begin, and an offset; None without room.
+
+        `ends`: of the transfers before it.
+        """
         first, end = each.steps[0], each.steps[-1] + 1
         offset = self._offset(each.size_bytes, taken, Interval(first, end))
         if offset is None:
             return None
         # Queued after another transfer, it begins as soon as that ends.
-        lo = max(0, int(np.searchsorted(starts, free, side="right")) - 1)
+        lo = max(0, int(np.searchsorted(starts, max(ends, default=0.0), side="right")) - 1)
+        if len(ends) >= _QUEUE:
+            lo = max(lo, int(np.searchsorted(starts, ends[-_QUEUE])))
         lo, hi = (first, first) if self.target.link is None else (min(lo, first), first)
         while lo < hi:
             middle = (lo + hi) // 2
