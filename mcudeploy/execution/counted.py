@@ -15,6 +15,7 @@ from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic, regions_of,
 from mcudeploy.execution.cycles.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.execution.cycles.profile import core_of
 from mcudeploy.execution.deployment import Deployment
+from mcudeploy.ir.plan import MOVES
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
@@ -75,6 +76,7 @@ def traffic_of(view: PlanView, steps: Sequence[Counts], firmware: Firmware) -> l
     """Return the accesses of tape entries, by their counts."""
     regions = regions_of(firmware)
     constant_bytes = {name: call.constant_bytes for name, call in view.calls.items()}
+    constant_bytes[MOVES] = sum(it.size_bytes for it in view.plan.layout.constants.values())
     return [
         MemoryTraffic.of(counts, regions, firmware.board, constant_bytes.get(view.plan.name_of(entry), 0))
         for entry, counts in zip(view.entries, steps, strict=True)

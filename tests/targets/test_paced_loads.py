@@ -1,5 +1,5 @@
-"""Constants that stream from flash at 0.25 bytes a clock: waits counted on the emulated board, whose engine takes
-the time of its transfers.
+"""Constants that stream from flash at 0.25 bytes a clock: waits counted on the emulated board, whose engine has
+the pace of one on a board.
 """
 
 from __future__ import annotations

@@ -29,6 +29,9 @@ from mcudeploy.planner.search.placing import timed
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
 
+_LEAST_GAIN = 0.01
+"""The share of the latency that loads save at least in total, else all constants stay in flash."""
+
 _LEAST_SHARE = 0.0005
 """The share of the latency that loading an operator's constants saves at least, to be worth its entries."""
 
@@ -61,7 +64,8 @@ def loading_constants(
     changed = replace(plan, layout=task.laid_out(loads))
     source = loaded_costs(costs, model, changed)
     changed = timed(changed, model, board, source, move_price(source))
-    return min((plan, changed), key=lambda it: it.estimate.latency_ticks)
+    gains = changed.estimate.latency_ticks < (1 - _LEAST_GAIN) * plan.estimate.latency_ticks
+    return changed if gains else plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def _destination(plan: Plan, board: Board) -> _Destination | None:
         if it.name in link.memories
     }
     memory = next((it for it in ranked if it.name in links), next(iter(ranked), None))
-    if memory is None or memory.name not in links:
+    if memory is None:
         return None
     link = links.get(memory.name)
     line = 1 if link is None else board.cache_line_of(memory.name)
