@@ -52,7 +52,7 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
     if loading is not None:
         raise UsageError(
             f"--arena {kind}: {loading} loads constants from flash into its own arena; add "
-            "--no-load-constants"
+            "--load-constants never"
         )
     if kind != "shared":
         return [replace(program, arena=kind, arena_owner=program.prefix) for program in programs]

@@ -28,8 +28,8 @@ _C_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class MapLine:
-    """A line in the arena map of the header: a tensor, or the scratch of an operator, `size_bytes` in a step.
-    `peak_bytes` are alive at the step of the peak.
+    """A line in the arena map of the header: a tensor, or the scratch or the loaded constants of an operator,
+    `size_bytes` in a step. `peak_bytes` are alive at the step of the peak.
     """
 
     name: str
@@ -123,6 +123,9 @@ def arena_map(view: PlanView, places: Sequence[int]) -> list[MapLine]:
             where, size = _where(plan, residences), sum(view.work[name])
             scratch = f"{name}, scratch"
             lines.append(MapLine(scratch, "", "", len(residences), size, at_peak[name, True], where, span))
+    for name, it in plan.layout.constants.items():
+        span, where = _span(places, it.place.life.lo, it.place.life.hi), _where(plan, ((it.place,),))
+        lines.append(MapLine(f"{name}, loaded constants", "", "", 1, it.size_bytes, 0, where, span))
     return lines
 
 

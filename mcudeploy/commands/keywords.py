@@ -55,7 +55,7 @@ class Choices(Reading, total=False):
     flash_limit: PositiveInt | str
     memory: Mapping[str, NonNegativeInt | str]
     dma_io: bool
-    load_constants: bool
+    load_constants: Literal["engine", "core", "never"]
     io_align: Alignment
     split: bool
     stream_input: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -46,6 +46,13 @@ class BuildRequest:
     def bare(self) -> bool:
         """Whether the library comes without firmware."""
         return self.library_only or self.board.facts_only or self.kind is not None
+
+    @property
+    def loading(self) -> BuildRequest:
+        """The request without loads of constants, if a part or arenas outside of the program exclude them."""
+        if self.arena == "own" and not any(part.leaves_constants for part in self.parts):
+            return self
+        return replace(self, options=replace(self.options, load_constants="never"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +103,8 @@ class LibraryPart:
 
     samples: ClassVar[int | None] = None
     """Drawn samples that a library with this part is verified on; None: as many as usual."""
+    leaves_constants: ClassVar[bool] = False
+    """Whether the part needs programs that read all constants in flash."""
     absent: ClassVar[Mapping[str, Any]] = {}
     """The values of `facts` for a library without this part."""
 

@@ -70,6 +70,10 @@ TRADEOFFS: dict[Optimize, Tradeoff] = {
 }
 
 
+Loading = Literal["engine", "core", "never"]
+"""What may load constants from flash: an engine, or else the core as well, or nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The user's choices: the values of `OPTIONS`, and `name`, the prefix of names in C.
@@ -94,7 +98,7 @@ class Options:
     memory_limits: tuple[tuple[str, int], ...] = ()
     dma_io: bool = True
     io_align: int = 1
-    load_constants: bool = True
+    load_constants: Loading = "engine"
     split: bool = True
     stream_input: bool = False
     whole_inputs: tuple[str, ...] = ()
@@ -220,8 +224,9 @@ OPTIONS = (
     ),
     OptionSpec(
         "load_constants",
-        bool,
-        "Load constants from flash into free bytes of the arena before they are used, if that saves time.",
+        ("engine", "core", "never"),
+        "Load constants from slow flash into free bytes of the arena before they are used, if that saves "
+        "time: by an engine that reads flash, or else by the core as well.",
     ),
     OptionSpec("split", bool, "Cut operators into rows."),
     OptionSpec(

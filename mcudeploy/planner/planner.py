@@ -159,8 +159,8 @@ def find_plans(
     planned = replace(planned, limits=dict(options.memory_limits))
     planned = _changed(planned, _settled) if model.isa.unit else planned
     planned = _changed(planned, _on_cores)
-    if tiles is None and options.load_constants:
-        planned = _loading(planned, board, options.ram_limit)
+    if tiles is None and options.load_constants != "never" and (options.plan_file is None or options.resume):
+        planned = _loading(planned, board, options)
     planned = through(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
     return replace(planned, candidates=_tried(planned.candidates, options.time_limit))
 
@@ -280,13 +280,13 @@ def _settled(plan: Plan, model: Model) -> Plan:
     return plan
 
 
-def _loading(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
+def _loading(planned: Planned, board: Board, options: Options) -> Planned:
     """Return the plans, which load constants where that saves time, and the unsplit one that does as the last
     candidate. The baseline is without, so that the choice of cuts, and with it the arena, stays the same.
     """
     costs, unsplit = board_costs(board, planned.objective), planned.baseline
     plans = (*planned.candidates, unsplit) if planned.offers_baseline else planned.candidates
-    loading = [loading_constants(it, planned.model_of(it), board, costs, ram_limit) for it in plans]
+    loading = [loading_constants(it, planned.model_of(it), board, costs, options) for it in plans]
     return replace(planned, candidates=tuple(it for it in loading if it is not unsplit))
 
 
@@ -364,7 +364,9 @@ def _on_units(model: Model, board: Board, options: Options) -> tuple[Model, Stor
             f"{options.plan_file} is for {count_text(stored.base.cores, 'core')}, --parallel asks for "
             f"{_cores(board, options)}: leave --parallel out, or make a new plan"
         )
-    return stored.base, stored
+    if options.load_constants != "never":
+        return stored.base, stored
+    return stored.base, replace(stored, plan=replace(stored.plan, layout=stored.plan.layout.without_loads()))
 
 
 def _require_compatible(model: Model, options: Options) -> None:

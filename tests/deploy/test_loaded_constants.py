@@ -105,7 +105,7 @@ def test_a_limit_of_ram_lets_the_arena_grow(model: Model, planned: Planned) -> N
 
 
 def test_nothing_is_loaded_without_need(model: Model) -> None:
-    assert not find_plans(model, BOARD, replace(UNSPLIT, load_constants=False)).candidates
+    assert not find_plans(model, BOARD, replace(UNSPLIT, load_constants="never")).candidates
     assert not find_plans(model, load_board("mps2-an505"), UNSPLIT).candidates
 
 
@@ -200,3 +200,12 @@ def test_plan_files_keep_loads(model: Model, plan: Plan, tmp_path: Path) -> None
 def test_transfers_name_their_operator(plan: Plan) -> None:
     loaded = [it.tensor for it in plan.layout.transfers if isinstance(it, Transfer)]
     assert loaded == [constants_name(name) for name in plan.layout.constants]
+
+
+def test_the_core_loads_on_request(model: Model) -> None:
+    """A network whose weights are read often, on a board whose flash no engine reads."""
+    board = BOARD.model_copy(update={"links": ()})
+    assert not find_plans(model, board, UNSPLIT).candidates
+    (plan,) = find_plans(model, board, replace(UNSPLIT, load_constants="core")).candidates
+    assert {it.engine for it in plan.layout.transfers} == {"cpu"}
+    assert plan.estimate.stalls.copies > 0

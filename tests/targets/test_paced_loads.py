@@ -1,5 +1,6 @@
-"""Constants that stream from flash at 0.25 bytes a clock: waits counted on the emulated board, whose engine has
-the pace of one on a board.
+"""Constants that stream from flash at 0.25 bytes a clock: waits counted on the emulated board.
+
+Its engine takes the time of its transfers.
 """
 
 from __future__ import annotations

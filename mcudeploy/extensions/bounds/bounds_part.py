@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from mcudeploy.boards.board import Board
 from mcudeploy.codegen.program import CallBounds
@@ -20,6 +20,8 @@ from mcudeploy.verify.samples import Sample, drawn_samples
 
 class BoundsPart(LibraryPart):
     """The most instructions and cycles of a call, in each header and on a page."""
+
+    leaves_constants: ClassVar[bool] = True
 
     def require(self, request: BuildRequest) -> None:
         """Raise ConfigError if no emulated board has the core."""

@@ -24,6 +24,7 @@ class DossierPart(LibraryPart):
     command: tuple[str, ...]
 
     samples: ClassVar[int | None] = 20
+    leaves_constants: ClassVar[bool] = True
     absent: ClassVar[Mapping[str, Any]] = {"dossier": None}
 
     def deployed(self, deployment: Deployment) -> Deployment:

@@ -25,6 +25,7 @@ from mcudeploy.ir.plan import Layout, LoadedConstants, Plan, Residence, Transfer
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
+from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.placing import timed
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
@@ -47,17 +48,16 @@ def loaded_costs(costs: CoreCosts, model: Model, plan: Plan) -> TileSource:
     return estimated(costs, {*model.in_ram, *plan.layout.constants})
 
 
-def loading_constants(
-    plan: Plan, model: Model, board: Board, costs: CoreCosts, ram_limit: int | None = None
-) -> Plan:
+def loading_constants(plan: Plan, model: Model, board: Board, costs: CoreCosts, options: Options) -> Plan:
     """Return the plan with constants loaded ahead of use if that saves time, else the plan itself.
 
-    Arenas keep their size, or grow up to `ram_limit` bytes in total.
+    Without an engine that reads flash the core loads them, if the options say so. Arenas keep their size, or
+    grow up to the limit of RAM.
     """
-    target = _destination(plan, board)
+    target = _destination(plan, board, by_core=options.load_constants == "core")
     if costs.flash is None or target is None or plan.layout.constants or plan.lanes or plan.functions:
         return plan
-    task = _Loading.of(plan, model, target, costs, _capacity(plan, board, target, ram_limit))
+    task = _Loading.of(plan, model, target, costs, _capacity(plan, board, target, options.ram_limit))
     loads = task.best()
     if not loads:
         return plan
@@ -90,7 +90,7 @@ class _Destination:
         return self.link.cycles(size_bytes, self.flash, self.memory)
 
 
-def _destination(plan: Plan, board: Board) -> _Destination | None:
+def _destination(plan: Plan, board: Board, *, by_core: bool) -> _Destination | None:
     """Return the fastest memory with an arena, first one that an engine joins to flash."""
     arenas = [board.memory(name) for name, size in plan.layout.arenas.items() if size]
     ranked = sorted((it for it in arenas if it.read_cost < board.flash.read_cost), key=lambda it: it.cost)
@@ -101,7 +101,8 @@ def _destination(plan: Plan, board: Board) -> _Destination | None:
         for it in ranked
         if it.name in link.memories
     }
-    memory = next((it for it in ranked if it.name in links), next(iter(ranked), None))
+    joined = next((it for it in ranked if it.name in links), None)
+    memory = joined or (next(iter(ranked), None) if by_core else None)
     if memory is None:
         return None
     link = links.get(memory.name)

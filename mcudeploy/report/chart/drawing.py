@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan, Residence, memories_of
+from mcudeploy.ir.plan import Plan, Residence, constants_name, memories_of
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import WorkBytes
@@ -29,7 +29,9 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class ChartGroup:
-    """All blocks of one tensor, or the scratch of one operator; `colour`: of the tensor, -1: scratch."""
+    """All blocks of one tensor, or the scratch or the loaded constants of one operator; `colour`: of the
+    tensor, else -1.
+    """
 
     name: str
     note: str
@@ -87,13 +89,17 @@ def draw(view: PlanView, model: str) -> Drawing:
         Panel(
             memory,
             size,
-            (*_tensors(plan, tiled, colours, memory), *_scratch(plan, view.work, memory)),
+            (
+                *_tensors(plan, tiled, colours, memory),
+                *_scratch(plan, view.work, memory),
+                *_constants(plan, memory),
+            ),
             view.loads[memory],
             tuple(_flights(plan, tiled, memory)),
         )
         for memory, size in sorted(plan.layout.arenas.items())
     )
-    flown = sum(len(panel.flights) for panel in panels)
+    flown = sum(old.memory != new.memory for old, new in map(plan.layout.way, plan.layout.transfers))
     facts = (
         ("model", model),
         ("board", plan.board),
@@ -101,7 +107,7 @@ def draw(view: PlanView, model: str) -> Drawing:
         ("live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"),
         ("steps", f"{len(plan.schedule.steps):,}"),
         *([("moves", f"{len(plan.layout.transfers):,}")] if plan.layout.transfers else ()),
-        *([("between memories", f"{flown // 2:,}")] if flown else ()),
+        *([("between memories", f"{flown:,}")] if flown else ()),
     )
     return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
 
@@ -138,6 +144,13 @@ def _flights(plan: Plan, tiled: TiledGraph, memory: str) -> Iterator[Area]:
             size = tiled.moved_bytes(plan.layout, transfer)
             begin = plan.layout.begin(transfer)
             yield replace(_area(place, size), steps=Interval(begin, max(begin, transfer.end)))
+
+
+def _constants(plan: Plan, memory: str) -> Iterator[ChartGroup]:
+    for name, it in plan.layout.constants.items():
+        if it.place.memory == memory:
+            areas = (_area(it.place, it.size_bytes),)
+            yield ChartGroup(constants_name(name), f"{it.size_bytes:,} B{_when(areas)}", -1, areas)
 
 
 def _scratch(plan: Plan, work: WorkBytes, memory: str) -> Iterator[ChartGroup]:

@@ -12,7 +12,7 @@ from mcudeploy.codegen.html_template import as_data, trusted
 from mcudeploy.common.text import count_text, plain
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import CALIBRATED_UNIT, manner_of, milliseconds
-from mcudeploy.ir.plan import Measurement
+from mcudeploy.ir.plan import Measurement, constants_name
 from mcudeploy.planner.flash_curve import flash_curve
 from mcudeploy.planner.tape.footprint import weights_bytes
 from mcudeploy.report import chart
@@ -268,10 +268,11 @@ def _verdict(report: Report) -> View | None:
 def _blocks_of(deployment: Deployment, drawing: Drawing) -> View:
     """Return names, and for each panel its position in the picture and its blocks.
 
-    A block is its name, row range [first, end) (-1, -1: scratch), step range [first, end), offset, and bytes.
+    A block is its name, row range [first, end) (scratch, constants: -1, -1), step range [first, end), offset,
+    and bytes.
     """
     plan, tiled, work = deployment.plan, deployment.view.tiled, deployment.view.work
-    names = [*plan.layout.blocks, *plan.layout.scratch]
+    names = [*plan.layout.blocks, *plan.layout.scratch, *map(constants_name, plan.layout.constants)]
     first_scratch = len(plan.layout.blocks)
     panels = []
     for panel, scale in zip(drawing.panels, scales(drawing), strict=True):
@@ -292,6 +293,12 @@ def _blocks_of(deployment: Deployment, drawing: Drawing) -> View:
                 for each in residences
                 if each.memory == panel.memory and len(each.life)
             )
+        loaded = enumerate(plan.layout.constants.values(), first_scratch + len(plan.layout.scratch))
+        rectangles += (
+            [number, -1, -1, it.place.life.lo, it.place.life.hi, it.place.offset, it.size_bytes]
+            for number, it in loaded
+            if it.place.memory == panel.memory
+        )
         panels.append(
             {
                 "memory": panel.memory,
