@@ -71,7 +71,7 @@ TRADEOFFS: dict[Optimize, Tradeoff] = {
 
 
 Loading = Literal["engine", "core", "never"]
-"""What may load constants from flash: an engine, or else the core as well, or nothing."""
+"""Who loads constants from flash: an engine, or else the core as well, or nobody."""
 
 
 @dataclass(frozen=True, slots=True)
