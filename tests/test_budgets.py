@@ -52,7 +52,7 @@ BUDGETS = {
     "mcudeploy": 410,
     "ops": 5501,  # rows written into states, float products by blocks, fused operators, TFLite arithmetic
     "planner": 11760,  # constants loaded ahead, bounds over all cuts, searches across forms, orders
-    "report": 1830,  # loads in pictures, bounds over all cuts, commands of the picture; results name their deployment
+    "report": 1830,  # loads in pictures, bounds over all cuts; results name their deployment
     "tiling": 555,
     "toolchain": 2411,  # drivers and models of a unit, memories to start, programs of Windows and macOS
     "verify": 1451,  # shapes of images
