@@ -214,7 +214,7 @@ def times(
             ticks = timer.time(graph, operator, call, rows).ticks
             spent: dict[Column, float] = {"instructions": board.instructions(ticks)}
             inner: dict[Column, float] = {}
-            for column in columns(board.core) if call.stages else ():
+            for column in stated_columns(board.core) if call.stages else ():
                 costs = CoreCosts(board.core, read_costs(COSTS / f"{board.core}.csv", column))
                 inner[column] = sum(it.times(rows) * costs.stage_ticks(it) for it in call.stages)
             yield call.cost_name, (counts_of(graph.tensors, operator, loops, call, rows), spent, inner)
@@ -223,6 +223,13 @@ def times(
 def columns(core: str) -> tuple[Column, ...]:
     """Return the columns of a core's table."""
     return ("instructions", "cycles", "flash_bytes") if core in CORES else ("instructions",)
+
+
+def stated_columns(core: str) -> tuple[Column, ...]:
+    """Return those that its table has: one of an earlier model of the core can lack the last ones."""
+    with (COSTS / f"{core}.csv").open(encoding="utf-8", newline="") as file:
+        header = next(csv.reader(file))
+    return tuple(column for column in columns(core) if column in header)
 
 
 def _blocks(total: int) -> list[Interval]:
@@ -272,12 +279,10 @@ def write_table(core: str, chosen: Collection[str], foreign: Path | None = None)
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
     tables, report = list[dict[str, dict[str, float]]](), list[tuple[object, ...]]()
-    units = columns(core)
-    if chosen and foreign is None:  # the other lines may be older than a column
-        header = path.read_text("utf-8").splitlines()[0].split(",")
-        units = tuple(unit for unit in units if unit in header)
+    stated = stated_columns(core)
+    units = stated if chosen and foreign is None else columns(core)
     for unit in units:
-        known = read_costs(path, unit) if foreign is None else {}
+        known = read_costs(path, unit) if foreign is None and unit in stated else {}
         if not chosen:  # only those that are assumed, as no core computes them
             known = {name: cost for name, cost in known.items() if name.endswith(UNIT_SUFFIX)}
         table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}

@@ -27,18 +27,17 @@ from compilers import CORES, build, compiled, complaints_of, header_of, run_on_c
 FIRMWARE = resource_dir("firmware")
 PRINTED = Path(tempfile.mkdtemp())
 ALL = kernel_paths(PRINTED)
-OF_ALL = {"mcud_compiler.h", "mcud_owner_slots.c"}
-"""Files with assembler that belong to every program."""
+OF_ALL = {"mcud_compiler.h", "mcud_owner_slots.c", "mcud_scale_thumb.h", "mcud_scale_words.h"}
+"""Files with assembler that belong to every program, or to nearly every kernel."""
 ASSEMBLER = re.compile(r"__asm__|arm_mve\.h")
 LEVELS = {
-    **dict.fromkeys(("cortex-m0", "cortex-m55", "rv32v"), ("-O2", "-Os")),
+    **dict.fromkeys(("cortex-m0", "cortex-m55", "rv32", "rv32v"), ("-O2", "-Os")),
     "cortex-m3": ("-O2",),
     "cortex-m4": ("-O2",),
     "cortex-m33": ("-Os",),
-    "rv32": ("-O2",),
 }
 """Levels at which the kernels are compiled for a core: both for every text with blocks of assembler.
-cortex-m4 and cortex-m33 share that text; cortex-m3 has no assembler, and rv32 single instructions.
+cortex-m4 and cortex-m33 share that text; cortex-m3 has single instructions.
 """
 DAILY = [("cortex-m4", "-O2"), ("cortex-m55", "-O2")]
 PIC = ("-O2", "-fpic", "-msingle-pic-base", "-mpic-register=r9")

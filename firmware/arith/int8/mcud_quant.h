@@ -18,17 +18,19 @@ static inline int32_t mcud_clamp(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
+/* mcud_scale_32: the common case of mcud_scale, for cores on which compilers make too much of its C. */
+#if defined(__thumb__) && !defined(__thumb2__)
+#include "mcud_scale_thumb.h"
+#elif defined(__GNUC__) && (defined(__riscv_mul) || (defined(__thumb2__) && !defined(__ARM_FEATURE_DSP)))
+#include "mcud_scale_words.h"
+#endif
+
 /* 1 <= shift <= 62; the rounded product must fit an int32_t, which the code generator has checked. */
 static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
 {
-#if defined(__thumb__) && !defined(__thumb2__)
-    if (shift == 32) { /* by halves, for want of a multiplication to 64 bits; the lowest 16 decide nothing */
-        const int32_t acc_high = acc >> 16;
-        const int32_t acc_low = acc & 0xffff;
-        const int32_t high = multiplier >> 16;
-        const int32_t low = multiplier & 0xffff;
-        const int32_t middle = acc_high * low + (int32_t)(((uint32_t)acc_low * (uint32_t)low) >> 16);
-        return acc_high * high + (middle >> 16) + ((((acc_low * high + (middle & 0xffff)) >> 15) + 1) >> 1);
+#if defined(MCUD_SCALE_32)
+    if (shift == 32) {
+        return mcud_scale_32(acc, multiplier);
     }
 #endif
     const int64_t product = (int64_t)acc * multiplier;

@@ -5,27 +5,32 @@
 #include "mcud_compiler.h"
 #include "mcud_quant.h"
 
+/* clamp(value, -128, 127) */
+static inline int8_t mcud_saturate_s8(int32_t value)
+{
+    return (int8_t)mcud_clamp(value, INT8_MIN, INT8_MAX);
+}
+
+/* clamp(sum * 2^left, INT32_MIN, INT32_MAX), left > 0: without 64 bits, which compilers would carry on to products */
+static inline int32_t mcud_shift_saturated(int32_t sum, int32_t left)
+{
+    const int32_t most = INT32_MAX >> left;
+    return sum > most ? INT32_MAX : (sum < -most - 1 ? INT32_MIN : (int32_t)((uint32_t)sum << left));
+}
+
 /* A sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
     if (finish->left > 0) {
-        const int64_t scaled = (int64_t)sum * ((int32_t)1 << finish->left);
-        sum = scaled > INT32_MAX ? INT32_MAX : (scaled < INT32_MIN ? INT32_MIN : (int32_t)scaled);
+        sum = mcud_shift_saturated(sum, finish->left);
     }
-    const int32_t result = finish->zero_point + mcud_scale(sum, multiplier, 32);
-    return (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
+    return mcud_saturate_s8(finish->zero_point + mcud_scale(sum, multiplier, 32));
 }
 
 /* The first step of a sum that is rounded twice. */
 static inline int32_t mcud_scale_once(int32_t sum, int32_t multiplier)
 {
     return sum + mcud_scale(sum, multiplier, 32);
-}
-
-/* clamp(value, -128, 127) */
-static inline int8_t mcud_saturate_s8(int32_t value)
-{
-    return (int8_t)mcud_clamp(value, INT8_MIN, INT8_MAX);
 }
 
 /* Four values of one pixel to its place in a group of `pixels` pixels. */
@@ -47,6 +52,44 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
 static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8_t *w)
 {
     return x[0] * w[0] + x[2 * pixels] * w[1] + x[1] * w[2] + x[2 * pixels + 1] * w[3];
+}
+
+/* A step to the results of sums[count] that rarely takes place, and then for all of them: so `finish` has none left. */
+static inline void mcud_shift_sums(int32_t *sums, int32_t count, mcud_finish_s8 *finish)
+{
+#if MCUD_FACTORS == 1
+    for (int32_t i = 0; finish->left > 0 && i < count; i++) {
+        sums[i] = mcud_shift_saturated(sums[i], finish->left);
+    }
+    finish->left = 0;
+#else
+    (void)sums, (void)count, (void)finish; /* two roundings have it between them */
+#endif
+}
+
+/* The results of two channels of `pixels` pixels. What the loop reads is copied: results could lie there. */
+static inline void mcud_results_of_two(int32_t *sums, int32_t pixels, const int32_t *factors,
+                                       const mcud_finish_s8 *finish, int8_t *y)
+{
+    mcud_finish_s8 to = *finish;
+    const int32_t first[2] = {factors[0], factors[2 * (MCUD_FACTORS - 1)]};
+    const int32_t second[2] = {factors[1], factors[2 * MCUD_FACTORS - 1]};
+    mcud_shift_sums(sums, 2 * pixels, &to);
+    for (const int32_t *const end = sums + 2 * pixels; sums < end; sums += 2, y += to.pitch) {
+        y[0] = MCUD_RESULT_S8(sums[0], first, 1, &to);
+        y[1] = MCUD_RESULT_S8(sums[1], second, 1, &to);
+    }
+}
+
+/* The results of four channels of one pixel. */
+static inline void mcud_results_of_four(const int32_t sums[4], const int32_t *factors, const mcud_finish_s8 *finish,
+                                        int8_t *y)
+{
+    const mcud_finish_s8 to = *finish;
+    y[0] = MCUD_RESULT_S8(sums[0], factors, 4, &to);
+    y[1] = MCUD_RESULT_S8(sums[1], factors + 1, 4, &to);
+    y[2] = MCUD_RESULT_S8(sums[2], factors + 2, 4, &to);
+    y[3] = MCUD_RESULT_S8(sums[3], factors + 3, 4, &to);
 }
 
 /* Without optimisation, or with one register taken for position-independent code, there are too few for the blocks. */
@@ -78,14 +121,7 @@ MCUD_NOINLINE const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *co
         mcud_value_3x2(x + 1, w[2], w[6], sums);
         mcud_value_3x2(x + 7, w[3], w[7], sums);
     }
-    y[0] = MCUD_RESULT_S8(sums[0], record, 2, finish);
-    y[1] = MCUD_RESULT_S8(sums[1], record + 1, 2, finish);
-    y += finish->pitch;
-    y[0] = MCUD_RESULT_S8(sums[2], record, 2, finish);
-    y[1] = MCUD_RESULT_S8(sums[3], record + 1, 2, finish);
-    y += finish->pitch;
-    y[0] = MCUD_RESULT_S8(sums[4], record, 2, finish);
-    y[1] = MCUD_RESULT_S8(sums[5], record + 1, 2, finish);
+    mcud_results_of_two(sums, 3, record, finish, y);
     return record + 2 * MCUD_FACTORS;
 }
 
@@ -110,13 +146,18 @@ MCUD_NOINLINE const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *co
         mcud_value_2x2(x[1], x[3], w[2], w[6], sums);
         mcud_value_2x2(x[5], x[7], w[3], w[7], sums);
     }
-    y[0] = MCUD_RESULT_S8(sums[0], record, 2, finish);
-    y[1] = MCUD_RESULT_S8(sums[1], record + 1, 2, finish);
-    y[finish->pitch] = MCUD_RESULT_S8(sums[2], record, 2, finish);
-    y[finish->pitch + 1] = MCUD_RESULT_S8(sums[3], record + 1, 2, finish);
+    mcud_results_of_two(sums, 2, record, finish, y);
     return record + 2 * MCUD_FACTORS;
 }
 
+#endif
+
+/* Two records at a time, as long as there are two. */
+#if MCUD_BLOCKS && defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_32e) && defined(__OPTIMIZE__)
+#include "mcud_simd_riscv.h"
+#define MCUD_FOURS 1
+#else
+#define MCUD_FOURS 0
 #endif
 
 /* x[groups] of 3 pixels by an even number of channels -> y[3][channels], the pixels `pitch` apart */
@@ -124,6 +165,11 @@ static inline const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *c
                                               const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
                                               int32_t channels)
 {
+#if MCUD_FOURS
+    record = mcud_records_3x4(x, ends, record, finish, y, channels & ~3);
+    y += channels & ~3;
+    channels &= 3;
+#endif
     for (const int8_t *last = y + channels; y < last; y += 2) {
         record = mcud_record_3x2(x, ends, record, finish, y);
     }
@@ -135,6 +181,11 @@ static inline const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *c
                                               const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
                                               int32_t channels)
 {
+#if MCUD_FOURS
+    record = mcud_records_2x4(x, ends, record, finish, y, channels & ~3);
+    y += channels & ~3;
+    channels &= 3;
+#endif
     for (const int8_t *last = y + channels; y < last; y += 2) {
         record = mcud_record_2x2(x, ends, record, finish, y);
     }
@@ -146,6 +197,7 @@ static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *c
                                               const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
                                               int32_t channels)
 {
+    const mcud_finish_s8 to = *finish;
     for (const int8_t *last = y + channels; y < last; y += 2, record += 2 * MCUD_FACTORS) {
         const int16_t *at = x;
         int32_t a = record[0];
@@ -155,8 +207,8 @@ static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *c
             a += mcud_products(at, 2, w);
             b += mcud_products(at, 2, w + 4);
         }
-        y[0] = MCUD_RESULT_S8(a, record, 2, finish);
-        y[1] = MCUD_RESULT_S8(b, record + 1, 2, finish);
+        y[0] = MCUD_RESULT_S8(a, record, 2, &to);
+        y[1] = MCUD_RESULT_S8(b, record + 1, 2, &to);
     }
     return record;
 }
@@ -178,6 +230,7 @@ static inline int32_t mcud_group_1x1(const int8_t x[4], const int32_t *weights, 
     return sum + x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
 }
 
+#if !defined(MCUD_SUM_1X4)
 /* Adds the products of x[groups][4] and w[groups][4][4]. */
 static inline void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *w,
                                 int32_t sums[4])
@@ -186,19 +239,16 @@ static inline void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], co
         mcud_group_1x4(x, w, sums);
     }
 }
+#endif
 
 /* x[groups][4] -> y[4] */
 MCUD_NOINLINE const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[4] = {record[0], record[1], record[2], record[3]};
-    for (record += 4; x < ends[1]; x += 4, record += 4) {
-        mcud_group_1x4(x, record, sums);
-    }
-    y[0] = MCUD_RESULT_S8(sums[0], record, 4, finish);
-    y[1] = MCUD_RESULT_S8(sums[1], record + 1, 4, finish);
-    y[2] = MCUD_RESULT_S8(sums[2], record + 2, 4, finish);
-    y[3] = MCUD_RESULT_S8(sums[3], record + 3, 4, finish);
+    mcud_sum_1x4(x, ends, record + 4, sums);
+    record += 4 + (ends[1] - x);
+    mcud_results_of_four(sums, record, finish, y);
     return record + 4 * MCUD_FACTORS;
 }
 
@@ -242,31 +292,25 @@ MCUD_NOINLINE const int32_t *mcud_record_taps(const int8_t *const *taps, const i
                                               const int8_t *odd, int32_t at, const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y)
 {
-    int32_t a = record[0];
-    int32_t b = record[1];
-    int32_t c = record[2];
-    int32_t d = record[3];
+    int32_t sums[4] = {record[0], record[1], record[2], record[3]};
     for (record += 4; taps < ends[1]; taps += 2, record += 2) {
         const int8_t *first = taps[0] + at;
         const int8_t *second = taps[1] + at;
         const int8_t *w = (const int8_t *)record;
-        a += first[0] * w[0] + second[0] * w[2];
-        b += first[1] * w[1] + second[1] * w[3];
-        c += first[2] * w[4] + second[2] * w[6];
-        d += first[3] * w[5] + second[3] * w[7];
+        sums[0] += first[0] * w[0] + second[0] * w[2];
+        sums[1] += first[1] * w[1] + second[1] * w[3];
+        sums[2] += first[2] * w[4] + second[2] * w[6];
+        sums[3] += first[3] * w[5] + second[3] * w[7];
     }
     if (odd != 0) {
         const int8_t *w = (const int8_t *)record;
-        a += odd[at] * w[0];
-        b += odd[at + 1] * w[1];
-        c += odd[at + 2] * w[2];
-        d += odd[at + 3] * w[3];
+        sums[0] += odd[at] * w[0];
+        sums[1] += odd[at + 1] * w[1];
+        sums[2] += odd[at + 2] * w[2];
+        sums[3] += odd[at + 3] * w[3];
         record++;
     }
-    y[0] = MCUD_RESULT_S8(a, record, 4, finish);
-    y[1] = MCUD_RESULT_S8(b, record + 1, 4, finish);
-    y[2] = MCUD_RESULT_S8(c, record + 2, 4, finish);
-    y[3] = MCUD_RESULT_S8(d, record + 3, 4, finish);
+    mcud_results_of_four(sums, record, finish, y);
     return record + 4 * MCUD_FACTORS;
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mcud_compiler.h"
 #include "mcud_quant.h"
 
 enum { MCUD_LANES = 4 };
@@ -45,6 +46,19 @@ static inline void mcud_lane_store(int32_t *group, int32_t lane, int32_t value)
     to[4 * (lane & 1) + (lane >> 1)] = (int16_t)value;
 }
 
+/* The upper 32 bits of a product; by halves for cores without a multiplication to 64 bits. */
+static inline int32_t mcud_upper_word(int32_t a, int32_t b)
+{
+#if defined(__thumb__) && !defined(__thumb2__)
+    const int32_t a_low = a & 0xffff;
+    const int32_t b_low = b & 0xffff;
+    const int32_t middle = (a >> 16) * b_low + (int32_t)(((uint32_t)a_low * (uint32_t)b_low) >> 16);
+    return (a >> 16) * (b >> 16) + (middle >> 16) + ((a_low * (b >> 16) + (middle & 0xffff)) >> 16);
+#else
+    return (int32_t)(((int64_t)a * b) >> 32);
+#endif
+}
+
 /* 2^s times a sum -> its result. `zero` is 2^s times the zero point, plus half of 2^s; if results are rounded twice, it
  * is the zero point. */
 static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, int32_t zero, int32_t shift)
@@ -53,10 +67,17 @@ static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor,
     const mcud_finish_s8 finish = {zero, 0, 0};
     return MCUD_RESULT_S8(sum >> shift, factor, 1, &finish);
 #else
-    const int32_t product = (int32_t)(((int64_t)sum * *factor) >> 32);
-    return (int8_t)mcud_clamp((product + zero) >> shift, INT8_MIN, INT8_MAX);
+    return (int8_t)mcud_clamp((mcud_upper_word(sum, *factor) + zero) >> shift, INT8_MIN, INT8_MAX);
 #endif
 }
+
+/* The weights of four channels by the pairs of two tiles, at each position. */
+#if MCUD_BLOCKS && defined(__OPTIMIZE__) && !defined(__pic__) && defined(__thumb__) && !defined(__thumb2__) &&         \
+    !defined(__clang__)
+#include "mcud_winograd_thumb.h"
+#elif MCUD_BLOCKS && defined(__OPTIMIZE__) && defined(__riscv_mul) && __riscv_xlen == 32
+#include "mcud_winograd_riscv.h"
+#else
 
 /* First one half of all pairs, then the other: in a single loop, compilers add the two products before they add to
  * sums, and run out of registers. Not inlined, since the loop needs all registers. */
@@ -84,5 +105,7 @@ MCUD_NOINLINE void mcud_multiply_tiles(const int32_t *weights, const int32_t *ti
         memcpy(sums, s, sizeof s);
     }
 }
+
+#endif
 
 #endif

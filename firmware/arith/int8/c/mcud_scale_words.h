@@ -1,0 +1,21 @@
+/* mcud_scale_32 by the two words of a product. If factors have been clamped before, compilers multiply 64 bits in C. */
+#ifndef MCUD_SCALE_WORDS_H
+#define MCUD_SCALE_WORDS_H
+
+#include <stdint.h>
+
+#define MCUD_SCALE_32
+
+static inline int32_t mcud_scale_32(int32_t acc, int32_t multiplier)
+{
+    int32_t lower, upper;
+#if defined(__riscv)
+    __asm__("mulh %0, %1, %2" : "=r"(upper) : "r"(acc), "r"(multiplier));
+    lower = (int32_t)((uint32_t)acc * (uint32_t)multiplier);
+#else
+    __asm__("smull %0, %1, %2, %3" : "=&r"(lower), "=&r"(upper) : "r"(acc), "r"(multiplier));
+#endif
+    return upper + (int32_t)((uint32_t)lower >> 31);
+}
+
+#endif
