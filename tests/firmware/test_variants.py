@@ -141,7 +141,7 @@ BOARDS = sample(
     ["cortex-m0", "mps2-an385", "mps2-an386", "mps2-an505", "mps3-an547", "riscv32-virt-v"],
     ["cortex-m0", "mps2-an386", "mps3-an547", "riscv32-virt-v"],
 )
-"""Cortex-M33 has the text of Cortex-M4; Cortex-M3 (mps2-an385) has single instructions of its own."""
+"""Cortex-M33 has the text of Cortex-M4; Cortex-M3 (mps2-an385) adds single instructions."""
 
 
 @pytest.fixture(scope="module", params=BOARDS)
