@@ -43,7 +43,7 @@ BUDGETS = {
     "extensions/instances": 105,  # the place of states, room, what is refused
     "extensions/int16": 2276,
     "extensions/learned": 700,
-    "extensions/quantization": 1350,
+    "extensions/quantization": 1690,  # weights rounded to the results of layers: moments, walks, integers
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/text": 450,  # tokenizers and the faults of their files
     "extensions/training": 3740,
@@ -108,7 +108,7 @@ def test_a_package_keeps_its_budget(name: str) -> None:
 
 MOST_PARAMETERS = 8
 """The most that a function may have; values that travel together are a dataclass, as `RunRequest`."""
-LISTS_OPTIONS = {"evaluate": 15, "quantize": 10}
+LISTS_OPTIONS = {"evaluate": 15, "quantize": 11}
 """Functions of `import mcudeploy` whose keywords are the options of the command, for `help()`."""
 
 

@@ -69,7 +69,7 @@ def _pieces(proto: ModelProto, foreign: Collection[str]) -> Iterator[ReferencePi
     plain: dict[int, list[NodeProto]] = {}
     numpy: dict[int, list[NodeProto]] = {}
     for node in proto.graph.node:
-        stage = max((stage_of.get(name, 0) for name in _read(node)), default=0)
+        stage = max((stage_of.get(name, 0) for name in names_read(node)), default=0)
         is_foreign = node.output[0] in foreign
         (numpy if is_foreign else plain).setdefault(stage, []).append(node)
         stage_of |= dict.fromkeys(filter(None, node.output), stage + is_foreign)
@@ -79,7 +79,7 @@ def _pieces(proto: ModelProto, foreign: Collection[str]) -> Iterator[ReferencePi
         written = {name for node in nodes for name in node.output if name}
         later = [it for at, part in plain.items() if at > stage for it in part]
         later += [it for at, part in numpy.items() if at >= stage for it in part]
-        names = tuple(sorted(written & {*outputs, *(name for node in later for name in _read(node))}))
+        names = tuple(sorted(written & {*outputs, *(name for node in later for name in names_read(node))}))
         model = _model_of(proto, nodes, names, types).SerializeToString() if names else None
         yield ReferencePiece(model, names, tuple(numpy.get(stage, ())))
 
@@ -93,10 +93,10 @@ def run_foreign(nodes: Sequence[NodeProto], values: Mapping[str, Array]) -> dict
     return results
 
 
-def _read(node: NodeProto) -> set[str]:
-    """The names that a node reads, also in the graphs inside it."""
+def names_read(node: NodeProto) -> set[str]:
+    """Return the names that a node reads, also in the graphs inside it."""
     inner = (each for graph in graphs_in(node) for each in graph.node)
-    return {name for name in node.input if name}.union(*map(_read, inner))
+    return {name for name in node.input if name}.union(*map(names_read, inner))
 
 
 def _model_of(
@@ -104,7 +104,7 @@ def _model_of(
 ) -> ModelProto:
     """Return a model of these nodes; its inputs are the values that they read and do not compute."""
     written = {name for node in nodes for name in node.output}
-    read = set().union(*map(_read, nodes)) - written
+    read = set().union(*map(names_read, nodes)) - written
     initializers = [it for it in proto.graph.initializer if it.name in read]
     read -= {it.name for it in initializers}
     inputs = sorted(read & types.keys())

@@ -13,6 +13,7 @@ from mcudeploy.commands.python import Report
 
 _Method = Literal["auto", "minmax", "entropy", "percentile"]
 _Activations = Literal["int8", "int16"]
+_Rounding = Literal["nearest", "adaptive"]
 
 
 def quantize(
@@ -25,6 +26,7 @@ def quantize(
     samples: int = 200,
     keep_float: Sequence[str] = (),
     activations: _Activations = "int8",
+    rounding: _Rounding = "nearest",
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     seed: int = 0,
 ) -> Report:
@@ -37,10 +39,10 @@ def quantize(
 
     checked("method", method, _Method)
     checked("activations", activations, _Activations)
+    checked("rounding", rounding, _Rounding)
     checked("samples", samples, PositiveInt)
     checked("seed", seed, NonNegativeInt)
     classes = None if labels is None else Path(labels)
-    request = QuantizeRequest(
-        Path(data), classes, method, samples, seed, tuple(keep_float), activations, dict(shapes or {})
-    )
+    given = (method, samples, seed, tuple(keep_float), activations, rounding, dict(shapes or {}))
+    request = QuantizeRequest(Path(data), classes, *given)
     return quantized(quantize_model(Path(model), request, Path(output)))

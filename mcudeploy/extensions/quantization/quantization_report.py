@@ -26,8 +26,11 @@ def quantized(result: QuantizedModel) -> JsonObject:
     best, samples, accuracy = result.best, result.samples, result.accuracy
     return {
         "method": best.method,
+        "rounding": best.rounding,
         "methods": [
-            {"method": one.method} | _figures(one.agreement) | {"all_samples_sqnr_db": one.all_decibels}
+            {"method": one.method, "rounding": one.rounding}
+            | _figures(one.agreement)
+            | {"all_samples_sqnr_db": one.all_decibels}
             for one in result.results
         ],
         "outputs": [

@@ -77,6 +77,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Integers of activations. int16 is more exact, and takes twice the RAM and more time.",
 )
+@click.option(
+    "--round",
+    "rounding",
+    type=click.Choice(("nearest", "adaptive")),
+    default="nearest",
+    show_default=True,
+    help="Rounding of weights: to the nearest integers, or so that the results of each layer differ least.",
+)
 @planning_options("shapes")
 @click.option(
     "--seed",
@@ -91,7 +99,7 @@ if TYPE_CHECKING:
 @packed_as(
     "request",
     "mcudeploy.extensions.quantization.quantizer:QuantizeRequest",
-    *("data", "labels", "method", "samples", "seed", "keep_float", "activations"),
+    *("data", "labels", "method", "samples", "seed", "keep_float", "activations", "rounding"),
 )
 def quantize(
     *, model: Path, destination: Path, request: QuantizeRequest, options: Options, output: Output

@@ -23,6 +23,7 @@ from mcudeploy.common.text import printable
 from mcudeploy.extensions.quantization import agreement as compare
 from mcudeploy.extensions.quantization import ort_quantizer as library
 from mcudeploy.extensions.quantization import weights
+from mcudeploy.extensions.quantization.adaptive_rounding import round_adaptively
 from mcudeploy.extensions.quantization.agreement import Agreement, Floats, Layer
 from mcudeploy.extensions.quantization.clip_ranges import DeadClip
 from mcudeploy.extensions.quantization.data import (
@@ -54,6 +55,9 @@ from mcudeploy.frontend.onnx.tensors import external_files
 from mcudeploy.frontend.parsing import parse
 from mcudeploy.verify.data_faults import InputFacts
 
+Rounding = Literal["nearest", "adaptive"]
+"""Rounding of weights: each to the nearest integer, or all so that the results of layers differ least."""
+
 _FEWEST = 8
 """Number of samples below which none are held out."""
 
@@ -76,6 +80,7 @@ class QuantizeRequest:
     seed: int = 0
     keep_float: tuple[str, ...] = ()
     activations: Activations = "int8"
+    rounding: Rounding = "nearest"
     shapes: Shapes = field(default_factory=dict)
 
 
@@ -112,6 +117,7 @@ class MethodResult:
     path: Path
     agreement: Agreement
     dead: Sequence[DeadClip] = ()
+    rounding: Rounding = "nearest"
     all_decibels: float | None = None
 
 
@@ -189,6 +195,11 @@ def quantize_model(
         results, left = work.all_made(prepared, request, floats)
         results = work.ties_compared(results, floats)
         best = max(results, key=_preference)
+        if request.rounding == "adaptive":
+            rounded = work.rounded(prepared, best, floats)
+            pair = work.on_all_samples((best, rounded), floats)
+            results = [*(it for it in results if it.method != best.method), *pair]
+            best = max(pair, key=_least_noise)
         without = work.without(prepared, request, best, faults)
         progress.stage("comparing layers")
         shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
@@ -279,21 +290,39 @@ class _Work:
             results.append(MethodResult(method, proto, path, agreement, dead))
         return results, left
 
+    def rounded(self, prepared: Path, best: MethodResult, floats: Floats) -> MethodResult:
+        """Round the weights of the best int8 model again, by the calibration samples."""
+        self.progress.stage("rounding weights")
+        samples = list(self.calibration)
+        proto = round_adaptively(best.proto, onnx.load(prepared), samples, self.folder, self.progress.advance)
+        path = self.folder / "rounded.onnx"
+        onnx.save(proto, path)
+        self.progress.stage("comparing: rounded weights")
+        agreement = floats.against(path, self.comparison, self._advance)
+        return replace(best, proto=proto, path=path, agreement=agreement, rounding="adaptive")
+
     def ties_compared(self, results: list[MethodResult], floats: Floats) -> list[MethodResult]:
         """Compare methods within 1 dB of the best on the calibration samples too."""
         share, decibels = max(one.agreement.rank for one in results)
         near = [it for it in results if it.agreement.rank >= (share, decibels - _NEAR)]
-        if len(near) < 2 or math.isinf(decibels) or not self._others():
+        if len(near) < 2 or math.isinf(decibels):
             return results
+        self.progress.stage("comparing methods on all samples")
+        compared = {it.method: it for it in self.on_all_samples(near, floats)}
+        return [compared.get(it.method, it) for it in results]
+
+    def on_all_samples(self, results: Sequence[MethodResult], floats: Floats) -> list[MethodResult]:
+        """Compare models on the calibration samples too, if there are others than those compared."""
+        if not self._others():
+            return list(results)
         others = replace(self.calibration, indices=np.array(self._others(), np.int64))
         more = Floats(floats.path, floats.names, floats.class_name)
-        self.progress.stage("comparing methods on all samples")
         more.run(others, lambda _: None)
-        decibels_of = {
-            it.method: it.agreement.decibels_with(more.against(it.path, others, lambda _: None))
-            for it in near
-        }
-        return [replace(it, all_decibels=decibels_of.get(it.method)) for it in results]
+        agreements = [more.against(it.path, others, lambda _: None) for it in results]
+        return [
+            replace(it, all_decibels=it.agreement.decibels_with(agreement))
+            for it, agreement in zip(results, agreements, strict=True)
+        ]
 
     def _others(self) -> list[int]:
         """The calibration samples that are not compared."""
@@ -361,6 +390,11 @@ def _preference(result: MethodResult) -> tuple[float, float, float]:
     """Sort key, the best last: by the class, then the noise over all samples if that was needed."""
     share, decibels = result.agreement.rank
     return (share, -math.inf if result.all_decibels is None else result.all_decibels, decibels)
+
+
+def _least_noise(result: MethodResult) -> float:
+    """Sort key, the best last: the signal to noise ratio over all compared samples."""
+    return result.agreement.decibels if result.all_decibels is None else result.all_decibels
 
 
 def _accuracy(

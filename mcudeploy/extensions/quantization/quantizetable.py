@@ -18,9 +18,10 @@ def quantize(console: Console, report: Values) -> None:
     """Print methods, outputs, the worst layers, sizes, and the next command."""
     methods = table_of("method", "same class>", "SQNR of outputs>", "largest error>", "")
     for one in report["methods"]:
-        chosen = "chosen" if one["method"] == report["method"] else ""
+        chosen = "chosen" if all(one[key] == report[key] for key in ("method", "rounding")) else ""
+        name = one["method"] + (", rounded adaptively" if one["rounding"] == "adaptive" else "")
         figures = (_share(one["top1_agreement"]), _decibels(one["sqnr_db"]), f"{one['max_abs_error']:.4g}")
-        methods.add_row(*map(cell, (one["method"], *figures, chosen)))
+        methods.add_row(*map(cell, (name, *figures, chosen)))
     console.print(methods)
     if len(report["outputs"]) > 1:
         outputs = table_of("output", "SQNR>", "largest error>")
@@ -47,6 +48,7 @@ def _facts(report: Values) -> list[tuple[str, str]]:
     loudest = report["worst_step"]
     return [
         ("method", report["method"]),
+        ("rounding", report["rounding"]),
         (
             "samples",
             f"{used['found']:,} found; calibrated with {used['calibration']:,}, compared with "

@@ -1,0 +1,83 @@
+"""Runs of a model from one tensor to the next, over all samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, helper
+
+from mcudeploy.extensions.quantization.data import Sample
+from mcudeploy.frontend.onnx.protos import element_type
+from mcudeploy.frontend.pieces import names_read
+from mcudeploy.verify.reference import Reference
+
+Array = NDArray[Any]
+
+
+class ModelWalk:
+    """Computes tensors of a model in the order in which they are asked for, each node once.
+
+    Of computed tensors it keeps those that remaining nodes read. Constants may change in between: nodes that
+    have not run yet read the new ones. `path` is a file to write pieces of the model to.
+    """
+
+    def __init__(self, model: ModelProto, path: Path, samples: Iterable[Sample]) -> None:
+        self._model, self._path = model, path
+        self._known: list[dict[str, Array]] = [dict(sample) for sample in samples]
+        self._makers = {name: node for node in model.graph.node for name in node.output if name}
+        varying = {it.name for it in model.graph.input}
+        self._left: dict[str, NodeProto] = {}  # by their first results
+        for node in model.graph.node:
+            if names_read(node) & varying:
+                varying.update(node.output)
+                self._left[node.output[0]] = node
+
+    def to(self, name: str) -> Iterator[Array]:
+        """Yield the value of a tensor for every sample."""
+        if name not in self._known[0]:
+            self._run(name)
+        for values in self._known:
+            yield values[name]
+
+    def _run(self, name: str) -> None:
+        """Compute a tensor, and the others that its nodes write and remaining ones read."""
+        nodes = self._nodes_before(name)
+        run = [self._left.pop(node.output[0]) for node in nodes if node.output[0] in self._left]
+        later = {it for node in self._left.values() for it in names_read(node)} | {name}
+        wanted = sorted(later.intersection(it for node in run for it in node.output))
+        onnx.save(self._piece(nodes, wanted), self._path)
+        reference = Reference(self._path, wanted)
+        for at, values in enumerate(self._known):
+            computed = values | reference.run(values)
+            self._known[at] = {key: value for key, value in computed.items() if key in later}
+
+    def _nodes_before(self, name: str) -> list[NodeProto]:
+        """The nodes between the known tensors and this one, in order."""
+        needed, names = set(), [name]
+        while names:
+            node = self._makers.get(names[-1])
+            known = names.pop() in self._known[0]
+            if node is not None and not known and node.output[0] not in needed:
+                needed.add(node.output[0])
+                names += names_read(node)
+        return [node for node in self._model.graph.node if node.output[0] in needed]
+
+    def _piece(self, nodes: list[NodeProto], wanted: list[str]) -> ModelProto:
+        read = set[str]().union(*map(names_read, nodes))
+        inputs = [
+            helper.make_tensor_value_info(name, element_type(value.dtype), value.shape)
+            for name, value in self._known[0].items()
+            if name in read
+        ]
+        outputs = [helper.make_empty_tensor_value_info(name) for name in wanted]
+        constants = [it for it in self._model.graph.initializer if it.name in read]
+        graph = helper.make_graph(nodes, "piece", inputs, outputs, constants)
+        model = helper.make_model(
+            graph, opset_imports=self._model.opset_import, functions=self._model.functions
+        )
+        model.ir_version = self._model.ir_version
+        return model
