@@ -25,6 +25,7 @@ EXAMPLES = {
     "calibrate": "mcudeploy calibrate --board stm32f405",
     "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --classes names.txt",
     "evaluate": "mcudeploy evaluate int8.onnx --board stm32f405 --emulate --data test/ --float float.onnx",
+    "generate": "mcudeploy generate decoder.onnx --tokenizer tokenizer.json --board stm32h743 --prompt Once",
     "diff": "mcudeploy diff library-before library",
     "gate": "mcudeploy gate mcudeploy.toml --markdown summary.md",
     "adapt build": "mcudeploy adapt build int8.onnx --head prototypes --features average_pool_0 --classes 12 "
@@ -44,7 +45,9 @@ EXAMPLES = {
     "graph pipeline": "mcudeploy graph pipeline model.onnx --topology units.json",
 }
 _COMMANDS = {
-    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "gate", "diff"],
+    "A model and a board": (
+        ["check", "fit", "plan", "tune", "run", "measure", "evaluate", "generate", "gate", "diff"]
+    ),
     "Into your project": ["quantize", "frontend", "build", "init", "flash", "parameters", "adapt", "train"],
     "What is here": ["boards", "devices", "doctor", "calibrate"],
     "Graphs of your own": ["graph"],
@@ -53,6 +56,7 @@ _OPTIONS = {
     "Input and output": (
         "--input --expected --labels --classes --pixels --mean --std --resize --data --sample-rate "
         "--before --steps --reference --save-outputs --save-model --float --output-name --top --library "
+        "--prompt --tokens --temperature --top-k --top-p "
         "--threshold --samples --min-accuracy --max-drop --output --chart --report --trace --markdown "
         "--junit --name --for --library-only --arena --verify --sbom --manifest --dossier --force --plan "
         "--order --explain --curve"
@@ -65,7 +69,7 @@ _OPTIONS = {
     "Model": (
         "--shape --bind --float-io --state --stateful --rounding --keep-constant-channels --hop "
         "--replaceable --parameters-in --extension --trust-extension "
-        "--head --features --statistics --examples"
+        "--head --features --statistics --examples --tokenizer --stop-token --token --logits --positions"
     ),
     "Training": "--loss --update --rate --weight-decay --momentum --batch --clip-norm",
     "Plan": (
@@ -80,6 +84,7 @@ _COMMON = (
     "--report --name --for --library-only --arena --verify --plan --explain --save-model "
     "--board --boards --all --top --max-latency --max-ram --max-flash --emulate --port --elf --dry-run "
     "--cuts --offsets --period --shape --head --features --examples --loss --update --rate --batch "
+    "--tokenizer --prompt --tokens --temperature --top-k --top-p "
     "--optimize --max-overhead --ram-limit --time-limit --stream-input --json --quiet --help --help-all"
 )
 """The options that `--help` of a `LongCommand` shows."""

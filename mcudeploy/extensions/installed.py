@@ -95,6 +95,12 @@ EXTENSIONS = (
     ),
     Extension("several_boards", options="mcudeploy.extensions.several_boards.chain_options:OPTIONS"),
     Extension(
+        "text",
+        commands=("mcudeploy.extensions.text.generate_command:generate",),
+        options="mcudeploy.extensions.text.text_options:OPTIONS",
+        section="mcudeploy.extensions.text.text_options:SECTION",
+    ),
+    Extension(
         "training",
         states="mcudeploy.extensions.training.training_functions:hide_training",
         lowerings="mcudeploy.extensions.training.training_nodes:LOWERINGS",

@@ -174,7 +174,7 @@ def fitted_value(io: GraphIO, value: Array, name: str) -> Array:
 def require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
     """Raise UsageError for indices outside of their table; the device would take the nearest row."""
     for io in graph.own_inputs():
-        rows = min(_tables_rows(graph, io.tensor, _MOVES), default=None)
+        rows = min(tables_rows(graph, io.tensor, _MOVES), default=None)
         value = values[io.name]
         if rows is not None and (value.min() < -rows or value.max() >= rows):
             raise UsageError(
@@ -189,13 +189,13 @@ def _draw(graph: Graph, io: GraphIO, rng: np.random.Generator) -> Array:
     if io.dtype == "bool":
         return rng.integers(0, 2, io.shape).astype(np.bool_)
     if graph.tensors[io.tensor].dtype is DType.INT32:
-        end = min(_tables_rows(graph, io.tensor), default=_MOST_INTEGERS)
+        end = min(tables_rows(graph, io.tensor), default=_MOST_INTEGERS)
         return rng.integers(0, end, io.shape, io.dtype)
     limits = np.iinfo(io.dtype)
     return rng.integers(limits.min, limits.max, io.shape, io.dtype, endpoint=True)
 
 
-def _tables_rows(graph: Graph, tensor: str, through: Container[str] | None = None) -> list[int]:
+def tables_rows(graph: Graph, tensor: str, through: Container[str] | None = None) -> list[int]:
     """The number of rows of each table that a tensor indexes, directly or after operators of these kinds, or
     of any.
     """
@@ -209,7 +209,7 @@ def _tables_rows(graph: Graph, tensor: str, through: Container[str] | None = Non
             continue
         passes = through is None or operator.op.kind in through
         if passes and graph.tensors[operator.output].dtype is DType.INT32:
-            tables += _tables_rows(graph, operator.output, through)
+            tables += tables_rows(graph, operator.output, through)
     return tables
 
 

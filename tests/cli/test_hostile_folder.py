@@ -20,8 +20,11 @@ from mcudeploy.cli.help import leaves
 from mcudeploy.cli.main import cli
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.toolchain import attached
+from tests.networks.decoder import Sizes, decoder
+from tests.networks.onnx_files import save
 from tests.networks.small import classifier, images
 from tests.schedule.test_plaingraph import TRAINING
+from tests.text.byte_tokenizer import TOKENS, save_byte_tokenizer
 
 PROGRAMS = (
     *(
@@ -61,6 +64,8 @@ VISITS = {
     "gate": "gate budgets.toml",
     "diff": "diff . .",
     "evaluate": "evaluate m.onnx --board mps2-an386 --data x.npy --no-split",
+    "generate": "generate decoder.onnx --board mps2-an386 --tokenizer tokenizer.json --prompt a --tokens 1 "
+    "--no-split --state key_0_out=key_0 --state value_0_out=value_0",
     "graph export": "graph export m.onnx -o exported.json",
     "graph order": "graph order graph.json -o order.json",
     "graph place": "graph place rectangles.csv --capacity 1M -o offsets.csv",
@@ -124,6 +129,9 @@ def traps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     (folder / "evil.toml").write_text(board)
     (folder / "mcudeploy.toml").write_text('board = "./evil.toml"\nflasher = "command"\n')
     classifier(folder / "m.onnx")
+    sizes = Sizes(dim=8, layers=1, heads=2, kv_heads=1, vocabulary=TOKENS, context=8, hidden=8)
+    save(decoder(sizes), folder, "decoder")
+    save_byte_tokenizer(folder / "tokenizer.json")
     np.save(folder / "x.npy", images(4))
     np.save(folder / "y.npy", np.arange(4))
     (folder / "graph.json").write_text(json.dumps(TRAINING))

@@ -19,10 +19,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.cli.main import cli
 from mcudeploy.common.resources import cache_dir
+from tests.networks.decoder import Sizes, decoder
+from tests.networks.onnx_files import save
 from tests.pipeline.test_topology_file import GOOD
+from tests.text.byte_tokenizer import TOKENS, save_byte_tokenizer
 
 GOLDEN = Path(__file__).parent / "json_keys.txt"
 QUICK = "--time-limit 0.3"
+CACHES = "--no-split --state key_0_out=key_0 --state value_0_out=value_0"
 COMMANDS = (
     "quantize float.onnx --data samples.npz -o m.onnx",
     "boards --all",
@@ -46,6 +50,8 @@ COMMANDS = (
     f"build m.onnx --board stm32f405 {QUICK} -o firmware",
     f"build m.onnx --board stm32f405 {QUICK} -o replaceable --library-only --replaceable conv_0",
     f"build m.onnx --board stm32f405 {QUICK} -o instances --library-only --hop 2 --instances 2",
+    f"generate decoder.onnx --tokenizer tokenizer.json --tokens 2 --prompt a --board host {QUICK} {CACHES}",
+    f"build decoder.onnx --tokenizer tokenizer.json --board host {QUICK} {CACHES} -o text --library-only",
     "diff lib replaceable",
     "parameters make m.onnx --library replaceable -o new.bin",
     "parameters diff new.bin new.bin --library replaceable",
@@ -86,6 +92,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "samples.npz", x=samples)
     fully_connected(folder / "dense.onnx", (8, 6, 4), quantised=False)
     np.savez(folder / "test.npz", x=samples.reshape(-1, 8)[:16], y=np.arange(16) % 4)
+    sizes = Sizes(dim=8, layers=1, heads=2, kv_heads=1, vocabulary=TOKENS, context=8, hidden=8)
+    save(decoder(sizes), folder, "decoder")
+    save_byte_tokenizer(folder / "tokenizer.json")
     nodes = [{"id": n, "op": "op", "inputs": [n - 1] * bool(n), "outputs": [n]} for n in range(3)]
     graph = {"nodes": nodes, "tensors": [{"bytes": 4}] * 3, "outputs": [2]}
     (folder / "budgets.toml").write_text('[[gate]]\nmodel = "m.onnx"\nboard = "mps2-an386"\narena = 9\n')

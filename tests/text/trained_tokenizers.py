@@ -12,7 +12,7 @@ from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from mcudeploy.extensions.text.tokenizer_file import GPT2
 
 ROOT = Path(__file__).parents[2]
-CORPUS = tuple((ROOT / "docs" / name).read_text("utf-8") for name in ("usage.md", "c-api.md", "glossary.md"))
+CORPUS = tuple((ROOT / "docs" / name).read_text("utf-8") for name in ("usage.md", "glossary.md"))
 BYTES = [f"<0x{it:02X}>" for it in range(256)]
 SPECIAL = ["<unk>", "<s>", "</s>"]
 
@@ -67,6 +67,20 @@ def llama(*, fallback: bool = True) -> Tokenizer:
     return _begun(tokenizer)
 
 
+def converted() -> Tokenizer:
+    """As converters write SentencePiece models: all pairs of pieces that make a piece, by its id."""
+    content = json.loads(llama().to_str())
+    vocab = content["model"]["vocab"]
+    pairs = [
+        (number, vocab[text[:at]], text[:at], text[at:])
+        for text, number in vocab.items()
+        for at in range(1, len(text))
+        if text[:at] in vocab and text[at:] in vocab
+    ]
+    content["model"]["merges"] = [[left, right] for _, _, left, right in sorted(pairs)]
+    return Tokenizer.from_str(json.dumps(content))
+
+
 def metaspace(scheme: str, *, fuses: bool) -> Tokenizer:
     """BPE of characters by words."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=fuses))
@@ -81,18 +95,23 @@ def across_words() -> Tokenizer:
     return _trained(tokenizer, BpeTrainer(vocab_size=500, special_tokens=SPECIAL, max_token_length=12))
 
 
+@cache
+def _scored() -> list[tuple[str, float]]:
+    """The pieces of a Unigram model and their scores, after the special tokens."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = UnigramTrainer(vocab_size=400, special_tokens=SPECIAL, unk_token="<unk>", show_progress=False)
+    tokenizer.train_from_iterator(CORPUS[:1], trainer)
+    return [(text, score) for text, score in json.loads(tokenizer.to_str())["model"]["vocab"]][len(SPECIAL) :]
+
+
 def unigram(*, fallback: bool = False, split: bool = True) -> Tokenizer:
     """As SentencePiece's."""
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
-    special = SPECIAL + (BYTES if fallback else [])
-    trainer = UnigramTrainer(vocab_size=400 + len(special), special_tokens=special, unk_token="<unk>")
-    tokenizer = _trained(tokenizer, trainer)
+    fixed = [(it, 0.0) for it in (*SPECIAL, *(BYTES if fallback else ()))]
+    tokenizer = Tokenizer(models.Unigram([*fixed, *_scored()], 0, byte_fallback=fallback))
+    tokenizer.add_special_tokens(SPECIAL)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=split)
     tokenizer.decoder = decoders.Metaspace()
-    if fallback:
-        vocab = json.loads(tokenizer.to_str())["model"]["vocab"]
-        tokenizer.model = models.Unigram([(text, score) for text, score in vocab], 0, byte_fallback=True)
     return _begun(tokenizer)
 
 
@@ -102,6 +121,7 @@ MAKERS = {
     "byte-level-whole": lambda: byte_level(regex=False),
     "byte-level-split": split_byte_level,
     "llama": llama,
+    "llama-converted": converted,
     "llama-unknown": lambda: llama(fallback=False),
     "metaspace-first": lambda: metaspace("first", fuses=True),
     "metaspace-never": lambda: metaspace("never", fuses=False),

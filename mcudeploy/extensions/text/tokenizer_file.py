@@ -9,7 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.json_file import read_json
@@ -30,7 +30,6 @@ _END_NAMES = frozenset(
 """Special tokens that end a text in published models; the file does not say which ones do."""
 
 _Id = Annotated[StrictInt, Field(ge=0, lt=MOST_IDS)]
-_Part = Mapping[str, Any] | None
 
 
 class Prefix(IntEnum):
@@ -69,15 +68,43 @@ class _Model(BaseModel):
     ignore_merges: StrictBool = False
 
 
-class _TokenizerFile(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _TemplateItem(BaseModel):
+    id: StrictStr
 
+
+class _TemplateIds(BaseModel):
+    ids: Annotated[list[_Id], Field(max_length=MOST_BEFORE)]
+
+
+class _FilePart(BaseModel):
+    """A normalizer, pre-tokenizer, post-processor or decoder, or a sequence of them."""
+
+    type: StrictStr
+    normalizers: list[_FilePart] = []
+    pretokenizers: list[_FilePart] = []
+    processors: list[_FilePart] = []
+    decoders: list[_FilePart] = []
+    pattern: dict[StrictStr, StrictStr] | None = None
+    prepend: StrictStr = ""
+    content: StrictStr = ""
+    behavior: StrictStr = ""
+    invert: StrictBool = False
+    replacement: StrictStr = ""
+    prepend_scheme: StrictStr | None = None
+    add_prefix_space: StrictBool = True
+    use_regex: StrictBool = True
+    split: StrictBool = True
+    single: list[dict[StrictStr, _TemplateItem]] = []
+    special_tokens: dict[StrictStr, _TemplateIds] = {}
+
+
+class _TokenizerFile(BaseModel):
     model: _Model
     added_tokens: list[_Added] = Field(default=[], max_length=MOST_ADDED)
-    normalizer: dict[str, Any] | None = None
-    pre_tokenizer: dict[str, Any] | None = None
-    post_processor: dict[str, Any] | None = None
-    decoder: dict[str, Any] | None = None
+    normalizer: _FilePart | None = None
+    pre_tokenizer: _FilePart | None = None
+    post_processor: _FilePart | None = None
+    decoder: _FilePart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,11 +314,12 @@ class _Reader:
         seen: set[tuple[int, int]] = set()
         for rank, pair in enumerate(self._model.merges or ()):
             parts = tuple(pair.split(" ")) if isinstance(pair, str) else pair
-            numbers = [ids.get(it, -1) for it in (*parts, "".join(parts))]
-            label = f"model.merges[{rank}] {printable(' '.join(parts))!r}"
+            label = f"model.merges[{rank}]"
             self._require(len(parts) == 2 and all(parts), f"{label} is not a pair of tokens")
-            self._require(min(numbers) >= 0, f"{label}: its parts and its result have to be in model.vocab")
-            left, right, result = numbers
+            left, right, result = (ids.get(it, -1) for it in (*parts, "".join(parts)))
+            self._require(
+                min(left, right, result) >= 0, f"{label}: a part or the result is not in model.vocab"
+            )
             self._require(
                 apart.isdisjoint((left, right)) and pieces[result] == pieces[left] + pieces[right],
                 f"{label} merges the unknown token or bytes of byte_fallback: leave it out",
@@ -303,19 +331,20 @@ class _Reader:
 
     def _words(self, kind: str) -> WordRules:
         """How the normalizer and the pre-tokenizer divide text."""
-        self._require_decoder()
-        normal = _parts(self._file.normalizer, "normalizers")
-        before = _parts(self._file.pre_tokenizer, "pretokenizers")
-        kinds = [it.get("type") for it in before]
+        for part in _parts(self._file.decoder):
+            known = ", ".join(sorted(_DECODERS))
+            self._require(part.type in _DECODERS, f"decoder: {printable(part.type)} is not one of {known}")
+        normal, before = _parts(self._file.normalizer), _parts(self._file.pre_tokenizer)
+        kinds = [it.type for it in before]
         if kinds[-1:] == ["ByteLevel"] and not normal and kind == "BPE":
             return self._byte_words(before)
         if kinds == ["Metaspace"] and not normal:
             return self._space_words(before[0])
-        prepends = [it for it in normal if it == {"type": "Prepend", "prepend": _SPACE}]
-        replace = {"type": "Replace", "pattern": {"String": " "}, "content": _SPACE}
-        if not before and normal == [*prepends[:1], replace]:
-            return WordRules(False, Prefix.ALL if prepends else Prefix.NONE, WordSplit.NONE)
-        names = [printable(str(it.get("type"))) for it in (*normal, *before)]
+        forms = [(it.type, it.prepend or it.pattern, it.content) for it in normal]
+        prepend, replace = ("Prepend", _SPACE, ""), ("Replace", {"String": " "}, _SPACE)
+        if not before and forms in ([prepend, replace], [replace]):
+            return WordRules(False, Prefix.ALL if len(forms) == 2 else Prefix.NONE, WordSplit.NONE)
+        names = [printable(it.type) for it in (*normal, *before)]
         self._fail(
             f"the normalizer and pre_tokenizer {' + '.join(names) or 'null'} of a {kind} model "
             f"{agree(len(names), 'is', 'are')} not supported. There may be the pre_tokenizer Metaspace, or "
@@ -323,35 +352,26 @@ class _Reader:
             "without a pre_tokenizer. Train or convert the tokenizer to one of these"
         )
 
-    def _byte_words(self, before: Sequence[Mapping[str, Any]]) -> WordRules:
-        last = before[-1]
-        own, split = last.get("use_regex", True) is True, WordSplit.GPT2
-        pattern = before[0].get("pattern") if len(before) == 2 and before[0].get("type") == "Split" else None
-        as_known = before[0].get("behavior") == "Isolated" and not before[0].get("invert")
-        if len(before) == 1:
-            split = WordSplit.GPT2 if own else WordSplit.NONE
-        elif own or pattern != {"Regex": GPT2} or not as_known:
-            shown = printable(str(pattern or before[0].get("type")))
+    def _byte_words(self, before: Sequence[_FilePart]) -> WordRules:
+        *others, last = before
+        splits = [(it.type, it.pattern, it.behavior, it.invert) for it in others]
+        if splits and (splits != [("Split", {"Regex": GPT2}, "Isolated", False)] or last.use_regex):
+            shown = " + ".join(printable(str(it.pattern or it.type)) for it in others)
             self._fail(
                 f"pre_tokenizer: {shown} is not supported. The expression has to be that of GPT-2, as "
                 "ByteLevel with use_regex has it. Train the tokenizer with it"
             )
-        spaced = last.get("add_prefix_space", True) is True
-        return WordRules(True, Prefix.UNLESS_SPACE if spaced else Prefix.NONE, split)
+        prefix = Prefix.UNLESS_SPACE if last.add_prefix_space else Prefix.NONE
+        return WordRules(True, prefix, WordSplit.GPT2 if splits or last.use_regex else WordSplit.NONE)
 
-    def _space_words(self, part: Mapping[str, Any]) -> WordRules:
-        usual = "always" if part.get("add_prefix_space", True) else "never"
+    def _space_words(self, part: _FilePart) -> WordRules:
         schemes = {"always": Prefix.UNLESS_SPACE, "first": Prefix.FIRST, "never": Prefix.NONE}
-        scheme, mark = part.get("prepend_scheme", usual), part.get("replacement")
-        self._require(
-            mark == _SPACE,
-            f"pre_tokenizer: Metaspace replaces spaces by {printable(str(mark))!r}, not U+2581",
-        )
-        if scheme not in schemes:
-            self._fail(f"pre_tokenizer: prepend_scheme {printable(str(scheme))} is not {', '.join(schemes)}")
-        return WordRules(
-            False, schemes[scheme], WordSplit.SPACES if part.get("split", True) is True else WordSplit.NONE
-        )
+        scheme = part.prepend_scheme or ("always" if part.add_prefix_space else "never")
+        mark = printable(part.replacement)
+        self._require(mark == _SPACE, f"pre_tokenizer: Metaspace replaces spaces by {mark!r}, not U+2581")
+        shown = f"pre_tokenizer: prepend_scheme {printable(scheme)}"
+        self._require(scheme in schemes, f"{shown} is not {', '.join(schemes)}")
+        return WordRules(False, schemes[scheme], WordSplit.SPACES if part.split else WordSplit.NONE)
 
     def _divided(self, words: WordRules, pieces: Sequence[bytes], kind: str) -> WordRules:
         """WordRules that end before spaces, if no merge joins what is before a space with the space."""
@@ -360,14 +380,6 @@ class _Reader:
         if kind != "BPE" or whole or joins or b" " not in pieces:
             return words
         return WordRules(words.of_bytes, words.prefix, WordSplit.RUNS)
-
-    def _require_decoder(self) -> None:
-        for part in _parts(self._file.decoder, "decoders"):
-            name = str(part.get("type"))
-            self._require(
-                name in _DECODERS,
-                f"decoder: {printable(name)} is not supported, these are: {', '.join(sorted(_DECODERS))}",
-            )
 
     def _added(self, bytes_: range) -> list[_Added]:
         """The added tokens, the longest first."""
@@ -381,7 +393,7 @@ class _Reader:
                     f"{shown} has {name}, which is not supported. Set it to false, or remove the token",
                 )
             self._require(
-                not it.normalized or not self._file.normalizer,
+                not it.normalized or not _parts(self._file.normalizer),
                 f"{shown} is normalized, which a normalizer changes. Set normalized to false",
             )
         return sorted(tokens, key=lambda it: (-len(it.content.encode()), it.id))
@@ -389,25 +401,20 @@ class _Reader:
     def _before(self, ids: Mapping[str, int]) -> list[int]:
         """The tokens that the post-processor puts before a text; those after it are for whole texts."""
         before: list[int] = []
-        for part in _parts(self._file.post_processor, "processors"):
-            kind = part.get("type")
-            if kind == "ByteLevel":
+        for part in _parts(self._file.post_processor):
+            if part.type == "ByteLevel":
                 continue  # it changes offsets only
-            if kind != "TemplateProcessing":
-                self._fail(
-                    f"post_processor: {printable(str(kind))} is not supported. Write the tokens as a "
-                    "TemplateProcessing"
-                )
-            single, known = part.get("single"), part.get("special_tokens")
-            template = single if isinstance(single, list) else []
-            self._require(_SEQUENCE in template, "post_processor: single has no Sequence A")
-            for item in template[: template.index(_SEQUENCE)]:
-                name = (item.get("SpecialToken") or {}).get("id") if isinstance(item, dict) else None
-                token = known.get(name) if isinstance(known, dict) else None
-                numbers = token.get("ids") if isinstance(token, dict) else None
-                if not isinstance(numbers, list) or not {type(it) for it in numbers} <= {int}:
-                    self._fail(f"post_processor: special_tokens lacks the ids of {printable(str(name))!r}")
-                before += numbers
+            shown = f"post_processor: {printable(part.type)}"
+            self._require(
+                part.type == "TemplateProcessing",
+                f"{shown} is not supported. Write the tokens as a TemplateProcessing",
+            )
+            items = [(name, it.id) for item in part.single for name, it in item.items()]
+            self._require(("Sequence", "A") in items, "post_processor: single has no Sequence A")
+            for _, name in items[: items.index(("Sequence", "A"))]:
+                if name not in part.special_tokens:
+                    self._fail(f"post_processor: special_tokens lacks the ids of {printable(name)!r}")
+                before += part.special_tokens[name].ids
         self._require(
             set(before) <= set(ids.values()) and len(before) <= MOST_BEFORE,
             f"post_processor: {before[:MOST_BEFORE]} are not at most {MOST_BEFORE} ids of the vocabulary",
@@ -424,16 +431,11 @@ class _Reader:
         return sorted({ids[name] for name in named or usual})
 
 
-_SEQUENCE = {"Sequence": {"id": "A", "type_id": 0}}
-
-
-def _parts(part: _Part, key: str) -> list[Mapping[str, Any]]:
+def _parts(part: _FilePart | None) -> list[_FilePart]:
     """The parts of a sequence, or the one part; [] for none. A sequence in a sequence is one part."""
-    if not part:
-        return []
-    inner = part.get(key) if part.get("type") == "Sequence" else None
-    is_list = isinstance(inner, list) and all(isinstance(it, dict) for it in inner)
-    return list(inner) if is_list and inner else [part]
+    if part is None or part.type != "Sequence":
+        return [] if part is None else [part]
+    return [*part.normalizers, *part.pretokenizers, *part.processors, *part.decoders]
 
 
 def _repeated(values: Iterable[Any]) -> object:

@@ -1,0 +1,80 @@
+"""The tokenizer and the sampler in C, compiled for this computer: what a device would do."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import BuildError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.common.system.host_tools import install
+from mcudeploy.extensions.text.tokenizer_file import Tokenizer
+from mcudeploy.extensions.text.tokenizer_tables import render_tokenizer
+from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
+
+_FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared")
+
+
+class Sampler(ctypes.Structure):
+    """`mcud_sampler`; `state` is set by its seed."""
+
+    _fields_ = (
+        ("temperature", ctypes.c_float),
+        ("top_k", ctypes.c_uint32),
+        ("top_p", ctypes.c_float),
+        ("state", ctypes.c_uint64),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostText:
+    """Encodes text, and chooses tokens by logits."""
+
+    library: ctypes.CDLL
+    tokens: int
+
+    def encode(self, text: bytes) -> list[int]:
+        """Return the ids of a text in UTF-8."""
+        ids = (ctypes.c_uint32 * (8 * len(text) + 64))()
+        tables = ctypes.byref(ctypes.c_char.in_dll(self.library, "tokenizer"))
+        count = self.library.mcud_encode(
+            tables, text, ctypes.c_uint32(len(text)), ids, ctypes.c_uint32(len(ids))
+        )
+        return list(ids[:count])
+
+    def sample(self, sampler: Sampler, logits: NDArray[Any], scale: float | None) -> int:
+        """Return the next token by logits as a device stores them; `scale`: of int8 ones."""
+        values, count = logits.tobytes(), ctypes.c_uint32(self.tokens)
+        if scale is None:
+            return int(self.library.mcud_sample_f32(ctypes.byref(sampler), values, count))
+        return int(self.library.mcud_sample_s8(ctypes.byref(sampler), values, ctypes.c_float(scale), count))
+
+    def seed(self, sampler: Sampler, seed: int) -> None:
+        """Start the draws of a sampler."""
+        self.library.mcud_sampler_seed(ctypes.byref(sampler), ctypes.c_uint64(seed))
+
+
+def host_text(tokenizer: Tokenizer) -> HostText:
+    """Compile a tokenizer and the sampler. Raises BuildError without a C compiler."""
+    compiler = find_compiler("host")
+    if compiler is None:
+        raise BuildError(
+            "the tokenizer is compiled for this computer, which has no C compiler: "
+            f"{install(COMPILER_PACKAGES['host'])}"
+        )
+    firmware = resource_dir("firmware") / "text"
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / "tables.c").write_text(render_tokenizer(tokenizer, "tokenizer"), "utf-8")
+        library = folder / "text.so"
+        sources = [folder / "tables.c", *sorted(firmware.glob("*.c"))]
+        line = [compiler, *_FLAGS, "-I", firmware, *sources, "-lm", "-o", library]
+        status, log = run_logged([str(it) for it in line], None, folder)
+        if status:
+            raise BuildError(f"the tokenizer does not compile:\n{log.strip()}")
+        return HostText(ctypes.CDLL(str(library)), len(tokenizer.pieces))

@@ -1,0 +1,111 @@
+"""`generate`: a text from a device, compared with ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from mcudeploy.cli.main import cli
+from mcudeploy.extensions.text import generating
+from mcudeploy.extensions.text.generate_command import _Writer
+from mcudeploy.extensions.text.tokenizer_file import read_tokenizer
+
+decoders = pytest.importorskip("tests.text.decoders", reason="needs the package tokenizers")
+QUICK = ("--no-split", "--time-limit", "0.3")
+
+
+def generate(path: Path, *arguments: str, board: str = "host", cache: str = "scatter") -> Result:
+    """The result of the command."""
+    states = [
+        it for before, after in decoders.options(cache).states for it in ("--state", f"{after}={before}")
+    ]
+    tokenizer = ("--tokenizer", str(path.with_name("tokenizer.json")))
+    line = ("generate", str(path), "--board", board, *tokenizer, *states, *QUICK, *arguments)
+    return CliRunner().invoke(cli, line)
+
+
+def report(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_greedy_tokens_are_those_of_onnx_runtime(tmp_path: Path) -> None:
+    path = decoders.teller(tmp_path)
+    found = report(generate(path, "--prompt", "a model", "--json", board="mps2-an386"))
+    prompt = decoders.trained("llama").encode("a model").ids[:-1]
+    wanted = decoders.reference(path, prompt, decoders.POSITIONS - len(prompt) + 1)
+    assert (found["prompt_tokens"], found["tokens"]) == (prompt, wanted)
+    assert found["verified"] and found["ended_by"] == "positions" and found["largest_error"] < 1e-4
+    names = [decoders.trained("llama").id_to_token(it) for it in wanted]
+    parts = [bytes([int(it[3:5], 16)]) if it[:3] == "<0x" else it.replace("▁", " ").encode() for it in names]
+    assert found["text"] == b"".join(parts).decode("utf-8", "replace")
+    assert found["latency"]["unit"] == "cycles (model)" and found["tokens_per_second"] > 10
+
+
+def test_the_text_is_on_stdout_and_the_figures_on_stderr(tmp_path: Path) -> None:
+    path = decoders.in_int8(decoders.teller(tmp_path, "slide"))
+    drawn = ("--temperature", "1.5", "--top-k", "40", "--top-p", "0.95", "--tokens", "8")
+    results = [generate(path, *drawn, "--seed", seed, cache="slide") for seed in ("1", "1", "2")]
+    assert [it.exit_code for it in results] == [0, 0, 0]
+    assert results[0].stdout == results[1].stdout != results[2].stdout
+    assert results[0].stdout.endswith("\n") and "arena" not in results[0].stdout
+    assert "verified: the logits of every token" in results[0].stderr
+    assert "8 after 1 of the prompt" in results[0].stderr
+
+
+def test_a_difference_is_exit_code_11(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, right = decoders.teller(tmp_path), generating._expected
+
+    def other(*arguments: Any) -> list[Any]:
+        expected = right(*arguments)
+        expected[3] = expected[3] + np.float32(0.5) * (np.arange(expected[3].size) == 9)
+        return expected
+
+    monkeypatch.setattr(generating, "_expected", other)
+    result = generate(path, "--tokens", "6")
+    assert result.exit_code == 11
+    assert "not verified: position 3: logit 9 is" in result.stderr
+    monkeypatch.setattr(generating, "_expected", lambda *it: [np.roll(each, 1) for each in right(*it)])
+    assert "the token is" in report_reason(generate(path, "--tokens", "2", "--json"))
+
+
+def report_reason(result: Result) -> str:
+    assert result.exit_code == 11
+    return str(json.loads(result.stdout)["reason"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--prompt", "a b c d e f g h i j k l m n o p q r s t u v w x y z"),
+            "the model 24 positions: shorten it",
+        ),
+        (("--stop-token", "<x>"), "there is no token '<x>'"),
+        (("--positions", "30"), "the model has tables of 24 positions"),
+    ],
+)
+def test_what_cannot_be_generated_is_refused(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    result = generate(decoders.teller(tmp_path), *arguments)
+    assert result.exit_code in (2, 4) and message in result.stderr
+
+
+def test_characters_of_several_tokens_and_controls_are_data(tmp_path: Path) -> None:
+    decoders.trained("byte-level").save(str(tmp_path / "tokenizer.json"))
+    tokenizer = read_tokenizer(tmp_path / "tokenizer.json")
+    ids = {tokenizer.pieces[it]: it for it in range(257)}
+    written: list[str] = []
+    writer = _Writer(tokenizer, written.append)
+    for byte in "ü💡\n\x1b[2J\u202e".encode() + b"\xe2\x82":
+        writer.add(ids[bytes([byte])])
+    assert "".join(written) == "ü💡\n\\x1b[2J\\u202e"
+    writer.end()
+    assert "".join(written).endswith("\ufffd\n")
+    assert writer.text == "ü💡\n\x1b[2J\u202e\ufffd"
