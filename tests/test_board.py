@@ -284,6 +284,11 @@ def test_a_cortex_m_without_vectors_has_no_unit_beside_it() -> None:
             "[[memory]]\nname = 'x'\norigin = 0\nbytes = 8\nalignment = 4\nread_rate = inf\n\n[uart]",
             "read_rate",
         ),
+        (
+            "[uart]",
+            "[flash.external]\norigin = 0x90000000\nbytes = 4096\n\n[uart]",
+            "no firmware that a flasher writes starts an external flash",
+        ),
         ("line_bytes = 16", "", "wait_states and line_bytes of flash come together"),
         ("line_bytes = 16", "line_bytes = 12", "flash.line_bytes"),
         ("line_bytes = 16", "line_bytes = 16\nread_rate = 1.0", "flash has read_rate, or wait_states"),

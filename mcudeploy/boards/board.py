@@ -145,8 +145,10 @@ class Board(Facts):
                     f"{memory.name} at {memory.origin:#010x} is not aligned to {memory.alignment}"
                 )
         stacks = [unit.stack for unit in self.units if unit.stack is not None]
+        external = [] if self.flash.external is None else [self.flash.external]
         for memories in (self.memories, self.memories_as_emulated()):
-            held = sorted((it.addresses for it in (self.flash, *memories, *stacks)), key=lambda it: it.lo)
+            regions = (self.flash, *external, *memories, *stacks)
+            held = sorted((it.addresses for it in regions), key=lambda it: it.lo)
             for one, other in pairwise(held):
                 if other.lo < one.hi:
                     raise ValueError(f"memories overlap at {other.lo:#010x}")
@@ -182,6 +184,8 @@ class Board(Facts):
         tools = [it.tool for it in self.flashers]
         if len(set(tools)) != len(tools):
             raise ValueError(f"a flasher is named twice: {', '.join(tools)}")
+        if external and tools and not self.facts_only:
+            raise ValueError("no firmware that a flasher writes starts an external flash")
         if not self.facts_only and bool(tools) != (self.timer.hardware is not None):
             raise ValueError("flasher and timer.hardware come together")
         return self
@@ -255,8 +259,8 @@ class Board(Facts):
 
     @property
     def flash_bytes(self) -> int:
-        """Size of the memory that holds the program."""
-        return self.flash.bytes
+        """Size of the flash that holds the program, with the external one of its constants."""
+        return self.flash.bytes + (self.flash.external.bytes if self.flash.external else 0)
 
     @property
     def flash_memory(self) -> Memory:
@@ -270,12 +274,17 @@ class Board(Facts):
     @property
     def flash_room(self) -> int:
         """The most bytes of code and constants."""
-        return min(self.flash.bytes, self.flash.limit or self.flash.bytes)
+        return min(self.flash_bytes, self.flash.limit or self.flash_bytes)
 
     @property
     def constants_room(self) -> int:
         """The bytes of constants that leave room for usual code."""
-        return max(0, self.flash_room - CODE_BYTES)
+        return max(0, min(self.weights_room, self.flash_room - CODE_BYTES))
+
+    @property
+    def weights_room(self) -> int:
+        """The most bytes of constants beside no code at all."""
+        return min(self.flash_room, (self.flash.external or self.flash).bytes)
 
     def memories_as_emulated(self) -> tuple[Memory, ...]:
         """The memories, at their emulated origins if they have any."""

@@ -52,7 +52,8 @@ class Flash(BoardRegion):
     `wait_states`: clocks of the first unit that a read of `line_bytes` waits, at the clock of the board.
     `read_rate`, of serial flash instead: bytes per clock. Without either, flash is as fast as the core asks.
     `cache_bytes`: the cache that the core reads constants through. Constants of a kernel that are larger are
-    read past it.
+    read past it. `external`: a second flash, mapped into memory, with all constants of models; waits are then
+    those for it.
     """
 
     constants_origin: Address | None = None
@@ -61,9 +62,12 @@ class Flash(BoardRegion):
     line_bytes: Literal[4, 8, 16, 32] | None = None
     cache_bytes: Annotated[int, Field(ge=0)] = 0
     limit: Annotated[int, Field(gt=0)] | None = None
+    external: BoardRegion | None = None
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
+        if self.external is not None and self.constants_origin is not None:
+            raise ValueError("flash has constants_origin, or an external flash with the constants")
         if (self.wait_states is None) != (self.line_bytes is None):
             raise ValueError("wait_states and line_bytes of flash come together")
         if self.wait_states is not None and self.read_rate is not None:
@@ -93,7 +97,7 @@ class Flash(BoardRegion):
     @property
     def constants(self) -> BoardRegion:
         """The flash where the program reads its constants."""
-        return BoardRegion(
+        return self.external or BoardRegion(
             origin=self.origin if self.constants_origin is None else self.constants_origin, bytes=self.bytes
         )
 

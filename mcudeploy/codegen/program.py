@@ -156,6 +156,8 @@ class Program:
     """Maximum stack of a header function beyond its caller's, compiled by GCC for the board."""
     bounds: CallBounds | None = None
     hop: Hop | None = None
+    external_flash: str = ""
+    """The address of a second flash for the constants; "" without one."""
     arena: str = "own"
     arena_owner: str = ""
     """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
@@ -396,6 +398,7 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
         weights_bytes=constants.size_bytes + plan.parameters.size_bytes,
         parameters=_table_text(plan, schedule.calls, records),
         hop=plan.graph.hop,
+        external_flash=f"{board.flash.external.origin:#010x}" if board.flash.external else "",
     )
 
 

@@ -417,6 +417,7 @@ def memory_script(board: Board) -> str:
         for name, access, region in (
             ("flash", "rx", board.flash),
             *(() if board.flash.constants_origin is None else ((CONSTANTS, "r", board.flash.constants),)),
+            *(() if board.flash.external is None else (("external", "r", board.flash.external),)),
             *((it.name, "rwx", it) for it in board.memories),
             *((f"{it.name}_stack", "rw", it.stack) for it in board.units if it.stack is not None),
         )
@@ -426,6 +427,7 @@ def memory_script(board: Board) -> str:
         + "MEMORY\n{\n"
         + "\n".join(regions)
         + f'\n}}\nREGION_ALIAS("RAM", {board.memories[0].name});\n'
+        + f'REGION_ALIAS("WEIGHTS", {"external" if board.flash.external else "flash"});\n'
         + f"mcud_stack_bytes = {board.stack_bytes};\n"
     )
 

@@ -13,10 +13,11 @@ import pytest
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
+from mcudeploy.boards.facts import BoardRegion
 from mcudeploy.checker.judge import PlanFaultError, check
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import Source, render_firmware
-from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.errors import ConfigError, FitError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.engine import FLASH
 from mcudeploy.ir.interval import Interval
@@ -28,6 +29,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, find_plans
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.toolchain import build_firmware
+from mcudeploy.toolchain.disassembly import read_symbols
 from mcudeploy.toolchain.project import SoftEngine
 from mcudeploy.verify.compare import Storage, run_once
 from mcudeploy.verify.samples import load_samples
@@ -74,12 +76,12 @@ def plan(planned: Planned) -> Plan:
     return plan
 
 
-def outputs(model: Model, plan: Plan, engine: SoftEngine | None = None) -> bytes:
+def outputs(model: Model, plan: Plan, engine: SoftEngine | None = None, board: Board = BOARD) -> bytes:
     """The outputs of a program on the emulated board."""
-    program = make_program(PlanView(plan, model.with_kernels(plan.kernels).calls), "net", BOARD)
+    program = make_program(PlanView(plan, model.with_kernels(plan.kernels).calls), "net", board)
     files = render_firmware(program, plan, Source(model.path.name, model.sha256))
-    firmware = build_firmware(BOARD, files, program.kernels, emulate=True, engine=engine)
-    with open_device(Target(BOARD, emulate=True), firmware) as device:
+    firmware = build_firmware(board, files, program.kernels, emulate=True, engine=engine)
+    with open_device(Target(board, emulate=True), firmware) as device:
         storage = Storage.of(plan)
         run_once(device, storage, load_samples(plan.graph, [], [], 1)[0].stored)
         values = [storage.get_tensor(device, it.tensor) for it in plan.graph.outputs]
@@ -209,3 +211,33 @@ def test_the_core_loads_on_request(model: Model) -> None:
     (plan,) = find_plans(model, board, replace(UNSPLIT, load_constants="core")).candidates
     assert {it.engine for it in plan.layout.transfers} == {"cpu"}
     assert plan.estimate.stalls.copies > 0
+
+
+def test_constants_lie_in_a_second_flash(model: Model) -> None:
+    """The PSRAM of the board stands for it: the emulator fills it with the program."""
+    psram = BOARD.memory("psram")
+    flash = BOARD.flash.model_copy(update={"external": BoardRegion(origin=psram.origin, bytes=psram.bytes)})
+    links = (BOARD.links[0].model_copy(update={"memories": (FLASH, "sram")}),)
+    facts = {"flash": flash, "memories": BOARD.memories[:1], "links": links, "name": "external"}
+    board = BOARD.model_copy(update=facts)
+    planned = find_plans(model, board, UNSPLIT)
+    (plan,) = planned.candidates
+    assert plan.layout.constants
+    program = make_program(PlanView(plan, model.with_kernels(plan.kernels).calls), "net", board)
+    files = render_firmware(program, plan, Source(model.path.name, model.sha256))
+    firmware = build_firmware(board, files, program.kernels, emulate=True)
+    assert "second flash at 0x80000000" in files["net.h"]
+    weights = [
+        it.value for it in read_symbols(firmware.elf) if it.name in {x.name for x in program.constants}
+    ]
+    assert len(weights) == len(program.constants) > 1
+    assert all(it in flash.constants.addresses for it in weights)
+    assert outputs(model, plan, board=board) == outputs(model, planned.baseline, board=board)
+    assert outputs(model, plan, board=board) == outputs(model, planned.baseline)
+
+
+def test_a_second_flash_limits_weights(model: Model) -> None:
+    small = BoardRegion(origin=0x90000000, bytes=4096)
+    board = BOARD.model_copy(update={"flash": BOARD.flash.model_copy(update={"external": small})})
+    with pytest.raises(FitError, match=r"weights need .* bytes, the flash of .* has 4,096"):
+        find_plans(model, board, UNSPLIT)

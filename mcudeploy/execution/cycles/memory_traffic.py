@@ -37,7 +37,7 @@ def regions_of(firmware: Firmware) -> tuple[AddressRegion, ...]:
     return (
         AddressRegion(STACK, first, Interval(*stack)),
         *(AddressRegion(it.name, it.name, it.addresses) for it in board.memories),
-        AddressRegion(FLASH, None, board.flash.addresses),
+        AddressRegion(FLASH, None, (board.flash.external or board.flash).addresses),
     )
 
 

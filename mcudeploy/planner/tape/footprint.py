@@ -127,11 +127,11 @@ def missing(
     limit, way_out = f"the flash of {board.name} has", "take a smaller model or another board"
     if flash < board.flash_bytes:
         limit, way_out = "the limit is", "take a smaller model or a higher --flash-limit"
-    if weights > flash:
+    if weights > (most := board.weights_room):
         helps = f"No plan helps: {way_out}."
-        if least_weights is not None and least_weights <= flash:
+        if least_weights is not None and least_weights <= most:
             helps = f"Other kernels need {least_weights:,.0f}: plan again, under this limit."
-        return [f"weights need {weights:,} bytes, {limit} {flash:,}: {weights - flash:,} too many. {helps}"]
+        return [f"weights need {weights:,} bytes, {limit} {most:,}: {weights - most:,} too many. {helps}"]
     arena = plan.layout.arena_bytes
     short = shortages(view, board)
     if ram_limit is not None and arena > ram_limit:
