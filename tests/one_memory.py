@@ -32,8 +32,8 @@ def laid_out(
     work: WorkBytes,
     board: Board,
     functions: Sequence[Function] = (),
-    relocation: Budget | None = None,
+    budget: Budget | None = None,
 ) -> tuple[Layout, Estimate]:
     """`spread`, and the figures of its layout without time."""
-    layout = spread(tiled, schedule, work, board, functions, relocation)
+    layout = spread(tiled, schedule, work, board, functions, budget)
     return layout, estimate(tiled, schedule.steps, work, layout)

@@ -351,10 +351,10 @@ def _spread(plan: Plan, model: Model, board: Board) -> Plan:
     costs = estimated(load_costs(board.core))
     tiled = TiledGraph.of(plan)
     times = shared_costs(model, tiled.flow, costs(plan.graph, ()))
-    relocation = Budget(move_price(costs), Effort.of(_PLACING_S), times)
+    budget = Budget(move_price(costs), Effort.of(_PLACING_S), times)
     ways = (
-        placing.placed(model, board, tiled, plan.schedule, splits=plan.splits, relocation=each)
-        for each in (None, relocation)
+        placing.placed(model, board, tiled, plan.schedule, splits=plan.splits, budget=each)
+        for each in (None, budget)
     )
     best = min(ways, key=lambda one: placing.cost_key(one, board))
     return placing.timed(best, model, board, costs, move_price(costs))

@@ -388,10 +388,10 @@ def _unsplit(model: Model, board: Board, options: Options, effort: Effort, estim
         return tagged_plan(model, board)
     schedule = _unsplit_order(model, options, effort)
     times = shared_costs(model, Dataflow.of(model.graph), estimates(model.graph, ()))
-    relocation = Budget(move_price(estimates), effort.part(_UNSPLIT_SHARE), times)
+    budget = Budget(move_price(estimates), effort.part(_UNSPLIT_SHARE), times)
     transfers = Effort.of(_TRANSFERS_SHARE * options.time_limit)
     is_fixed = options.order_file is not None
-    return unsplit_plan(model, board, schedule, relocation, transfers, fixed=is_fixed)
+    return unsplit_plan(model, board, schedule, budget, transfers, fixed=is_fixed)
 
 
 def _unsplit_order(model: Model, options: Options, effort: Effort) -> Schedule:

@@ -43,18 +43,18 @@ def deployment(model: Path) -> Deployment:
 def stage(deployment: Deployment) -> Iterations:
     tiled = TiledGraph.of(deployment.plan)
     iterations = Iterations.of_plan(
-        tiled, deployment.plan, deployment.model.work, BOARD.limited(dict(LIMITS)), relocation()
+        tiled, deployment.plan, deployment.model.work, BOARD.limited(dict(LIMITS)), budget()
     )
     assert iterations is not None
     return iterations
 
 
-def relocation() -> Budget:
+def budget() -> Budget:
     return Budget(CopyCost(21, 50, 0.5), Effort.of(2))
 
 
 def passive(deployment: Deployment, stage: Iterations) -> tuple[Plan, Residency]:
-    placed = stage.passive(relocation())
+    placed = stage.passive(budget())
     assert placed is not None
     residency, layout = placed
     predicted = estimate(stage.draft.tiled, deployment.plan.schedule.steps, deployment.model.work, layout)

@@ -33,7 +33,7 @@ BOARD = load_board("mps2-an386")
 PRICE = CopyCost(30.0, 60.0, 0.4)
 
 
-def relocation() -> Budget:
+def budget() -> Budget:
     return Budget(PRICE, Effort(2_000_000))
 
 
@@ -76,7 +76,7 @@ def _any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_arena_has_the_size_of_the_peak(plan: Plan, model: Model, tiled: TiledGraph) -> None:
-    moved_plan = moved(plan, model, BOARD, tiled, relocation())
+    moved_plan = moved(plan, model, BOARD, tiled, budget())
     check(moved_plan, model.work, BOARD)
     assert moved_plan.layout.transfers
     assert moved_plan.layout.arena_bytes == align_up(plan.estimate.peak_bytes, 8)
@@ -91,7 +91,7 @@ def test_moves_save_enough_each(
     plan: Plan, model: Model, tiled: TiledGraph, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arena, "SAVED_BYTES", least)
-    moved_plan = moved(plan, model, BOARD, tiled, relocation())
+    moved_plan = moved(plan, model, BOARD, tiled, budget())
     assert plan.layout.arena_bytes - moved_plan.layout.arena_bytes >= least * len(moved_plan.layout.transfers)
     assert bool(moved_plan.layout.transfers) or least > 1
 
@@ -99,19 +99,19 @@ def test_moves_save_enough_each(
 def test_ticks_of_moves_count_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
     """A plan with moves, but above its peak, gets other moves."""
     timed = replace(plan, estimate=replace(plan.estimate, ticks=1e6))
-    moved_plan = moved(timed, model, BOARD, tiled, relocation())
+    moved_plan = moved(timed, model, BOARD, tiled, budget())
     above = replace(
         moved_plan, layout=replace(moved_plan.layout, arenas={"sram": moved_plan.layout.arena_bytes + 4096})
     )
-    again = moved(above, model, BOARD, tiled, relocation())
+    again = moved(above, model, BOARD, tiled, budget())
     assert again.layout == moved_plan.layout
     assert again.estimate.ticks == pytest.approx(moved_plan.estimate.ticks)
     assert again.estimate.ticks - moves_ticks(again.layout, tiled, PRICE) == pytest.approx(1e6)
 
 
 def test_at_its_peak_nothing_moves(plan: Plan, model: Model, tiled: TiledGraph) -> None:
-    moved_plan = moved(plan, model, BOARD, tiled, relocation())
-    assert moved(moved_plan, model, BOARD, tiled, relocation()).layout == moved_plan.layout
+    moved_plan = moved(plan, model, BOARD, tiled, budget())
+    assert moved(moved_plan, model, BOARD, tiled, budget()).layout == moved_plan.layout
 
 
 def test_plans_with_repeated_steps_reach_their_peak(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_plans_with_repeated_steps_reach_their_peak(model: Model, tiled: TiledGr
     schedule = repeating(tiled, reverse_post_order(tiled), *again)
     splits = (Split(cut_names(model, tiled), "row", 1),)
     fixed = placed(model, host, tiled, schedule, splits=splits)
-    moved_plan = moved(fixed, model, host, tiled, relocation())
+    moved_plan = moved(fixed, model, host, tiled, budget())
     check(moved_plan, model.work, host)
     assert (
         fixed.layout.arena_bytes
@@ -154,7 +154,7 @@ def test_a_plan_with_moves_is_built_run_and_verified(model: Model, tiled: TiledG
     host, schedule = load_board("host"), reverse_post_order(tiled)
     splits = (Split(cut_names(model, tiled), "row", 1),)
     moved_plan = placed(model, host, tiled, schedule, splits=splits)
-    moved_plan = moved(moved_plan, model, host, tiled, relocation())
+    moved_plan = moved(moved_plan, model, host, tiled, budget())
     save_plan(moved_plan, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json")
     report = reports.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
@@ -168,7 +168,7 @@ def test_blocks_move_in_two_arenas(model: Model, tiled: TiledGraph, tmp_path: Pa
     schedule, limits = reverse_post_order(tiled), (("sram", 9_000),)
     board = BOARD.limited(dict(limits))
     splits = (Split(cut_names(model, tiled), "row", 1),)
-    plan = placed(model, board, tiled, schedule, splits=splits, relocation=relocation())
+    plan = placed(model, board, tiled, schedule, splits=splits, budget=budget())
     check(plan, model.work, board)
     assert len(plan.layout.arenas) == 2 and plan.layout.arenas["sram"] <= 9_000
     assert bool(plan.layout.transfers) == model.form.streamed

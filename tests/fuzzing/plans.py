@@ -190,8 +190,8 @@ def _again(judged: JudgedPlan, random: np.random.Generator) -> JudgedPlan:
     some = random.permutation(len(blocks))[: int(random.integers(1, 12))]
     again = [(graph.operators[blocks[at][0]].output, blocks[at][1]) for at in some]
     schedule = repeating(tiled, plan.schedule, *again)
-    relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(100_000))
-    plan = placed(judged.model, HOST, tiled, schedule, splits=plan.splits, relocation=relocation)
+    budget = Budget(CopyCost(30.0, 60.0, 0.4), Effort(100_000))
+    plan = placed(judged.model, HOST, tiled, schedule, splits=plan.splits, budget=budget)
     check(plan, judged.model.work, HOST)
     repeated = replace(judged, way="again", plan=plan)
     return repeated if plan.layout.transfers else _moved(repeated, int(random.integers(1 << 30)))

@@ -140,11 +140,11 @@ def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
     work = start.model.work
     room = int(live_peak(tiled, steps, work)[0] * random.uniform(0.3, 0.95)) // 8 * 8
     small = board.limited({board.memories[0].name: max(room, 8)})
-    relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
+    budget = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
     cycles = [10 ** random.uniform(1, 4) for _ in steps]
     plan = replace(start.plan, board=small.name)
     pair = MemoryPair.serving(plan, small)
-    layouts = over_time(draft_of(tiled, plan, work, small), pair, relocation, cycles) if pair else ()
+    layouts = over_time(draft_of(tiled, plan, work, small), pair, budget, cycles) if pair else ()
     crossing = [it for it in layouts if any(_crosses(it[1].way(each)) for each in it[1].transfers)]
     if not crossing:
         return None

@@ -21,7 +21,7 @@ from mcudeploy.planner.place.assign import assign
 from mcudeploy.planner.place.banks import ArenaMemory, Assigned, MemoryAssignment, RectangleGroup
 
 
-def relocation() -> Budget:
+def budget() -> Budget:
     return Budget(CopyCost(30.0, 60.0, 0.4), Effort(400_000))
 
 
@@ -72,9 +72,9 @@ def costs(task: MemoryAssignment, banks: tuple[int, ...]) -> tuple[float, int]:
     return cost, sum(max(1, group.accessed_bytes) * bank for group, bank in at)
 
 
-def solve(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
+def solve(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     """The assignment, checked against the rules; each memory is checked separately if nothing moves."""
-    assignment = assign(task, relocation)
+    assignment = assign(task, budget)
     assert all(bank in group.banks for group, bank in zip(task.groups, assignment.banks, strict=True))
     for number, bank in enumerate(task.banks):
         groups = [group for group, at in zip(task.groups, assignment.banks, strict=True) if at == number]
@@ -112,7 +112,7 @@ def loads_fit(task: MemoryAssignment, banks: tuple[int, ...]) -> bool:
 @settings(max_examples=100, deadline=None)
 @given(tasks(most=6))
 def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryAssignment) -> None:
-    solution = solve(task, relocation())
+    solution = solve(task, budget())
     choices = sorted(product(*(group.banks for group in task.groups)), key=lambda banks: costs(task, banks))
     least = next((costs(task, banks) for banks in choices if loads_fit(task, banks)), None)
     if solution.fits and solution.proven:
@@ -126,7 +126,7 @@ def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryAssignmen
 def test_filling_keeps_every_rule(task: MemoryAssignment) -> None:
     solution = solve(task, None)
     if solution.fits and solution.proven:
-        assert costs(task, solution.banks) <= costs(task, solve(task, relocation()).banks)
+        assert costs(task, solution.banks) <= costs(task, solve(task, budget()).banks)
 
 
 def test_what_is_read_most_lies_where_it_costs_least() -> None:
@@ -139,7 +139,7 @@ def test_what_is_read_most_lies_where_it_costs_least() -> None:
     task = MemoryAssignment.of(
         PlacementProblem(items), groups, [ArenaMemory("fast", 16), ArenaMemory("slow", 64, cost=4)]
     )
-    assignment = assign(task, relocation())
+    assignment = assign(task, budget())
     assert (assignment.banks, assignment.fits, assignment.proven) == ((1, 0, 0), True, True)
 
 
@@ -153,7 +153,7 @@ def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
         [RectangleGroup(tuple(range(5)), (0, 1), 10)],
         [ArenaMemory("fast", 32), ArenaMemory("slow", 64, cost=4)],
     )
-    solution = solve(task, relocation())
+    solution = solve(task, budget())
     assert (solution.banks, solution.used_bytes) == ((0,), {"fast": 32})
 
 
@@ -162,7 +162,7 @@ def test_what_is_alive_beyond_all_memories_is_refused_with_proof() -> None:
     groups = [RectangleGroup((index,), (0, 1), 1) for index in range(2)]
     assignment = assign(
         MemoryAssignment.of(PlacementProblem(items), groups, [ArenaMemory("one", 16), ArenaMemory("two", 8)]),
-        relocation(),
+        budget(),
     )
     assert (assignment.fits, assignment.proven) == (False, True)
 
@@ -176,7 +176,7 @@ def test_thousands_of_blocks_are_put_into_two_memories() -> None:
     )
     groups = [RectangleGroup(tuple(range(50 * t, 50 * t + 50)), (0, 1), 1000 * (t % 7)) for t in range(60)]
     banks = [ArenaMemory("fast", 5200, alignment=4), ArenaMemory("slow", 1 << 20, cost=3, alignment=4)]
-    assignment = assign(MemoryAssignment.of(PlacementProblem(items), groups, banks), relocation())
+    assignment = assign(MemoryAssignment.of(PlacementProblem(items), groups, banks), budget())
     assert assignment.fits
     assert assignment.used_bytes["fast"] <= 5200
     assert 0 < sum(assignment.banks) < 60

@@ -38,12 +38,12 @@ def layouts(graph: Graph, rows: int, room: int, board: Board) -> list[Plan]:
     tiled = TiledGraph(Dataflow.of(graph), dict.fromkeys((it.name for it in graph.operators), rows))
     small = board.limited({"ram": room})
     plan = placed(model, HOST, tiled, reverse_post_order(tiled))
-    relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
+    budget = Budget(CopyCost(30.0, 60.0, 0.4), Effort(200_000))
     cycles = [500.0] * len(plan.schedule.steps)
     plans = []
     pair = MemoryPair.serving(plan, small)
     assert pair is not None
-    for numbers, layout in over_time(draft_of(tiled, plan, model.work, small), pair, relocation, cycles):
+    for numbers, layout in over_time(draft_of(tiled, plan, model.work, small), pair, budget, cycles):
         schedule = Schedule(tuple(plan.schedule.steps[at] for at in numbers), "feasible")
         plans.append(replace(plan, board=small.name, schedule=schedule, layout=layout))
         check(plans[-1], model.work, small)

@@ -76,9 +76,9 @@ def plans(model: Model, rows: int, board: Board, cycles: float = 3000.0) -> Iter
     yield plan
     pair = MemoryPair.serving(plan, board)
     assert pair is not None
-    relocation = Budget(CopyCost(30.0, 60.0, 0.4), Effort(400_000))
+    budget = Budget(CopyCost(30.0, 60.0, 0.4), Effort(400_000))
     draft, count = draft_of(tiled, plan, model.work, board), len(plan.schedule.steps)
-    for numbers, layout in over_time(draft, pair, relocation, [cycles] * count):
+    for numbers, layout in over_time(draft, pair, budget, [cycles] * count):
         schedule = Schedule(tuple(plan.schedule.steps[at] for at in numbers), "feasible")
         moved = replace(plan, board=board.name, schedule=schedule, layout=layout)
         check(moved, model.work, board)

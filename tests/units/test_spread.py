@@ -31,7 +31,7 @@ from mcudeploy.tiling.dataflow import Dataflow
 from tests.one_memory import laid_out, lay_out
 
 
-def relocation() -> Budget:
+def budget() -> Budget:
     return Budget(CopyCost(30.0, 60.0, 0.4), Effort(400_000))
 
 
@@ -55,7 +55,7 @@ def planned(
     tiled = TiledGraph(flow, sizes)
     schedule = reverse_post_order(tiled)
     work = dict.fromkeys(sizes, (0, 0))
-    layout, estimate = laid_out(tiled, schedule, work, board, functions, relocation() if moving else None)
+    layout, estimate = laid_out(tiled, schedule, work, board, functions, budget() if moving else None)
     return Plan(graph, board.name, sizes, schedule, layout, estimate, functions=functions)
 
 

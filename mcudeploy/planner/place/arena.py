@@ -53,7 +53,7 @@ class Packed:
 
 
 def pack(
-    problem: PlacementProblem, pinned: Pinned, relocation: Budget | None, capacity: int | None = None
+    problem: PlacementProblem, pinned: Pinned, budget: Budget | None, capacity: int | None = None
 ) -> Packed:
     """Return the smallest arena found, in bytes.
 
@@ -64,13 +64,13 @@ def pack(
     offsets = fixed_orders(Clusters.of(problem), bound)
     used = align_up(used_bytes(problem, offsets), ARENA_GRAIN_BYTES)
     fixed = Packed(offsets, (), used, bound)
-    if relocation is None or used <= bound:
+    if budget is None or used <= bound:
         return fixed
     sizes = dict.fromkeys(
         align_up(bound + (used - bound) * part // _SIZES, ARENA_GRAIN_BYTES) for part in range(_SIZES)
     )
     for size in sizes:
-        found = relocate(problem, size, pinned, relocation.price, relocation.effort.part(_SIZE_SHARE))
+        found = relocate(problem, size, pinned, budget.price, budget.effort.part(_SIZE_SHARE))
         if found is None:
             continue
         ends = [offset + problem.rectangles[index].size_bytes for _, index, offset in found.moves]

@@ -21,7 +21,7 @@ _TURNS = 6
 """Maximum retries if a memory cannot be packed; first fit lowers its limit by this part at least."""
 
 
-def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
+def assign(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     """Return memory and offset of every rectangle.
 
     Without a budget, first fit chooses memories group by group. Rectangles that do not fit get offsets beyond
@@ -33,42 +33,42 @@ def assign(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
         min(group.banks, key=lambda b: (costs[b], b))
         for group, costs in zip(task.groups, task.costs, strict=True)
     )
-    found = task.packed(cheapest, relocation)
+    found = task.packed(cheapest, budget)
     if found.fits:
         return replace(found, proven=True)
     if all(len(group.banks) == 1 for group in task.groups):
         return replace(found, proven=bool(task.excess(found.bound_bytes)))
-    return _first_fit(task, None) if relocation is None else _searched(task, relocation)
+    return _first_fit(task, None) if budget is None else _searched(task, budget)
 
 
-def _searched(task: MemoryAssignment, relocation: Budget) -> Assigned:
+def _searched(task: MemoryAssignment, budget: Budget) -> Assigned:
     """Return the cheapest assignment that packs; first fit is the fallback, also without OR-Tools."""
     if "ortools" in lacking():
-        return _first_fit(task, relocation)
+        return _first_fit(task, budget)
     from mcudeploy.planner.place.choice import least_loads  # noqa: PLC0415 - the solver's import is slow
 
     limits = _capacities(task)
     filled = _filled(task, limits)
     for turn in range(_TURNS):
-        banks, proven = least_loads(task, limits, filled, relocation.effort)
+        banks, proven = least_loads(task, limits, filled, budget.effort)
         if banks is None:
-            return replace(_first_fit(task, relocation), proven=turn == 0 and proven)
-        found = task.packed(banks, relocation)
+            return replace(_first_fit(task, budget), proven=turn == 0 and proven)
+        found = task.packed(banks, budget)
         if found.fits:
             return replace(found, proven=turn == 0 and proven)
         for bank, missing in task.excess(found.used_bytes).items():
             limits[bank] -= missing
-    return _first_fit(task, relocation)
+    return _first_fit(task, budget)
 
 
-def _first_fit(task: MemoryAssignment, relocation: Budget | None) -> Assigned:
+def _first_fit(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     """Return the groups in the memories that `_filled` chooses, with offsets.
 
     If they never fit, those with the least overflow.
     """
     limits, tried = _capacities(task), dict[tuple[int, ...], Assigned]()
     while (banks := _filled(task, limits)) not in tried and len(tried) < 2 * _TURNS:
-        tried[banks] = found = task.packed(banks, relocation)
+        tried[banks] = found = task.packed(banks, budget)
         if found.fits:
             return found
         for bank, missing in task.excess(found.used_bytes).items():

@@ -98,7 +98,7 @@ class MemoryAssignment:
         item = self.problem.rectangles[index]
         return align_up(item.size_bytes, lcm(item.alignment, self.banks[bank].alignment))
 
-    def packed(self, banks: Sequence[int], relocation: Budget | None) -> Assigned:
+    def packed(self, banks: Sequence[int], budget: Budget | None) -> Assigned:
         """Return the groups in these memories, with offsets; rectangles that do not fit exceed a capacity."""
         offsets = [0] * len(self.problem.rectangles)
         moves: list[tuple[int, int, int]] = []
@@ -108,7 +108,7 @@ class MemoryAssignment:
             indices = sorted(index for rectangles in there for index in rectangles)
             if not indices:
                 continue
-            found = self._packed(indices, bank, relocation)
+            found = self._packed(indices, bank, budget)
             used[bank.name], bound[bank.name] = found.used_bytes, found.bound_bytes
             for index, offset in zip(indices, found.offsets, strict=True):
                 offsets[index] = offset
@@ -117,12 +117,12 @@ class MemoryAssignment:
         excess = bool(self.excess(used))
         return Assigned(tuple(banks), tuple(offsets), tuple(moves), used, bound, fits=not excess)
 
-    def _packed(self, indices: Sequence[int], bank: ArenaMemory, relocation: Budget | None) -> Packed:
+    def _packed(self, indices: Sequence[int], bank: ArenaMemory, budget: Budget | None) -> Packed:
         part = self.problem.part(indices)
         aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in part.rectangles)
         problem = replace(part, rectangles=tuple(aligned))
         pinned = {at: NEVER for at, index in enumerate(indices) if index in self.pinned}
-        return pack(problem, pinned, relocation, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
+        return pack(problem, pinned, budget, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
 
     def excess(self, used_bytes: Mapping[str, int]) -> dict[int, int]:
         """Return the bytes beyond its capacity, by memory that exceeds it."""

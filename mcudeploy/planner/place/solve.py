@@ -33,7 +33,7 @@ def spread(  # noqa: PLR0917
     work: WorkBytes,
     board: Board,
     functions: Sequence[Function] = (),
-    relocation: Budget | None = None,
+    budget: Budget | None = None,
     tags: Tags | None = None,
 ) -> Layout:
     """Place everything in the memories of a board at the least access cost.
@@ -52,7 +52,7 @@ def spread(  # noqa: PLR0917
     problem = _problem(tiled, items, _alignments(items, wanted, again), again)
     groups = _groups(items, again, wanted, traffic(tiled, schedule.steps, work))
     fixed = pinned(tiled, items, wanted, board, functions)
-    assigned = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), relocation)
+    assigned = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), budget)
     memories = [""] * len(items)
     for group, bank in zip(groups, assigned.banks, strict=True):
         for index in group.rectangles:

@@ -61,7 +61,7 @@ def unsplit_plan(
     model: Model,
     board: Board,
     schedule: Schedule,
-    relocation: Budget | None = None,
+    budget: Budget | None = None,
     transfers: Effort | None = None,
     *,
     fixed: bool = False,
@@ -73,18 +73,18 @@ def unsplit_plan(
     `transfers`: the effort for blocks that temporarily leave the fast memory, if the core waits.
     """
     tiled = whole(model.graph)
-    plan = placed(model, board, tiled, schedule, relocation=relocation)
+    plan = placed(model, board, tiled, schedule, budget=budget)
     if plan.layout.arena_bytes <= plan.estimate.peak_bytes and cost_key(plan, board)[:2] == (0, 0):
         return plan
     ways = () if fixed else (True, False)
     schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in ways)
-    others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
+    others = (placed(model, board, tiled, schedule, budget=budget) for schedule in schedules)
     plans = sorted((plan, *others), key=lambda one: cost_key(one, board))
-    if relocation is None or transfers is None:
+    if budget is None or transfers is None:
         return plans[0]
     orders = {plan.schedule.steps: plan for plan in reversed(plans)}
     for number, plan in enumerate(orders.values()):
-        own = replace(relocation, effort=transfers.part(1 / (len(orders) - number)))
+        own = replace(budget, effort=transfers.part(1 / (len(orders) - number)))
         plans += _over_time(plan, model, board, tiled, own)
     return min(plans, key=lambda one: cost_key(one, board))
 
@@ -133,7 +133,7 @@ def placed(
     schedule: Schedule,
     *,
     splits: tuple[Split, ...] = (),
-    relocation: Budget | None = None,
+    budget: Budget | None = None,
     tags: Tags | None = None,
     ticks: float = 0.0,
 ) -> Plan:
@@ -142,8 +142,8 @@ def placed(
     Blocks move if there is a budget, and tensors of one tag have one place if there are `tags`. `ticks`: of
     its steps, if they are known.
     """
-    layout = spread(tiled, schedule, model.work, board, model.functions, relocation, tags)
-    pace = _pace(tiled, schedule, board, relocation, ticks)
+    layout = spread(tiled, schedule, model.work, board, model.functions, budget, tags)
+    pace = _pace(tiled, schedule, board, budget, ticks)
     return Plan(
         model.graph,
         board.name,
@@ -161,59 +161,57 @@ def placed(
 
 
 def _pace(
-    tiled: TiledGraph, schedule: Schedule, board: Board, relocation: Budget | None, ticks: float = 0.0
+    tiled: TiledGraph, schedule: Schedule, board: Board, budget: Budget | None, ticks: float = 0.0
 ) -> Pace:
-    if relocation is None:
+    if budget is None:
         return Pace(board, ticks)
-    steps = () if relocation.costs is None else step_ticks(tiled, schedule.steps, relocation.costs)
-    return Pace(board, ticks, steps, relocation.price)
+    steps = () if budget.costs is None else step_ticks(tiled, schedule.steps, budget.costs)
+    return Pace(board, ticks, steps, budget.price)
 
 
-def _over_time(
-    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget
-) -> Iterator[Plan]:
+def _over_time(plan: Plan, model: Model, board: Board, tiled: TiledGraph, budget: Budget) -> Iterator[Plan]:
     """Yield plans with offloading if the core would stall for slow memories, or if something does not fit."""
-    if relocation.costs is None or not waits(plan, board):
+    if budget.costs is None or not waits(plan, board):
         return
     pair = MemoryPair.serving(plan, board)
     if pair is None:
         return
-    cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
+    cycles = step_ticks(tiled, plan.schedule.steps, budget.costs)
     draft = draft_of(tiled, plan, model.work, board)
-    for numbers, layout in over_time(draft, pair, relocation, cycles):
+    for numbers, layout in over_time(draft, pair, budget, cycles):
         steps = tuple(plan.schedule.steps[at] for at in numbers)
         times = [cycles[at] for at in numbers]
         other = plan
         if len(steps) > len(cycles):
             figures = replace(plan.estimate, ticks=plan.estimate.ticks + sum(times) - sum(cycles))
             other = replace(plan, schedule=Schedule(steps, "feasible"), estimate=figures)
-        changed = _in_layout(other, layout, model.work, tiled, Pace(board, 0.0, times, relocation.price))
+        changed = _in_layout(other, layout, model.work, tiled, Pace(board, 0.0, times, budget.price))
         yield changed
-        if changed.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
+        if changed.estimate.exposed_ticks < _HIDDEN * sum(cycles) or budget.effort.is_spent():
             return
 
 
-def promised_ticks(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget) -> float:
+def promised_ticks(plan: Plan, model: Model, board: Board, tiled: TiledGraph, budget: Budget) -> float:
     """Return the latency of a plan with offloading that a short search promises, in ticks; inf without one.
 
-    The step times of `relocation` are needed.
+    The step times of `budget` are needed.
     """
     pair = MemoryPair.serving(plan, board)
-    if pair is None or relocation.costs is None:
+    if pair is None or budget.costs is None:
         return inf
-    cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
-    ranked = promises(draft_of(tiled, plan, model.work, board), pair, relocation, cycles)
+    cycles = step_ticks(tiled, plan.schedule.steps, budget.costs)
+    ranked = promises(draft_of(tiled, plan, model.work, board), pair, budget, cycles)
     return min((latency for latency, _ in ranked), default=inf)
 
 
-def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Budget) -> Plan:
+def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, budget: Budget) -> Plan:
     """Return the plan with moves of blocks if these save RAM, or time; its ticks include the moves."""
     if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.avoidable_ticks:
         return plan
-    plans = [plan, *_over_time(plan, model, board, tiled, relocation)]
+    plans = [plan, *_over_time(plan, model, board, tiled, budget)]
     if len(plans) == 1:
-        layout = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
-        pace = _pace(tiled, plan.schedule, board, relocation)
+        layout = spread(tiled, plan.schedule, model.work, board, model.functions, budget)
+        pace = _pace(tiled, plan.schedule, board, budget)
         plans.append(_in_layout(plan, layout, model.work, tiled, pace))
     return min(plans, key=lambda one: (cost_key(one, board), one.estimate.ticks))
 

@@ -239,8 +239,8 @@ def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     """Return the plan with moves if they reduce its arena."""
     tiled = task.tiled(plan)
     effort.spend(_PACK_UNITS * len(plan.schedule.steps))
-    relocation = Budget(task.price, effort, task.variants)
-    return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, relocation)
+    budget = Budget(task.price, effort, task.variants)
+    return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, budget)
 
 
 def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
