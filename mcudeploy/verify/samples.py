@@ -60,8 +60,8 @@ def load_samples(
     """Read samples from files or arrays: one per model input, in order, repeated for each sample. `reading`
     describes the conversion of pictures.
 
-    An array with one more axis in front has the values of several samples, and so has a long sound for a
-    model with states. Without files samples are drawn.
+    An array with a further first axis has the values of several samples, and so has a long sound for a model
+    with states. Without files samples are drawn.
     Raises UsageError for files that do not fit the model.
     """
     if not inputs:
@@ -196,8 +196,9 @@ def _draw(graph: Graph, io: GraphIO, rng: np.random.Generator) -> Array:
 
 
 def tables_rows(graph: Graph, tensor: str, through: Container[str] | None = None) -> list[int]:
-    """The number of rows of each table that a tensor indexes, directly or after operators of these kinds, or
-    of any.
+    """The number of rows of each table that a tensor indexes, directly or through other operators.
+
+    `through`: the kinds of these operators; None for all.
     """
     tables = []
     for operator in graph.operators:

@@ -17,7 +17,7 @@ typedef struct {
     int32_t count;
 } expanded_columns;
 
-/* The number of channels is a constant of its caller. */
+/* Inlined: each caller has a constant number of channels. */
 #if defined(__GNUC__)
 #define INLINED static inline __attribute__((always_inline))
 #else

@@ -45,7 +45,8 @@ static int32_t spaced_end(const mcud_tensor *tensor, int32_t row, int32_t end, i
     return row + 1;
 }
 
-/* Finds two runs with the distance from row `from` to the next one; 0 if there are none. Rows before it are the first. */
+/* Finds two runs whose rows lie as far apart as row `from` and the next one; 0 if there are none. If there are rows before
+ * `from`, they are the first run. */
 static int32_t find_spaced_from(const mcud_tensor *tensor, input_rows *rows, int32_t from)
 {
     rows->step = distance(tensor, from);
@@ -53,7 +54,7 @@ static int32_t find_spaced_from(const mcud_tensor *tensor, input_rows *rows, int
     return rows->middle == rows->end || spaced_end(tensor, rows->middle, rows->end, rows->step) == rows->end;
 }
 
-/* Finds two runs with one distance from row to row, in any order; 0 if there are none. So do any three rows. */
+/* Finds two runs with one distance from row to row, in any order; 0 if there are none. Any three rows are two such runs. */
 static int32_t find_spaced(const mcud_tensor *tensor, input_rows *rows)
 {
     input_rows other = *rows;

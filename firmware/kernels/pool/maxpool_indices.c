@@ -17,6 +17,7 @@ typedef struct {
     int32_t at;
 } place;
 
+/* `element`: 0 for int8, 1 for int32, 2 for float32. */
 static int larger(int32_t element, place one, place other)
 {
     if (element == 0) {

@@ -130,16 +130,7 @@ class BatchEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxModel:
-    """A checked model: nodes in topological order, constants by name, inputs and outputs in the file's order.
-
-    `notes`: assumptions of the reader; `introduced`: names of values that are not in the file; `refusals`: by
-    label, why nodes are not ONNX operators; `file_ops`: by label, the operators of nodes in the file;
-    `file_types`: by name, the element types in the file of values that are computed in another type;
-    `states`: tensors kept between runs; `entries`: by name, values that are entries of batches; `declared`:
-    by name, inputs and outputs in the file that are floats here; `roundings`: by label, rounding of the file
-    that ONNX leaves to a QuantizeLinear; `near`: names of values of int16 that the reference computes in
-    float32.
-    """
+    """A checked model. Nodes are in topological order, inputs and outputs in the file's order."""
 
     name: str
     opset: int
@@ -149,15 +140,25 @@ class OnnxModel:
     outputs: tuple[Info, ...]
     infos: Mapping[str, Info]
     notes: tuple[str, ...] = ()
+    """Assumptions of the reader, for the user."""
     introduced: frozenset[str] = frozenset()
+    """Names of values that are not in the file."""
     refusals: Mapping[str, str] = field(default_factory=dict)
+    """By label, why nodes are not ONNX operators."""
     file_ops: Mapping[str, str] = field(default_factory=dict)
+    """By label, the operators of nodes in the file."""
     file_types: Mapping[str, str] = field(default_factory=dict)
+    """By name, the element types in the file of values that are computed in another type."""
     states: tuple[Kept, ...] = ()
+    """Tensors kept between runs."""
     entries: Mapping[str, BatchEntry] = field(default_factory=dict)
+    """By name, values that are entries of batches."""
     declared: Mapping[str, Declared] = field(default_factory=dict)
+    """By name, inputs and outputs that are integers in the file and floats here."""
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
+    """By label, the rounding of the file that ONNX leaves to a QuantizeLinear."""
     near: frozenset[str] = frozenset()
+    """Names of values of int16 that the reference computes in float32."""
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported if nothing states it."""

@@ -20,7 +20,7 @@ _ACTIVATIONS = ("INT8", "INT16", "UINT8")
 
 
 def with_real_io(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
-    """Replace such integers by float32; return, by number, the inputs and outputs of the file.
+    """Replace inputs and outputs of int16 and int32 by float32; return, by number, those of the file.
 
     Only QUANTIZE and DEQUANTIZE read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX write such an output.
     What an operator makes of INT16, or makes INT16 of, stays: it computes with the integers.
@@ -136,7 +136,7 @@ def with_constants(contents: Contents) -> Contents:
 
 
 def with_dilations(contents: Contents) -> Contents:
-    """Replace each such convolution by one with a dilation on the padded image."""
+    """Replace each convolution of an image in batches by one with a dilation on the padded image."""
     readers = readers_of(contents)
     for number in contents.outputs:  # further readers, so that nothing is replaced
         readers.setdefault(number, []).extend(contents.operators[:2])
