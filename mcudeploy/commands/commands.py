@@ -53,6 +53,7 @@ from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.flashing import flash as write_program
 from mcudeploy.toolchain.ports import attached_by, find_port
+from mcudeploy.toolchain.project import unstarted
 from mcudeploy.verify.data_faults import InputTally, infinite_warnings, run_warnings
 from mcudeploy.verify.litert import compare_with_litert, litert_installed
 from mcudeploy.verify.micro import micro_reasons, require_micro
@@ -162,8 +163,19 @@ def tell_notes(model: Model) -> None:
 
 
 def tell_reach(board: Board, options: Options) -> None:
-    """Warn if inputs and outputs lie where DMA controllers do not reach, as no other memory has room."""
+    """Warn of limits above the size of a memory, of memories with room that no firmware starts, and if inputs
+    and outputs lie where DMA controllers do not reach, as no other memory has room.
+    """
+    for name, size in options.memory_limits:
+        if name in {it.name for it in board.memories} and size > (most := board.memory(name).bytes):
+            _note(f"--memory {name}={size}: {name} of {board.name} has {most:,} B, which is the limit")
     board = options.limited(board)
+    for name in unstarted(board):
+        if board.room(board.memory(name)):
+            _note(
+                f"nothing in the firmware of {board.name} starts {name}: plans that use it are for a library "
+                f"whose application does; --memory {name}=0 leaves it out"
+            )
     if board.unreached and not board.keeps_reach:
         _note(
             f"inputs and outputs lie in {board.unreached_text}: no memory within their reach has room. Give "

@@ -205,6 +205,16 @@ def _pins(uart: Uart) -> list[tuple[str, str]]:
     return [(name, pin) for name, pin in (("TX", uart.tx), ("RX", uart.rx)) if pin is not None]
 
 
+def unstarted(board: Board) -> list[str]:
+    """Return the memories that nothing in the board's firmware starts; none for a board without firmware."""
+    if board.facts_only or board.framework is not None:
+        return []
+    chips = {it.name: it.chip[0] for it in board.memories if it.chip is not None}
+    hal = "".join(text for source in board.hal if chips for text in _hal_files(source).values())
+    lost = [name for name, chip in chips.items() if _TAKEN_BY_DRIVERS[chip] not in hal]
+    return lost + [it.name for it in board.memories if not it.started and it.name not in lost]
+
+
 def _check_pins(board: Board, files: Mapping[str, str]) -> None:
     """Raise ConfigError if the board names pins that its HAL does not take, or lacks required ones."""
     if board.uart is None:

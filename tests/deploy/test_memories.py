@@ -81,12 +81,32 @@ def test_a_units_alignment_is_that_of_the_arenas_too(model: Path) -> None:
     assert placed["arena_sram"][0] % 64 == placed["arena_psram"][0] % 64 == 0
 
 
-def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(model: Path) -> None:
+def test_notes_name_memories_that_no_source_starts_and_limits_above_their_size(
+    model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mcudeploy")
+    board = load_board("stm32f746-disco")
+    api.plan_model(model, board, Options(split=False, memory_limits=(("sdram", 99 << 20),)))
+    assert "note: --memory sdram=103809024: sdram of stm32f746-disco has 8,388,608 B" in caplog.text
+    assert "starts" not in caplog.text
+    bare = board.model_copy(update={"hal": tuple(it for it in board.hal if "fmc_sdram" not in it)})
+    api.plan_model(model, bare, Options(split=False))
+    assert "note: nothing in the firmware of stm32f746-disco starts sdram" in caplog.text
+    caplog.clear()
+    api.plan_model(model, bare, Options(split=False, memory_limits=(("sdram", 0),)))
+    assert not caplog.text
+
+
+def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(
+    model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mcudeploy")
     limits = (("dtcm", 0), ("ocram", 0), ("psram", 1 << 20))
     board = load_board("teensy41")
     silent = tuple(it.model_copy(update={"started": it.name != "psram"}) for it in board.memories)
     board = board.model_copy(update={"memories": silent})
     deployment = api.plan_model(model, board, Options(split=False, memory_limits=limits))
+    assert "note: nothing in the firmware of teensy41 starts psram" in caplog.text
     with pytest.raises(UsageError, match=r"for teensy41 does not start psram.*--library-only"):
         deployment.build(Target(deployment.board))
 
