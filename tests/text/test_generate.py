@@ -86,6 +86,7 @@ def report_reason(result: Result) -> str:
             ("--prompt", "a b c d e f g h i j k l m n o p q r s t u v w x y z"),
             "the model 24 positions: shorten it",
         ),
+        (("--prompt", "a\udcff"), "the prompt is not UTF-8"),
         (("--stop-token", "<x>"), "there is no token '<x>'"),
         (("--positions", "30"), "the model has tables of 24 positions"),
     ],

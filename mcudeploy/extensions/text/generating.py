@@ -162,7 +162,7 @@ def ready_text(
     if io.positions is None and request.tokens is None:
         raise UsageError("no position limits the text: state its most tokens by --tokens")
     host = host_text(request.tokenizer)
-    prompt = host.encode(request.prompt.encode())
+    prompt = host.encode(request.prompt.encode("utf-8", "surrogateescape"))
     _require_prompt(prompt, io)
     firmware = deployment.build(target)
     deployment.require_flash(firmware)
@@ -224,7 +224,7 @@ def _judged(ready: ReadyText, run: TextRun) -> tuple[list[str], float, Tolerance
                 f"position {position}: logit {diff.where} is {diff.found:g}, expected {diff.expected:g}"
                 f"{f'; allowed: {tolerance}' if tolerance else ''}"
             )
-        if request.temperature or not len(ready.prompt) <= position + 1 < len(run.ids):
+        if request.temperature or position + 1 < len(ready.prompt):
             continue
         chosen, flat = run.ids[position + 1], wanted.ravel()[: len(request.tokenizer.pieces)]
         if flat[chosen] < flat.max() - near:

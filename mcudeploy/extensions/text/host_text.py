@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mcudeploy.common.errors import BuildError
+from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.common.system.host_tools import install
 from mcudeploy.extensions.text.tokenizer_file import Tokenizer
@@ -39,12 +39,14 @@ class HostText:
     tokens: int
 
     def encode(self, text: bytes) -> list[int]:
-        """Return the ids of a text in UTF-8."""
+        """Return the ids of a text. Raises UsageError if it is not UTF-8."""
         ids = (ctypes.c_uint32 * (8 * len(text) + 64))()
         tables = ctypes.byref(ctypes.c_char.in_dll(self.library, "tokenizer"))
         count = self.library.mcud_encode(
             tables, text, ctypes.c_uint32(len(text)), ids, ctypes.c_uint32(len(ids))
         )
+        if count < 0:
+            raise UsageError("the prompt is not UTF-8")
         return list(ids[:count])
 
     def sample(self, sampler: Sampler, logits: NDArray[Any], scale: float | None) -> int:
