@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
+from block_cases import block_cases
 from fused_cases import fused_cases, weighted
 from int16_cases import int16_cases
 from signal_cases import signal_cases
@@ -93,6 +94,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _indexed(dtype)
     if dtype is DType.FLOAT32:
         yield from _recurrent()
+        yield from block_cases()
         yield from training_cases()
         yield from grouped_gradient_cases()
         yield from pool_gradient_cases()

@@ -60,7 +60,10 @@ TYPES = {
     "int16 activations with zero points, uint16 ones; 4 or 2 bits": "float32, rounded and clipped to the "
     "integers of the file: 4 bytes of RAM for each element, no integer kernels",
     "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel",
-    "weights quantised in blocks, com.microsoft::MatMulNBits": "float32: 4 bytes of flash for each weight",
+    "weights of 8, 4 or 2 bits in blocks, under float activations: DequantizeLinear with block_size, "
+    "MatMulNBits, GatherBlockQuantized": "packed as in the file, with a float32 scale for each block, in "
+    "products along the blocks (MatMul, Gemm, 1x1 Conv) and in tables that Gather reads; blocks of a "
+    "multiple of 4 values, whole zero points; others, and weights of other operators, float32",
     "weights with a zero point": "int8 if weight minus zero point fits (uint8 around 128), else int8 and an "
     "offset for each output channel, by kernels that are slower; float32 under float activations",
     "int8 weights under float activations": "int8 if flash is short, else float32 where that is faster; so "

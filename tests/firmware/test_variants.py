@@ -34,6 +34,7 @@ from mcudeploy.ir.opdef import TWICE, KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.image.resize import COORDINATE_MODES, Resize, resize_samples
+from mcudeploy.ops.matrix.block_weights import BlockDense
 from mcudeploy.ops.matrix.matmul import MatMul
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce.norm import LayerNorm
@@ -46,7 +47,7 @@ from tests.weekly import examples, sample
 FLOAT_KERNELS = (
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
     *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w", "dwconv2d_f32"),
-    *("add_f32", "sub_f32", "mul_f32", "matmul_f32", "matmul_f32_bt"),
+    *("add_f32", "sub_f32", "mul_f32", "matmul_f32", "matmul_f32_bt", "dense_f32_blocks"),
 )
 KERNELS = (
     *(
@@ -358,6 +359,28 @@ def float_convolutions(draw: st.DrawFn) -> Work:
 
 
 @st.composite
+def block_layers(draw: st.DrawFn) -> Work:
+    """A layer by packed weights in blocks, of one pixel or several."""
+    block, bits = draw(st.sampled_from([4, 8, 32, 64])), draw(st.sampled_from([2, 4, 4, 8]))
+    shape = (draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(1, 90)))
+    dense = BlockDense(draw(st.integers(1, 11)), block, bits, high=draw(st.sampled_from([np.inf, 1.5])))
+    rng, half = np.random.default_rng(draw(st.integers(0, 2**32 - 1))), 1 << bits - 1
+    parts = dense.out_channels, -(-shape[2] // block)
+    constants = {
+        "weights": rng.integers(-half, half, (dense.out_channels, shape[2])).astype(np.int8),
+        "scale": rng.uniform(0.001, 0.02, parts).astype(np.float32),
+        "bias": rng.normal(0, 1, dense.out_channels).astype(np.float32),
+    }
+    if draw(st.booleans()):
+        constants["zero"] = rng.integers(-half, half, parts).astype(np.int8)
+    x = Tensor("x", shape, DType.FLOAT32)
+    y = Tensor("y", dense.loops((shape,)).output_shape(), DType.FLOAT32)
+    values = rng.normal(0, 1, shape).astype(np.float32).tobytes()
+    height = draw(st.integers(1, y.shape[0]))
+    return Work(Operator("dense", dense, ("x",), "y", constants), (x,), y, (values,), height)
+
+
+@st.composite
 def int16_convolutions(draw: st.DrawFn) -> Work:
     """A convolution of int16 values, whose sums take more than 32 bits if it is deep."""
     like, shape = draw(st.one_of(geometries(many=30), geometries(many=600), depthwise_geometries()))
@@ -598,7 +621,9 @@ def _of_floats(work: Work) -> Work:
     return replace(work, inputs=inputs, output=output, values=values, height=height)
 
 
-@given(work=st.one_of(float_convolutions(), st.one_of(binaries(), products()).map(_of_floats)))
+@given(
+    work=st.one_of(float_convolutions(), block_layers(), st.one_of(binaries(), products()).map(_of_floats))
+)
 @unhurried
 def test_floats_of_a_core_are_those_of_portable_c(
     host: Device, host_without_fma: Device, board: Device, work: Work

@@ -152,7 +152,7 @@ def test_int4_weights_with_a_scale_for_each_channel_are_int8(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("zero", [True, False])
-def test_weights_quantised_in_blocks_are_float32(tmp_path: Path, zero: bool) -> None:
+def test_weights_quantised_in_blocks_stay_packed(tmp_path: Path, zero: bool) -> None:
     constants = {
         "w": RANDOM.integers(0, 16, (22, 7)).astype(ml_dtypes.uint4),
         "s": RANDOM.uniform(0.01, 0.1, (3, 7)).astype(np.float32),
@@ -164,7 +164,8 @@ def test_weights_quantised_in_blocks_are_float32(tmp_path: Path, zero: bool) -> 
     ]
     x = weights(3, 22)
     graph = assert_same(save(build(nodes, {"x": x}, ["y"], constants, opset=21), tmp_path), {"x": x})
-    assert any("616 B of flash" in note for note in graph.notes)
+    size = 22 * 7 // 2 + 3 * 7 * 5  # scales, and zero points: of two's complement, 0 is -8
+    assert any(f"{size} B of flash" in note and "stay packed" in note for note in graph.notes)
 
 
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])

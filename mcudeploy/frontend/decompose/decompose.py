@@ -133,6 +133,7 @@ MICROSOFT_RULES: dict[str, Rule] = {
     "DequantizeLinear": integer_rules.same,
     "EmbedLayerNormalization": transformer_rules.embed_layer_norm,
     "FastGelu": sequence_rules.fast_gelu,
+    "GatherBlockQuantized": integer_rules.gather_block_quantized,
     "Gelu": sequence_rules.gelu,
     "MatMulIntegerToFloat": integer_rules.matmul_integer_to_float,
     "MatMulNBits": integer_rules.matmul_nbits,

@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
+from mcudeploy.frontend.onnx.protos import IN_BYTES
 
 _OWN = frozenset({"channels_last", "opset"})
 """Attributes of an integer operator that its float operator lacks."""
@@ -187,7 +188,7 @@ def _product(make: Maker, a: str, b: str, bias: str) -> None:
 
 
 def matmul_nbits(make: Maker) -> None:
-    """Unpack weights [N, blocks, bytes] of few bits, with a scale for each block, to float32."""
+    """Write weights [N, blocks, bytes] of few bits, with a scale for each block, as DequantizeLinear."""
     x, packed, scales, zeros, order, bias = padded(make.inputs, 6)
     weights, scale = make.constant_of(packed, "the weights"), make.constant_of(scales, "the scales")
     if order:
@@ -195,26 +196,71 @@ def matmul_nbits(make: Maker) -> None:
     depth, columns, block, bits = (make.integer(name) for name in ("K", "N", "block_size", "bits"))
     if depth * columns > MAX_TENSOR_ELEMENTS:
         raise Unsupported(f"its weights have more than {MAX_TENSOR_ELEMENTS} elements")
+    _require_bits(bits)
+    steps = _unpacked(weights.reshape(columns, -1), bits)[:, :depth]
+    zero = make.constant_of(zeros, "the zero points") if zeros else None
+    rows = _blocked(make, steps, scale.reshape(columns, -1), zero, (block, bits))
+    _product(make, x, make.add("Transpose", rows, perm=[1, 0]), bias)
+
+
+def gather_block_quantized(make: Maker) -> None:
+    """Write a table quantised in blocks along its last axis as DequantizeLinear, before the Gather."""
+    data, indices, scales, zeros = padded(make.inputs, 4)
+    table, scale = make.constant_of(data, "the table"), make.constant_of(scales, "the scales")
+    block, bits = make.integer("block_size", 128), make.integer("bits", 4)
+    if make.integer("quantize_axis", 1) % table.ndim != table.ndim - 1:
+        raise Unsupported("blocks along another axis than the last (quantize_axis) are not supported")
+    flat = table.reshape(-1, table.shape[-1])
+    zero = make.constant_of(zeros, "the zero points") if zeros else None
+    if bits == IN_BYTES:
+        zero = np.zeros(scale.size) if zero is None else zero.astype(np.float32)
+    else:
+        _require_bits(bits)
+        flat = _unpacked(flat, bits)
+    rows = _blocked(make, flat, scale.reshape(len(flat), -1), zero, (block, bits))
+    shaped = make.reshaped(rows, [*table.shape[:-1], flat.shape[1]])
+    make.add("Gather", shaped, indices, out=make.outputs[0], axis=make.integer("gather_axis", 0))
+
+
+def _require_bits(bits: int) -> None:
     if bits not in (2, 4, 8):
         raise Unsupported(f"weights of {bits} bits are not supported; of 2, 4 and 8 are")
-    blocks = -(-depth // block)
-    steps = _unpacked(weights.reshape(columns, -1), bits).astype(np.float32)
-    zero_values = make.constant_of(zeros, "the zero points") if zeros else None
-    zero = _zero_points(zero_values, (columns, blocks), bits)
-    scale = scale.reshape(columns, blocks, 1).astype(np.float32)
-    real_weights = (steps.reshape(columns, blocks, block) - zero) * scale
-    _product(make, x, make.constant(real_weights.reshape(columns, -1)[:, :depth].T), bias)
+
+
+def _blocked(
+    make: Maker,
+    steps: NDArray[Any],
+    scale: NDArray[np.generic],
+    zeros: NDArray[np.generic] | None,
+    form: tuple[int, int],
+) -> str:
+    """Dequantise integers [rows, depth] with scales [rows, blocks]; `form`: the values in a block, the bits.
+
+    A block becomes a row with one scale; folding keeps the scales through the movements after it.
+    """
+    (block, bits), (rows, blocks), depth = form, scale.shape, steps.shape[1]
+    if block < 1 or blocks != -(-depth // block):
+        raise Unsupported(f"{blocks} scales do not fit {depth} values in blocks of {block}")
+    full = np.pad(steps, ((0, 0), (0, blocks * block - depth))).reshape(-1, block)
+    zero, scales = _zero_points(zeros, (rows, blocks), bits), scale.reshape(-1).astype(np.float32)
+    if np.all(zero == zero.astype(full.dtype)):
+        integers = make.constant(full, full.dtype), make.constant(scales), make.constant(zero, full.dtype)
+        blocked = make.add("DequantizeLinear", *integers, axis=0)
+    else:
+        blocked = make.constant((full - zero[:, np.newaxis]) * scales[:, np.newaxis])
+    whole = make.reshaped(blocked, [rows, blocks * block])
+    return whole if blocks * block == depth else make.slice(whole, [0], [depth], [1])
 
 
 def _zero_points(
-    zero_values: NDArray[np.generic] | None, shape: tuple[int, int], bits: int
+    zeros: NDArray[np.generic] | None, shape: tuple[int, int], bits: int
 ) -> NDArray[np.float32]:
     """The zero points of blocks: the middle, packed integers, or floats."""
-    if zero_values is None:
-        return np.full((*shape, 1), 2 ** (bits - 1), np.float32)
-    if zero_values.dtype == np.uint8:
-        zero_values = _unpacked(zero_values.reshape(shape[0], -1), bits)[:, : shape[1]]
-    return zero_values.reshape(*shape, 1).astype(np.float32)
+    if zeros is None:
+        return np.full(shape, 2 ** (bits - 1), np.float32).reshape(-1)
+    if zeros.dtype == np.uint8:
+        zeros = _unpacked(zeros.reshape(shape[0], -1), bits)[:, : shape[1]]
+    return zeros.reshape(-1).astype(np.float32)
 
 
 def _unpacked(packed: NDArray[np.generic], bits: int) -> NDArray[np.uint8]:

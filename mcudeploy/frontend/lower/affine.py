@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder
 from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes, sole_reader
+from mcudeploy.frontend.lower.packed import block_weights, in_blocks
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue
@@ -22,6 +24,7 @@ from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.matrix.block_weights import BlockDense
 
 _Doubles = NDArray[np.float64]
 _SILENT_BIAS = 2.0**20
@@ -82,7 +85,7 @@ class ConvRead:
     def emit(
         self,
         builder: Builder,
-        op: Conv2d | Affine,
+        op: Conv2d | Affine | BlockDense,
         quantization: Quantization | None,
         constants: dict[str, ConstantArray],
         nodes: Sequence[Node],
@@ -157,10 +160,30 @@ def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, o
 
 def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, ending: Ending) -> OnnxValue:
     """Emit the Conv2d on floats and return its result; only views of the ending remain after it."""
-    constants = _float_weights(linear, reading.weights) | {"bias": linear.biases().astype(np.float32)}
-    op = replace(reading.op, low=ending.low, high=ending.high)
+    bias = linear.biases().astype(np.float32)
     nodes = covered_nodes(node, linear, ending, quantized=False)
+    pixels = _pixels(builder, reading)
+    packed = None if pixels is None else block_weights(reading.weights)
+    if pixels is not None and packed is not None:
+        scale = packed.constants["scale"] * linear.factor[:, np.newaxis]
+        stored = packed.constants | {"scale": np.asarray(scale, np.float32), "bias": bias}
+        dense = BlockDense(linear.channels, packed.block, packed.bits, ending.low, ending.high)
+        return replace(reading, tensor=pixels).emit(builder, dense, None, stored, nodes)
+    if in_blocks(reading.weights):
+        builder.widened += reading.weights.value.size
+    op = replace(reading.op, low=ending.low, high=ending.high)
+    constants = _float_weights(linear, reading.weights) | {"bias": bias}
     return reading.emit(builder, op, None, constants, nodes)
+
+
+def _pixels(builder: Builder, reading: ConvRead) -> str | None:
+    """The tensor whose pixels an output pixel reads, one and the whole of it each; None for other windows."""
+    conv, shape = reading.op.windowing, builder.shape_of(reading.tensor)
+    if conv.is_pointwise and conv.stride == (1, 1):
+        return reading.tensor
+    if conv.is_plain and conv.kernel_shape == shape[:2] and reading.shape[:2] == (1, 1):
+        return builder.viewed(reading.tensor, (1, 1, prod(shape)))
+    return None
 
 
 def covered_nodes(node: Node, linear: Linear, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:

@@ -60,7 +60,8 @@ _BORDER_DTYPES = {
 class Builder:
     """State of the lowering; `tensors`, `operators` and `references` become the Graph.
 
-    `float_causes`: by label, why nodes that the file quantises are computed in float32.
+    `float_causes`: by label, why nodes that the file quantises are computed in float32. `widened`: the
+    elements of weights in blocks that become float32.
     """
 
     def __init__(self, model: OnnxModel, real_lowerings: Mapping[str, RealLowering]) -> None:
@@ -73,6 +74,7 @@ class Builder:
         self.done: set[str] = set()
         self.notes: list[str] = []
         self.float_causes: dict[str, str] = {}
+        self.widened = 0
         self.consumers = model.consumers()
         self.producers = model.producers()
         self.outputs = {info.name for info in model.outputs}

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower.inputs import meaning
+from mcudeploy.frontend.lower.packed import block_weights, in_blocks
 from mcudeploy.frontend.lower.slice import axis_of, pick, real_pick
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.matrix.block_weights import GatherBlocks
 from mcudeploy.ops.move.cast import Cast
 from mcudeploy.ops.move.gather import GatherRows
 from mcudeploy.ops.requantize import dequantize_table, quantize
@@ -72,7 +74,8 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
         raise Unsupported(f"a table of {kind} is not supported; {supported} are")
     indices, vector = _indices(builder, node)
     axis = axis_of(node, values.ndim)
-    place = _placed(indices, np.moveaxis(values, axis, 0).shape[1:], axis)
+    rows = constant.moved(lambda array: np.moveaxis(array, axis, 0))
+    place = _placed(indices, rows.shape[1:], axis)
     if kind in _AS_FLOATS:
         builder.define(node.output, _integer_rows(builder, node, _table(values, axis), vector, place))
         return
@@ -83,6 +86,16 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
         tensor = _rows(builder, nodes, vector, stored, ending.quantization)
         finish(builder, ending, OnnxValue(tensor, place, real=True), quantized=True)
         return
+    packed = block_weights(rows) if real else None
+    if packed is not None:
+        op = GatherBlocks(prod(rows.shape[1:]), packed.block, packed.bits)
+        shape = (indices.index.size, 1, op.width)
+        constants = packed.constants
+        tensor = builder.emit(op, (vector,), shape, DType.FLOAT32, constants=constants, nodes=(node,))
+        builder.define(node.output, OnnxValue(tensor, place, real=True))
+        return
+    if in_blocks(rows):
+        builder.widened += values.size
     own = _single(constant) if real else meaning(builder, node.output)
     table: ConstantArray = _table(values, axis)
     if own is not None:

@@ -16,7 +16,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 class Quantized:
     """Integer form of a constant: value == scale * (integers - zero_point), elementwise.
 
-    All three arrays have the constant's shape (as broadcast views, which need no memory). Every data movement
+    All three arrays have the constant's shape (broadcast views need no memory). Every data movement
     applies to all three alike, so that no axis must be followed through transposes and reshapes.
     """
 
@@ -73,21 +73,21 @@ def dequantized(
     """Apply DequantizeLinear to constant integers.
 
     `scale` and `zero_point` have one element, one per position along `axis`, or one per `block` positions
-    along it. Blockwise constants have no integer form: no kernel supports several scales within an output.
-    Raises ValueError if the shapes do not fit.
+    along it. Raises ValueError if the shapes do not fit.
     """
     if scale.size > 1 and not -integers.ndim <= axis < integers.ndim:
         raise ValueError(f"axis {axis} is outside a constant of {integers.ndim} dimensions")
     wide, zero = integers.astype(np.int32), zero_point.astype(np.int32)
     if block:
-        zeros = _over_blocks(zero, integers.shape, axis, block)
-        return Constant(np.float32(wide - zeros) * _over_blocks(scale, integers.shape, axis, block))
-    along = (1,) * integers.ndim
-    if scale.size > 1:
-        axis %= integers.ndim
-        along = tuple(scale.size if position == axis else 1 for position in range(integers.ndim))
-    scales = np.broadcast_to(scale.reshape(along), integers.shape)
-    zero_points = np.broadcast_to(zero.reshape(along), integers.shape)
+        scales = _over_blocks(scale, integers.shape, axis, block)
+        zero_points = _over_blocks(zero, integers.shape, axis, block)
+    else:
+        along = (1,) * integers.ndim
+        if scale.size > 1:
+            axis %= integers.ndim
+            along = tuple(scale.size if position == axis else 1 for position in range(integers.ndim))
+        scales = np.broadcast_to(scale.reshape(along), integers.shape)
+        zero_points = np.broadcast_to(zero.reshape(along), integers.shape)
     value = ((wide - zero_points).astype(np.float32) * scales).astype(np.float32)
     bits = integers.dtype.itemsize * 8
     return Constant(value, Quantized(wide, scales, zero_points, bits, integers.dtype.kind == "i"))

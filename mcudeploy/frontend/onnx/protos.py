@@ -23,6 +23,9 @@ from mcudeploy.extension import added
 
 _Proto = TypeVar("_Proto", ModelProto, NodeProto)
 
+IN_BYTES = 0
+"""The bits of a GatherBlockQuantized whose table of 4 bits the front end has written as bytes."""
+
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
 

@@ -58,7 +58,6 @@ class Folder:
         self.constants = dict(model.constants)
         self.infos = dict(model.infos)
         self.elements = self.products = 0
-        self.blocked = 0
 
     def fold(self, node: Node) -> bool:
         """Make the node's outputs constants if possible."""
@@ -139,7 +138,6 @@ class Folder:
         if zero_point.size != scale.size:
             return False
         self.constants[node.output] = dequantized(integers, require_finite(scale), zero_point, axis, block)
-        self.blocked += integers.size if block else 0
         return True
 
     def _evaluate(self, node: Node) -> bool:
@@ -203,8 +201,7 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
     infos = folder.infos
     for name, constant in folder.constants.items():
         infos[name] = Info(name, constant.shape, str(constant.value.dtype))
-    notes = (*model.notes, _blocked_note(folder.blocked)) if folder.blocked else model.notes
-    return replace(model, nodes=tuple(nodes), constants=folder.constants, infos=infos, notes=notes), reasons
+    return replace(model, nodes=tuple(nodes), constants=folder.constants, infos=infos), reasons
 
 
 def _without_zeros(node: Node, folder: Folder) -> Node:
@@ -249,13 +246,6 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
                 infos[name] = helper.make_tensor_value_info(name, kind, info.shape)
     result.graph.value_info.extend(infos.values())
     return result
-
-
-def _blocked_note(elements: int) -> str:
-    return (
-        f"weights quantised in blocks are stored as float32, {4 * elements:,} B of flash: quantise them "
-        "with one scale for each output channel for int8"
-    )
 
 
 def _constant_node(node: Node) -> Constant:

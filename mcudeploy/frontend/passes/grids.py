@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, refill
+from mcudeploy.frontend.onnx.protos import IN_BYTES, ONNX_DOMAINS, constants_of, copy_of, refill
 from mcudeploy.frontend.onnx.tensors import array_of, tensors_of
 
 RANGES: dict[int, tuple[str, int, int]] = {
@@ -96,6 +96,11 @@ def in_bytes(proto: ModelProto) -> ModelProto:
         return proto
     result = copy_of(proto)
     graph = result.graph
+    few = {tensor.name for tensor in graph.initializer if tensor.data_type in _BYTES}
+    for node in graph.node:
+        if node.op_type == "GatherBlockQuantized" and node.input[0] in few:  # its bytes hold two otherwise
+            kept = [item for item in node.attribute if item.name != "bits"]
+            refill(node.attribute, (*kept, helper.make_attribute("bits", IN_BYTES)))
     for tensor in tensors_of(graph):
         if tensor.data_type in _BYTES:
             dtype = helper.tensor_dtype_to_np_dtype(_BYTES[tensor.data_type])

@@ -1,0 +1,109 @@
+"""Constants of few bits in blocks, which stay packed in flash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.onnx.constants import Constant
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.matrix.block_weights import BITS, PACKED, packed_bytes
+
+_LEAST_BLOCK = 4
+"""Blocks have a multiple of this number of values."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockWeights:
+    """Weights [K, depth] in blocks: `constants` as those of BlockDense, without a bias."""
+
+    constants: dict[str, ConstantArray]
+    block: int
+    bits: int
+
+
+def in_blocks(constant: Constant) -> bool:
+    """Whether rows [K, ...] of a constant have several scales."""
+    stored = constant.quantized
+    if stored is None or stored.scale.size == 0:
+        return False
+    scale = stored.scale.reshape(len(stored.scale), -1)
+    return bool(np.any(scale != scale[:, :1]))
+
+
+def block_weights(constant: Constant) -> BlockWeights | None:
+    """The form that stays packed, of a constant whose rows [K, ...] have several scales each.
+
+    None for one scale in a row, for integers of more than 8 bits, and for scales that do not come in blocks
+    of a multiple of 4 values.
+    """
+    stored = constant.quantized
+    if stored is None or stored.bits != 8 or not in_blocks(constant):
+        return None
+    integers, scale, zero = (
+        it.reshape(len(it), -1) for it in (stored.integers, stored.scale, stored.zero_point)
+    )
+    block = _block_of(scale, zero)
+    if block % _LEAST_BLOCK:
+        return None
+    zero = zero[:, ::block]
+    offset, bits = _range_of(integers, zero)
+    constants: dict[str, ConstantArray] = {
+        "weights": np.asarray(integers - offset, np.int8),
+        "scale": np.ascontiguousarray(scale[:, ::block], np.float32),
+    }
+    if np.any(zero != offset):
+        if zero.min() - offset < -128 or zero.max() - offset > 127:
+            return None
+        constants["zero"] = np.asarray(zero - offset, np.int8)
+    return BlockWeights(constants, block, bits)
+
+
+def _block_of(scale: NDArray[Any], zero: NDArray[Any]) -> int:
+    """The largest block within which no row changes its scale or zero point."""
+    changes = np.any(scale[:, 1:] != scale[:, :-1], axis=0) | np.any(zero[:, 1:] != zero[:, :-1], axis=0)
+    return int(np.gcd.reduce(np.flatnonzero(changes) + 1))
+
+
+def _range_of(integers: NDArray[Any], zero: NDArray[Any]) -> tuple[int, int]:
+    """What to subtract from integers, and the bits that they then take: the common zero point if it does."""
+    low, high = int(integers.min()), int(integers.max())
+    common = [int(zero.flat[0])] if np.all(zero == zero.flat[0]) else []
+    for bits in BITS:
+        half = 1 << bits - 1
+        fits = [it for it in (*common, 0, half) if low - it >= -half and high - it < half]
+        if fits:
+            return fits[0], bits
+    raise ValueError(f"integers from {low} to {high} take more than 8 bits")
+
+
+def block_notes(operators: Iterable[Operator], widened: int) -> list[str]:
+    """Return notes on constants in blocks: their bytes where they stay packed, and those of `widened`
+    elements that become float32.
+    """
+    notes, packed = list[str](), [it for it in operators if isinstance(it.op, PACKED)]
+    if packed:
+        stored = {_content(it): it for it in packed}.values()
+        size = sum(packed_bytes(it) for it in stored)
+        saved = sum(4 * it.constants["weights"].size for it in stored) - size
+        notes.append(
+            f"weights quantised in blocks stay packed, {size:,} B of flash with their scales: {saved:,} B "
+            "less than as float32"
+        )
+    if widened:
+        notes.append(
+            f"weights quantised in blocks are stored as float32, {4 * widened:,} B of flash: blocks of a "
+            "multiple of 4 values along the depth of a MatMul, Gemm or 1x1 Conv, or along the rows that "
+            "Gather reads, stay packed"
+        )
+    return notes
+
+
+def _content(operator: Operator) -> tuple[bytes, bytes]:
+    """A key that is equal for arrays that flash has once."""
+    return operator.constants["weights"].tobytes(), operator.constants["scale"].tobytes()
