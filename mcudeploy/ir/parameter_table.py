@@ -19,7 +19,7 @@ _VALUES = frozenset({
     "a", "b", "bias", "biases", "bytes", "candidate_bias", "candidate_scale", "candidate_weights",
     "corrections", "exponents", "factors", "floats", "gains", "initial", "input_scale", "input_weights",
     "multipliers", "offsets", "packed_weights", "padding", "peepholes", "records", "recurrent_scale",
-    "recurrent_weights", "scale", "scales", "slopes", "table", "weight_scale", "weights",
+    "recurrent_weights", "scale", "scales", "slopes", "table", "weight_scale", "weights", "zero",
 })  # fmt: skip
 """Arrays that kernels only compute with: no value in them changes an address or the number of iterations."""
 

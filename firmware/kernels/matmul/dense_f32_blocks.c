@@ -66,8 +66,8 @@ static void multiply_in_place(const mcud_blocks_f32 *from, const float *x, float
 static void layer(const mcud_dense_f32_blocks_params *params, float *widened, const float *x, int32_t pixels, float *y)
 {
     four_channels four = {
-        .from = {params->weights, params->scale, params->zero, params->dims.input_channels, params->block,
-                 params->bits},
+        .from = {(const uint32_t *)params->weights, params->scale, params->zero, params->dims.input_channels,
+                 params->block, params->bits},
         .widened = widened,
     };
     const int32_t channels = params->dims.output_channels;

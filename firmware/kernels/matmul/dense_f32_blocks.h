@@ -14,7 +14,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const uint32_t *weights; /* [groups of 4 channels][words] */
+    const int32_t *weights;  /* [groups of 4 channels][words] */
     const float *scale;      /* [groups of 4 channels][blocks][4] */
     const int8_t *zero;      /* [groups of 4 channels][blocks][4], or NULL */
     const float *bias;       /* [groups of 4 channels][4] */

@@ -24,7 +24,7 @@ void mcud_gather_rows_blocks(const mcud_op *op, int32_t first_row, int32_t end_r
 {
     const mcud_gather_rows_blocks_params *params = op->params;
     const int32_t *indices = mcud_row(op->in[0], 0);
-    const mcud_blocks_f32 from = {params->weights, params->scale, params->zero,
+    const mcud_blocks_f32 from = {(const uint32_t *)params->weights, params->scale, params->zero,
                                   params->width,   params->block, params->bits};
     for (int32_t row = first_row; row < end_row; row++) {
         widen_row(&from, mcud_nearest_row(indices[row], params->rows), mcud_row(op->out, row));

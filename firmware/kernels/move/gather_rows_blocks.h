@@ -10,7 +10,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const uint32_t *weights; /* [groups of 4 rows][words] */
+    const int32_t *weights;  /* [groups of 4 rows][words] */
     const float *scale;      /* [groups of 4 rows][blocks][4] */
     const int8_t *zero;      /* [groups of 4 rows][blocks][4], or NULL */
     int32_t rows;

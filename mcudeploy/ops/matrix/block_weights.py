@@ -95,7 +95,7 @@ class BlockDense(PlainOperator):
 
         widens = self.bits != 4 or rows * cols >= _PIXELS
         scratch = _WIDENED * GROUP * output.dtype.size_bytes if widens else 0
-        return KernelCall("dense_f32_blocks", params, scratch, form=str(self.bits), counts=counts)
+        return KernelCall("dense_f32_blocks", params, scratch, mode=str(self.bits), counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _words(weights: NDArray[Any], bits: int) -> ConstantArray:
     packed = np.zeros(parts.shape[:2], np.uint8)
     for place in range(per_byte):
         packed |= parts[:, :, place] << np.uint8(place * bits)
-    return packed.view("<u4").astype(np.uint32)
+    return packed.view("<i4").astype(np.int32)
 
 
 PACKED = BlockDense | GatherBlocks
