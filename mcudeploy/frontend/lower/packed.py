@@ -71,7 +71,7 @@ def _block_of(scale: NDArray[Any], zero: NDArray[Any]) -> int:
 
 
 def _range_of(integers: NDArray[Any], zero: NDArray[Any]) -> tuple[int, int]:
-    """The number to subtract from integers, and the bits that they then take: the common zero point if it does."""
+    """The number to subtract from integers, a common zero point if it fits, and the bits they then take."""
     low, high = int(integers.min()), int(integers.max())
     common = [int(zero.flat[0])] if np.all(zero == zero.flat[0]) else []
     for bits in BITS:
