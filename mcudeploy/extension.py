@@ -35,57 +35,57 @@ _BY_DOMAIN = ("rules", "lowerings", "references", "layouts", "translations")
 class Extension:
     """The additions of a feature. A text is `module:NAME`, a value that is imported at its first use, or "".
 
-    `:NAME` is a value of the module or file that defines the extension, folders are relative to it.
-    An operator of the core stays that of the core.
-
-    `readers`: functions that change a parsed model in place, and return notes.
-    `states`: functions that return the states of a parsed model, and hide in place what declares them.
-    `rules`: by domain and operator, functions that replace an ONNX node by others.
-    `lowerings`: by domain and operator, functions that emit the operators of an ONNX node.
-    `references`: by domain and operator, numpy functions that compute a node which ONNX Runtime lacks: from
-    its inputs, and its attributes as keywords, to its output or the tuple of them.
-    `layouts`: by domain and operator, the `Layout` that an ONNX node requires.
-    `translations`: by "INT16" or "CUSTOM", and operator, functions that translate a .tflite operator.
-    `domains`: those of these five tables, which are imported for models with one of them; of all without any.
-    `integer_forms`: functions from a model and the same in float32 to a model on stored integers, or None.
-    `ways_out`: by domain, what to do about operators that are not supported.
-    `unit`: the `UnitSupport` of a unit beside the core.
-    `factors`: a function from a board to its `KernelFactors`, or None.
-    `proposals`: functions of a model, a board and options that return proposals to make the model fit.
-    `parts`: by name, the `LibraryPart`s that need nothing else.
-    `commands`: texts of click commands and groups, which the command line has by their names.
-    `options`: by command of the core, decorators that add options to it.
-    `section`: a `ReportSection` of the reports of `build` and `run`.
-    `functions`: texts of functions and classes that `import mcudeploy` has by their names.
-    `methods`: by name, functions of a loaded model, which `mcudeploy.load(...)` has as methods.
-    `cases`: functions without parameters that yield graphs of one operator each, to measure and test it.
-    `kernels`: a folder of C files; `name.c` defines the kernel `mcud_name`, `name.h` its parameters.
-    `costs`: a folder of tables `core.csv` in the form of mcudeploy/costs/tables.
+    `:NAME` is a value of the module or file that defines the extension, folders are relative to it. An
+    operator of the core stays that of the core.
     """
 
     name: str
     readers: str = ""
+    """Functions that change a parsed model in place, and return notes."""
     states: str = ""
+    """Functions that return the states of a parsed model, and hide in place what declares them."""
     rules: str = ""
+    """By domain and operator, functions that replace an ONNX node by others."""
     lowerings: str = ""
+    """By domain and operator, functions that emit the operators of an ONNX node."""
     references: str = ""
+    """By domain and operator, numpy functions that compute a node which ONNX Runtime lacks: from its inputs,
+    and its attributes as keywords, to its output or the tuple of them.
+    """
     layouts: str = ""
+    """By domain and operator, the `Layout` that an ONNX node requires."""
     translations: str = ""
+    """By "INT16" or "CUSTOM", and operator, functions that translate a .tflite operator."""
     domains: tuple[str, ...] = ()
+    """The domains of the five tables above, which are imported for models with one of them; none: for all."""
     integer_forms: str = ""
+    """Functions from a model and the same in float32 to a model on stored integers, or None."""
     ways_out: str = ""
+    """By domain, what to do about operators that are not supported."""
     unit: str = ""
+    """The `UnitSupport` of a unit beside the core."""
     factors: str = ""
+    """A function from a board to its `KernelFactors`, or None."""
     proposals: str = ""
+    """Functions of a model, a board and options that return proposals to make the model fit."""
     parts: str = ""
+    """By name, the `LibraryPart`s that need nothing else."""
     commands: tuple[str, ...] = ()
+    """Texts of click commands and groups, which the command line has by their names."""
     options: str = ""
+    """By command of the core, decorators that add options to it."""
     section: str = ""
+    """A `ReportSection` of the reports of `build` and `run`."""
     functions: tuple[str, ...] = ()
+    """Texts of functions and classes that `import mcudeploy` has by their names."""
     methods: str = ""
+    """By name, functions of a loaded model, which `mcudeploy.load(...)` has as methods."""
     cases: str = ""
+    """Functions without parameters that yield graphs of one operator each, to measure and test it."""
     kernels: str = ""
+    """A folder of C files; `name.c` defines the kernel `mcud_name`, `name.h` its parameters."""
     costs: str = ""
+    """A folder of tables `core.csv` in the format of mcudeploy/costs/tables."""
     home: str = ""
     """The file that defines it, set when it is loaded; "" for one that comes with mcudeploy."""
 

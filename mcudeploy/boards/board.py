@@ -86,16 +86,8 @@ _DSP_CORES = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
 class Board(Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
-    `vectors`: the core has the M-profile Vector Extension (Helium) or RISC-V's vectors (Zve32x), and
-    `cpu_flags` allow it. `unit_hal`: HAL sources of programs that use more than the first compute unit.
-    `aliases`: other names that people type, such as those of boards with the same chip and pins.
-    `cores`: how many of one kind can run one program together, in the memories that all reach; `core_hal`:
-    HAL sources of such programs. `npu`: a unit beside the core that runs command streams. `ports`: the lines
-    to the previous and the next board of a chain; `port_hal`: HAL sources that they need. A board without
-    `hal` is known by the facts of its `source` only:
-    models are planned and libraries built for it, no firmware. `framework`: PlatformIO builds firmware with
-    it; it brings compiler, start-up code and linker script. `flashers`: tools that write the board, the
-    preferred one first. `patience` multiplies all time limits of the board, for a slow emulator.
+    A board without `hal` is known by the facts of its `source` only: models are planned and libraries built
+    for it, no firmware.
     """
 
     name: BoardName
@@ -106,33 +98,46 @@ class Board(Facts):
     toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "platformio", "host"]
     cpu_flags: tuple[CpuFlag, ...]
     vectors: bool = False
+    """The core has the M-profile Vector Extension (Helium) or RISC-V's vectors (Zve32x), and `cpu_flags`
+    allow it.
+    """
     clock_hz: Hertz
     stack_bytes: Annotated[int, Field(ge=512, le=2**32)]
     usb_ids: tuple[UsbId, ...] = ()
     aliases: tuple[BoardName, ...] = ()
+    """Other names that people type, such as those of boards with the same chip and pins."""
     radio: tuple[Radio, ...] = ()
     hal: tuple[HalSource, ...] = ()
     unit_hal: tuple[HalSource, ...] = ()
+    """HAL sources of programs that use more than the first compute unit."""
     cores: Annotated[int, Field(ge=1, le=8)] = 1
+    """The number of equal cores that can run one program together, in the memories that all reach."""
     core_hal: tuple[HalSource, ...] = ()
+    """HAL sources of such programs."""
     source: str = ""
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
     npu: Npu | None = None
+    """A unit beside the core that runs command streams."""
     links: Annotated[tuple[Link, ...], Field(alias="link", max_length=MOST_LINKS)] = ()
     uart: Uart | None = None
     io_dma: tuple[Identifier, ...] = ()
     io_align: Alignment = 1
     ports: Annotated[tuple[ChainPort, ...], Field(alias="port", max_length=2)] = ()
+    """The lines to the previous and the next board of a chain."""
     port_hal: tuple[HalSource, ...] = ()
+    """HAL sources that the ports need."""
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None
     chip_id: ChipId | None = None
     flashers: Annotated[tuple[Flasher, ...], Field(alias="flasher")] = ()
+    """Tools that write the board, the preferred one first."""
     registry: Registry | None = None
     framework: Framework | None = None
+    """PlatformIO builds firmware with it; it brings compiler, start-up code and linker script."""
     patience: Patience = 1.0
+    """Multiplies all time limits of the board, for a slow emulator."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -46,23 +46,26 @@ class BoardRegion(Facts):
 
 
 class Flash(BoardRegion):
-    """Flash of the program and its constants. `constants_origin`: the address of its first byte for reads of
-    data; None if it is that of code. `limit`: the most bytes of code and constants; None: all.
+    """Flash of the program and its constants.
 
-    `wait_states`: clocks of the first unit that a read of `line_bytes` waits, at the clock of the board.
-    `read_rate`, of serial flash instead: bytes per clock. Without either, flash is as fast as the core asks.
-    `cache_bytes`: the cache that the core reads constants through. Constants of a kernel that are larger are
-    read past it. `external`: a second flash, mapped into memory, with all constants of models; waits are then
-    those for it.
+    Without `read_rate` and `wait_states` it is as fast as the core asks.
     """
 
     constants_origin: Address | None = None
+    """The address of its first byte for reads of data; None if it is that of code."""
     read_rate: Rate | None = None
+    """Of serial flash: bytes per clock."""
     wait_states: Annotated[float, Field(ge=0, le=1000)] | None = None
+    """Clocks of the first unit that a read of `line_bytes` waits, at the clock of the board."""
     line_bytes: Literal[4, 8, 16, 32] | None = None
     cache_bytes: Annotated[int, Field(ge=0)] = 0
+    """The cache that the core reads constants through. Constants of a kernel that are larger are read past
+    it.
+    """
     limit: Annotated[int, Field(gt=0)] | None = None
+    """The most bytes of code and constants; None: all."""
     external: BoardRegion | None = None
+    """A second flash, mapped into memory, with all constants of models; waits are then those for it."""
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
@@ -119,9 +122,7 @@ class Memory(BoardRegion):
 
     `read_rate` and `write_rate` are bytes per clock of the first unit; None: as fast as the core asks.
     `latency_cycles` come before the first byte of a transfer. `emulated_origin` is its address in an emulator
-    that lacks the chip's own address. `arena_limit`: the maximum size of an arena there, 0 for none; all free
-    bytes if None. `started`: the board's firmware starts a memory that does not start by itself. `dma`: the
-    controllers that reach it. `sdram` or `psram`: the chip that the firmware starts.
+    that lacks the chip's own address.
     """
 
     name: Identifier
@@ -131,10 +132,14 @@ class Memory(BoardRegion):
     latency_cycles: Clocks = 0.0
     emulated_origin: Address | None = None
     arena_limit: Annotated[int, Field(ge=0)] | None = None
+    """The maximum size of an arena there, 0 for none; all free bytes if None."""
     started: bool = True
+    """The board's firmware starts a memory that does not start by itself."""
     dma: Controllers = None
+    """The controllers that reach it."""
     sdram: Sdram | None = None
     psram: Psram | None = None
+    """The chip that the firmware starts: one of the two."""
 
     @property
     def chip(self) -> tuple[str, Sdram | Psram] | None:

@@ -78,20 +78,15 @@ Loading = Literal["engine", "core", "never"]
 class Options:
     """The user's choices: the values of `OPTIONS`, and `name`, the prefix of names in C.
 
-    `whole_inputs`: the names of inputs that `stream_input` leaves whole in memory, as the target of a
-    training step.
-
     `plan_file` replaces the search; with `resume` the search begins there. `order_file` states the order of
-    the operators, and the plan is uncut. `cores`: 0 for all cores of the board; None for the number of a
-    stored plan, or else one. `max_overhead`: None for that of `optimize`. `objective`: None for
-    `Options.unit_on`. `rounding`: None for that of the file's format, if all its operators have it. `fresh`:
-    search, even if an earlier search with the same choices has left its plans.
+    the operators, and the plan is uncut.
     """
 
     plan_file: Path | None = None
     order_file: Path | None = None
     optimize: Optimize = "balanced"
     max_overhead: float | None = None
+    """None for that of `optimize`."""
     time_limit: float = 60.0
     ram_limit: int | None = None
     flash_limit: int | None = None
@@ -102,10 +97,13 @@ class Options:
     split: bool = True
     stream_input: bool = False
     whole_inputs: tuple[str, ...] = ()
+    """The names of inputs that `stream_input` leaves whole in memory, as the target of a training step."""
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
     cores: int | None = None
+    """0 for all cores of the board; None for the number of a stored plan, or else one."""
     objective: Unit | None = None
+    """None for `Options.unit_on`."""
     seed: int = 0
     float_io: bool = False
     keep_constant: bool = False
@@ -114,10 +112,12 @@ class Options:
     states: tuple[tuple[str, str], ...] = ()
     stateful: bool = False
     rounding: Rounding | None = None
+    """None for that of the file's format, if all its operators have it."""
     hop: int | None = None
     replaceable: tuple[str, ...] = ()
     parameters_in: Literal["ram", "flash"] = "ram"
     fresh: bool = False
+    """Search, even if an earlier search with the same choices has left its plans."""
     name: str | None = None
     resume: bool = False
 

@@ -42,25 +42,25 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that writes boards.
-
-    `programs`: its names on PATH; none for a step that this computer does itself. `suffix` and `encode`: the
-    file that it takes, if it is not the ELF file. `remedies`: (a part of its output in lower case, the
-    advice). `button`: the way of a board into its boot loader; `note`: an action of the user meanwhile.
-    `environment`: replaces this process's environment. `by_port`: it reaches a board through its port alone,
-    even a port of another computer.
-    """
+    """A tool that writes boards."""
 
     programs: tuple[str, ...]
+    """Its names on PATH; none for a step that this computer does itself."""
     install: str
     lines: Callable[[Flasher, Board, Path, Attached], Lines]
     suffix: str = ".elf"
     encode: _Encoder | None = None
+    """The function that makes the file that it takes, if it is not the ELF file."""
     remedies: tuple[tuple[str, str], ...] = ()
+    """Parts of its output in lower case, each with the advice."""
     button: str = ""
+    """The way of a board into its boot loader."""
     note: str = ""
+    """An action of the user meanwhile."""
     environment: Callable[[], dict[str, str]] | None = None
+    """Replaces this process's environment."""
     by_port: bool = False
+    """It reaches a board through its port alone, even a port of another computer."""
 
     @property
     def program(self) -> str | None:

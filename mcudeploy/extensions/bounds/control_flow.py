@@ -34,21 +34,21 @@ Weight = Callable[[Instruction], float]
 
 @dataclass(frozen=True, slots=True)
 class BranchRegion:
-    """The instructions between a branch and its join, which the branch decides.
-
-    `other_join`: that of a path which leaves a loop, or 0: then the end of a path decides between the two.
-    `longest`: the instructions of the longest path, without the branch and the join; `longest_cycles`: its
-    cycles, with both. `writes`: locations that a path may change. `stores`: whether a path stores through a
-    pointer; `slots`: the words above the stack pointer that a path may write, as bits.
-    """
+    """The instructions between a branch and its join, which the branch decides."""
 
     join: int
     other_join: int
+    """That of a path which leaves a loop, or 0: then the end of a path decides between the two."""
     longest: int
+    """The instructions of the longest path, without the branch and the join."""
     longest_cycles: float
+    """Its cycles, with both."""
     writes: int
+    """Locations that a path may change."""
     stores: bool
+    """Whether a path stores through a pointer."""
     slots: int
+    """The words above the stack pointer that a path may write, as bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,25 +64,27 @@ class StackEffect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Sets of locations, each as the bits of a number.
-
-    `reads`: locations whose values decide the results, for a store the stored ones. `writes`: results that
-    replace a value; `partial`: results that depend on the old value, too. `address`: locations that form an
-    address, `updates` a base that is written back. `control`: locations that decide the next instruction.
-    `moved`: core registers that a load or store moves, in the order of their addresses; `bytes_listed`: the
-    bytes of all registers in a list; `whole_words`: whether it moves no parts of words.
-    """
+    """Sets of locations, each as the bits of a number."""
 
     reads: int = 0
+    """Locations whose values decide the results, for a store the stored ones."""
     writes: int = 0
+    """Results that replace a value."""
     partial: int = 0
+    """Results that depend on the old value, too."""
     address: int = 0
+    """Locations that form an address."""
     updates: int = 0
+    """The base of an address that is written back."""
     control: int = 0
+    """Locations that decide the next instruction."""
     access: MemoryAccess = MemoryAccess.NONE
     moved: tuple[int, ...] = ()
+    """Core registers that a load or store moves, in the order of their addresses."""
     bytes_listed: int = 0
+    """The bytes of all registers in a list."""
     whole_words: bool = True
+    """Whether it moves no parts of words."""
     divides: bool = False
     stack: StackEffect = StackEffect()
 

@@ -94,25 +94,27 @@ class WrongSample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """An evaluation. `results`: of the device, the reference, and the float model if there is one; `worst`:
-    the samples that the device gets wrong most; `layers`: of a quantised model that lost too much accuracy,
-    the layers that lose most; `failures`: limits of the user that were missed; `inputs`: the values of the
-    inputs; `warnings`: faults of the data; `undecided`: outputs do not change with inputs, and there is no
-    limit.
-    """
+    """An evaluation."""
 
     run: VerifiedRun
     task: Task
     data: Dataset
     results: Sequence[ModelResults]
+    """Of the device, the reference, and the float model if there is one."""
     compared: Sequence[Compared]
     worst: Sequence[WrongSample]
+    """The samples that the device gets wrong most."""
     layers: Sequence[Layer]
+    """Of a quantised model that lost too much accuracy, the layers that lose most."""
     failures: Sequence[str]
+    """Limits of the user that were missed."""
     devices: int
     inputs: Sequence[InputFacts]
+    """The values of the inputs."""
     warnings: Sequence[str]
+    """Faults of the data."""
     undecided: bool
+    """Outputs do not change with inputs, and there is no limit."""
 
     @property
     def passed(self) -> bool | None:

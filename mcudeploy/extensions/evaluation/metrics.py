@@ -27,20 +27,20 @@ class ClassFigures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quality:
-    """Figures of one model over a test set; None for those that its task does not have.
-
-    `accuracy`: share of samples with the right class; `top_k`: share with the right class among the k with
-    the highest scores; `auc`: area under the receiver operating curve of two classes; `confusion`: number of
-    samples by right class (row) and computed class (column); `mse` and `mae`: mean squared and mean absolute
-    error.
-    """
+    """Figures of one model over a test set; None for those that its task does not have."""
 
     accuracy: float | None = None
+    """Share of samples with the right class."""
     top_k: float | None = None
+    """Share with the right class among the k with the highest scores."""
     auc: float | None = None
+    """Area under the receiver operating curve of two classes."""
     confusion: Numbers | None = None
+    """Number of samples by right class (row) and computed class (column)."""
     mse: float | None = None
+    """Mean squared error."""
     mae: float | None = None
+    """Mean absolute error."""
 
     @property
     def share(self) -> float | None:

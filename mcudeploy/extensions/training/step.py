@@ -46,19 +46,21 @@ class ParameterOrigin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingStep:
-    """A training step. `parameters`: the names of parameters before a step, each with that after it; `sums`:
-    likewise of the sums of their gradients that stay, as momenta do; `optimizer`: likewise of the learning
-    rate and the number of samples. `origins`: by the names of parameters before; `loss` and `target`: names
-    of the output and the input.
-    """
+    """A training step."""
 
     proto: ModelProto
     parameters: Mapping[str, str]
+    """The names of parameters before a step, each with that after it."""
     sums: Mapping[str, str]
+    """The same for the sums of their gradients that stay, as momenta do."""
     optimizer: Mapping[str, str]
+    """The same for the learning rate and the number of samples."""
     origins: Mapping[str, ParameterOrigin]
+    """By the names of parameters before a step."""
     loss: str
+    """The name of the output that has the loss."""
     target: str
+    """The name of the input that has the target."""
 
     @property
     def states(self) -> dict[str, str]:

@@ -102,21 +102,21 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parsed:
-    """The unchecked model of a file.
-
-    `refusals`: by label, why ONNX cannot express a node; `states`: tensors that the file keeps between runs;
-    `functions`: definitions of operators that ONNX lacks; `notes`: messages for the user; `declared`: inputs
-    and outputs in the file that are floats here; `roundings`: by label, rounding of the file that ONNX leaves
-    to a QuantizeLinear.
-    """
+    """The unchecked model of a file."""
 
     proto: onnx.ModelProto
     refusals: Mapping[str, str] = field(default_factory=dict)
+    """By label, why ONNX cannot express a node."""
     states: tuple[Kept, ...] = ()
+    """Tensors that the file keeps between runs."""
     functions: tuple[onnx.FunctionProto, ...] = ()
+    """Definitions of operators that ONNX lacks."""
     notes: tuple[str, ...] = ()
+    """Messages for the user."""
     declared: Mapping[str, Declared] = field(default_factory=dict)
+    """Inputs and outputs in the file that are floats here."""
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
+    """By label, rounding of the file that ONNX leaves to a QuantizeLinear."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,27 +34,32 @@ _ROOMY = 0.9
 class SearchTask:
     """The common data of all plans of one search.
 
-    `model`: in the form that is cut, with its fastest kernels; `lean`: with the kernels of least scratch.
-    `variants`: the times by each kernel that the flash has room for, with its scratch. For the results of a
-    search `choose_kernels` chooses among all kernels. `unsplit_ticks`, `most_ticks`: latency of the unsplit
-    plan, and the limit, both without stalls; `most_latency`: the limit of a latency with stalls. Of plans
-    with arenas of at most `ram_limit` bytes the search takes the fastest, else the one with the smallest.
-    `beyond_peak`: bytes by which arenas in several memories exceed the peak of the unsplit plan.
+    Of plans with arenas of at most `ram_limit` bytes the search takes the fastest, else the one with the
+    smallest.
     """
 
     model: Model
+    """In the form that is cut, with its fastest kernels."""
     lean: Model
+    """With the kernels of least scratch."""
     board: Board
     space: Space
     tiles: TileSource
     time: CallTime
     variants: VariantTimes
+    """The times by each kernel that the flash has room for, with its scratch. For the results of a search
+    `choose_kernels` chooses among all kernels.
+    """
     price: CopyCost
     unsplit_ticks: float
+    """The latency of the unsplit plan without stalls."""
     most_ticks: float
+    """The limit of the latency without stalls."""
     most_latency: float
+    """The limit of the latency with stalls."""
     ram_limit: float = inf
     beyond_peak: int = 0
+    """Bytes by which arenas in several memories exceed the peak of the unsplit plan."""
 
     @classmethod
     def of(
