@@ -34,6 +34,7 @@ from mcudeploy.ops.image.resample import Filter, Resample, resize_taps
 from mcudeploy.ops.image.resize import Resize, ResizedAxis, resize_samples
 from mcudeploy.ops.image.roi_align import RoiAlign
 from mcudeploy.ops.image.suppression import NonMaxSuppression
+from mcudeploy.ops.matrix.attend import Attend, Bound, Rows
 from mcudeploy.ops.matrix.matmul import MatMul
 from mcudeploy.ops.matrix.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
 from mcudeploy.ops.matrix.svdf import Svdf
@@ -178,6 +179,8 @@ def _products(dtype: DType) -> Iterator[Graph]:
         yield one_operator(MatMul(True, False), ((heads, rows, depth), (heads, depth, cols)), dtype)
     if dtype is DType.INT8:
         yield from _parts_of_channels()
+    else:
+        yield from _attending()
     for rows, heads, depth, cols in ((20, 4, 16, 21), (21, 2, 30, 16), (12, 3, 8, 8), (30, 2, 65, 16)):
         yield one_operator(MatMul(False, False), ((rows, heads, depth), (depth, heads, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, heads, depth), (cols, heads, depth)), dtype)
@@ -620,6 +623,19 @@ def _regions(rng: np.random.Generator) -> Iterator[Graph]:
         for samples, largest in ((1, False), (2, False), (3, True), (2, True)):
             op = RoiAlign((3, 2), samples, largest=largest, count=3)
             yield one_operator(op, ((rows, cols, channels),), DType.FLOAT32, regions)
+
+
+def _attending() -> Iterator[Graph]:
+    """Yield attention over all rows, whatever the position is."""
+    rng = np.random.default_rng(13)
+    for heads, group in ((8, 2), (4, 1), (2, 2), (3, 1), (1, 1), (6, 3)) * 5:
+        width, values = (int(size) for size in rng.choice((3, 4, 7, 8, 12, 16, 32, 64), 2))
+        count = int(rng.choice((1, 3, 7, 16, 30, 33, 64)))
+        keys, mixed = Rows(width, width, count * width), Rows(values, values, count * values)
+        op = Attend(heads, group, count, 0.3, keys, mixed, Bound(0, 0), Bound(count, 0))
+        shared = -(-heads // group)
+        sizes = (1, heads * width, keys.last(shared, count), mixed.last(shared, count))
+        yield _with_indices(one_operator(op, tuple((1, 1, size) for size in sizes), DType.FLOAT32))
 
 
 def _with_indices(graph: Graph) -> Graph:

@@ -13,6 +13,7 @@ from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.shapes import assumptions_named
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.passes.activations import join_activations
+from mcudeploy.frontend.passes.attention import join_attention
 from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.passes.simplify import drop_dead, drop_identities, fold_pads
 from mcudeploy.frontend.reader import read
@@ -47,6 +48,7 @@ def load(
         with assumptions_named(model.notes):
             model, reasons = fold(drop_dead(model))
             model = drop_dead(join_activations(drop_dead(fold_pads(drop_dead(drop_identities(model))))))
+            model = drop_dead(join_attention(model))
             graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))
             graph = graph if keep_constant else prune_channels(graph)
             return rounded(graph, rounding, by_default="tflite" if is_tflite(path) else "once")

@@ -1,0 +1,67 @@
+"""Lowering of Attend: attention of one query for each head over live rows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.lower.builder import Builder, Lowering
+from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.values import OnnxValue, positions
+from mcudeploy.ir.graph import DType
+from mcudeploy.ops.matrix.attend import Attend, Bound, Rows
+
+
+def attend(builder: Builder, node: Node) -> None:
+    """Read keys and values where they lie, if rows and heads are regular there; else from a copy."""
+    position, query, *sources = node.inputs
+    places: list[NDArray[Any]] = [np.asarray(node.attributes[name]) for name in ("keys", "values")]
+    at, real = builder.value(position), builder.real(query)
+    heads, count, _ = places[0].shape
+    inputs = [
+        builder.arranged(at.tensor, at.index.reshape(1, 1, 1), (node,)),
+        builder.arranged(real.tensor, real.index.reshape(1, 1, -1), (node,)),
+    ]
+    layouts: list[Rows] = []
+    groups: list[int] = []
+    for name, wanted in zip(sources, places, strict=True):
+        value = builder.real(name)
+        index, tensor = value.index.reshape(-1)[wanted], value.tensor
+        layout = _layout(index)
+        if layout is None:
+            tensor = builder.arranged(tensor, index.astype(np.int32).reshape(1, 1, -1), (node,))
+            layout = _layout(positions(index.shape))
+        if layout is None:
+            raise Unsupported("its keys and values are not in rows")
+        inputs.append(builder.viewed(tensor, (1, 1, builder.tensors[tensor].elements)))
+        layouts.append(layout[0])
+        groups.append(layout[1])
+    if groups[0] != groups[1]:
+        raise Unsupported(f"{groups[0]} queries share keys, but {groups[1]} share values")
+    first, end = (Bound(*map(int, node.integers(name) or ())) for name in ("first", "end"))
+    keys, values = layouts
+    op = Attend(heads, groups[0], count, node.number("scale", 1.0), keys, values, first, end)
+    shape = (1, 1, heads * values.width)
+    tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
+    info = builder.model.infos[node.output]
+    if info.shape is None or prod(info.shape) != shape[2]:
+        raise Unsupported("the shape of its result is not known")
+    builder.define(node.output, OnnxValue(tensor, positions(info.shape), real=True))
+
+
+def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:
+    """How positions [heads, rows, columns] lie, and how many heads share rows; None if not regularly."""
+    heads, _, width = index.shape
+    bases = index[:, 0, 0]
+    group = int(np.argmax(bases != bases[0])) or heads
+    head = int(bases[group] - bases[0]) if group < heads else 0
+    pitch = int(index[0, 1, 0] - index[0, 0, 0])
+    steps = np.meshgrid(*map(np.arange, index.shape), indexing="ij")
+    regular = steps[0] // group * head + steps[1] * pitch + steps[2]
+    return (Rows(width, pitch, head), group) if np.array_equal(index, regular) else None
+
+
+OF_TFLITE: dict[str, Lowering] = {"Attend": attend}

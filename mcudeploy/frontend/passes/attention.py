@@ -1,0 +1,275 @@
+"""Attention of one query for each head, if a position shows which rows of the keys and values are live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ValueInfoProto, helper
+
+from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
+from mcudeploy.frontend.onnx.values import positions
+
+_Array = NDArray[Any]
+_MOVES = frozenset((
+    "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+))  # fmt: skip
+"""Operators through which keys and values come from a cache."""
+_DEAD = -1e8
+"""The most that a mask adds to the score of a row that does not count: its weight is 0 in float32."""
+_MOST_ROWS, _MOST_NODES = 8192, 32
+"""Limits of the rows, and of the nodes that compute a mask."""
+_LAST = 1 << 20
+"""A position beyond all rows; the live rows must follow their rule there too."""
+_Bound = tuple[int, int]
+
+
+def join_attention(model: OnnxModel) -> OnnxModel:
+    """Replace products, scale, mask and softmax by one node; those that it leaves unread go later."""
+    found = _Attention(model) if any(node.op == "Softmax" for node in model.nodes) else None
+    if found is None:
+        return model
+    joined = {node.output: node for it in model.nodes if (node := found.attention(it)) is not None}
+    nodes = tuple(joined.get(node.output, node) for node in model.nodes)
+    return replace(model, nodes=nodes) if joined else model
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """The live rows by the value `position`: from `first` to before `end`, each an offset and a step."""
+
+    position: str
+    first: _Bound
+    end: _Bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scores:
+    """Scores of the rows: the product of two values, the factor of them, and the rows that are live."""
+
+    query: str
+    keys: str
+    scale: float
+    live: _Live
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moved:
+    """A value whose elements are those of `source` at `places`, times `scale`."""
+
+    source: str
+    places: _Array
+    scale: float
+
+
+class _Attention:
+    """Searches a model for attention."""
+
+    def __init__(self, model: OnnxModel) -> None:
+        self._model, self._makers, self._readers = model, model.producers(), model.consumers()
+        self._kept = {info.name for info in model.outputs}
+        self._kept |= {name for state in model.states for name in (state.first, state.after)}
+        self._known: dict[tuple[str, tuple[int, ...]], _Live | None] = {}
+
+    def attention(self, softmax: Node) -> Node | None:
+        """The node in place of the product of a softmax with values; None if there is none."""
+        shape = self._shape(softmax.inputs[0]) if softmax.op == "Softmax" and not softmax.domain else ()
+        last = softmax.attributes.get("axis", -1) in (-1, len(shape) - 1)
+        (mix, *others) = self._readers.get(softmax.output, [softmax])
+        if not last or len(shape) < 2 or not 1 < shape[-1] <= _MOST_ROWS or others:
+            return None
+        if mix.op != "MatMul" or mix.domain or mix.inputs[0] != softmax.output:
+            return None
+        scores = None if softmax.output in self._kept else self._scores(softmax.inputs[0], shape)
+        if scores is None or self._shape(scores.query)[:-1] != shape[:-1]:
+            return None
+        query, factor = self._scaled(scores.query)
+        keys, values = self._moved(scores.keys), self._moved(mix.inputs[1])
+        if keys is None or values is None or values.scale != 1.0:
+            return None
+        of_keys = _of_heads(np.swapaxes(keys.places, -1, -2), shape)
+        attributes: dict[str, Any] = {
+            "scale": scores.scale * factor * keys.scale,
+            "keys": of_keys,
+            "values": _of_heads(values.places, shape),
+            "first": scores.live.first,
+            "end": scores.live.end,
+        }
+        inputs = (scores.live.position, query, keys.source, values.source)
+        return replace(mix, op="Attend", domain="tflite", inputs=inputs, attributes=attributes)
+
+    def _scores(self, name: str, shape: tuple[int, ...]) -> _Scores | None:
+        """The scores of a value that a softmax reads."""
+        live: _Live | None = None
+        scale = 1.0
+        for _ in range(_MOST_NODES):
+            name, factor = self._scaled(name)
+            scale *= factor
+            node = self._makers.get(name)
+            if node is None or node.domain or self._is_shared(name):
+                return None
+            if node.op == "MatMul":
+                return None if live is None else _Scores(node.inputs[0], node.inputs[1], scale, live)
+            if live is not None or scale != 1.0:
+                return None
+            for at, value in enumerate(node.inputs):
+                live = live or self._live(node, at, shape)
+                if live is not None:
+                    others = [it for it in node.inputs if it != value and it not in self._model.constants]
+                    name = others[0] if len(others) == 1 else ""
+                    break
+            if live is None:
+                return None
+        return None
+
+    def _is_shared(self, name: str) -> bool:
+        return name in self._kept or len(self._readers.get(name, [])) != 1
+
+    def _scaled(self, name: str) -> tuple[str, float]:
+        """The value that scalar constants multiply, and their product."""
+        factor = 1.0
+        for _ in range(_MOST_NODES):
+            node = self._makers.get(name)
+            if node is None or node.domain or node.op not in ("Mul", "Div") or self._is_shared(name):
+                break
+            constants = [it for it in node.inputs if it in self._model.constants]
+            if len(constants) != 1 or (node.op == "Div" and node.inputs[1] != constants[0]):
+                break
+            value = self._model.constants[constants[0]].value
+            other = next(it for it in node.inputs if it != constants[0])
+            if value.size != 1 or value.ndim > len(self._shape(other)) or not value.reshape(-1)[0]:
+                break
+            number = float(value.reshape(-1)[0])
+            name, factor = other, factor * number if node.op == "Mul" else factor / number
+        return name, factor
+
+    def _moved(self, name: str) -> _Moved | None:
+        """Where the elements of a value come from."""
+        factor, nodes = 1.0, list[Node]()
+        for _ in range(_MOST_NODES):
+            name, own = self._scaled(name)
+            factor *= own
+            node = self._makers.get(name)
+            if node is None or node.domain or node.op not in _MOVES or not node.inputs:
+                break
+            if any(it not in self._model.constants for it in node.inputs[1:] if it):
+                break
+            nodes.insert(0, node)
+            name = node.inputs[0]
+        places = positions(self._shape(name)).astype(np.int64) if self._shape(name) else None
+        for node in nodes:
+            run = None if places is None else self._evaluator([node], node.inputs[0], node.output)
+            places = None if run is None or places is None else run(places)
+        return None if places is None or places.ndim < 2 else _Moved(name, places, factor)
+
+    def _live(self, node: Node, at: int, shape: tuple[int, ...]) -> _Live | None:
+        """The live rows if input `at` of a node is a mask: what Add adds, or what Where tests."""
+        mask = node.inputs[at]
+        dead = [self._model.constants[it].value for it in node.inputs if it in self._model.constants]
+        if node.op == "Where":
+            others = [it in self._model.constants for it in node.inputs]
+            if at != 0 or sorted(others[1:]) != [False, True] or dead[-1].size != 1 or dead[-1].max() > _DEAD:
+                return None
+            keeps = others[2]
+        elif node.op != "Add" or dead:
+            return None
+        else:
+            keeps = None
+        key = f"{node.op}{keeps}{mask}", shape
+        if key not in self._known:
+            self._known[key] = self._live_of(mask, shape, keeps)
+        return self._known[key]
+
+    def _live_of(self, mask: str, shape: tuple[int, ...], keeps: bool | None) -> _Live | None:
+        """The live rows by a mask that one position alone decides, for all rows and beyond.
+
+        `keeps`: the truth for which Where keeps scores; None for a mask that is added.
+        """
+        nodes, sources = self._ancestors(mask)
+        infos = [info for info in self._model.inputs if info.name in sources]
+        if len(infos) != 1 or len(sources) != 1 or infos[0].dtype not in ("int32", "int64"):
+            return None
+        info, rows = infos[0], shape[-1]
+        run = self._evaluator(nodes, info.name, mask)
+        if info.shape is None or prod(info.shape) != 1 or run is None:
+            return None
+        ranges: dict[int, tuple[int, int]] = {}
+        for position in (*range(rows + 2), 10 * rows, _LAST):
+            masked = run(np.full(info.shape, position, info.dtype))
+            live = masked == keeps if keeps is not None else masked == 0
+            lines = np.broadcast_to(live, shape).reshape(-1, rows)
+            if keeps is None and not np.all(live | (masked <= _DEAD)):
+                return None
+            (of_line,) = np.nonzero(lines[0])
+            if not np.array_equal(lines, np.broadcast_to(lines[0], lines.shape)) or not of_line.size:
+                return None
+            if of_line[-1] - of_line[0] + 1 != of_line.size:
+                return None
+            ranges[position] = int(of_line[0]), int(of_line[-1]) + 1
+        first, end = (_bound({at: it[side] for at, it in ranges.items()}, rows) for side in (0, 1))
+        return None if first is None or end is None else _Live(info.name, first, end)
+
+    def _ancestors(self, name: str) -> tuple[list[Node], set[str]]:
+        """The nodes that compute a value, in order, and the values without a maker from which they do."""
+        needed, sources = {name}, set[str]()
+        nodes: list[Node] = []
+        for node in reversed(self._model.nodes):
+            if not needed.isdisjoint(node.outputs) and len(nodes) <= _MOST_NODES:
+                nodes.insert(0, node)
+                needed.update(node.inputs)
+        made = {it for node in nodes for it in node.outputs}
+        sources = {it for it in needed if it and it not in made and it not in self._model.constants}
+        return (nodes, sources) if not any(node.domain for node in nodes) else ([], set())
+
+    def _evaluator(
+        self, nodes: Sequence[Node], source: str, result: str
+    ) -> Callable[[_Array], _Array] | None:
+        """A function that computes a value from the value `source`; None if it is not one of ONNX alone."""
+        constants = {
+            it: self._model.constants[it].value
+            for node in nodes
+            for it in node.inputs
+            if it in self._model.constants
+        }
+        if not nodes or any(isinstance(it, np.ndarray) for node in nodes for it in node.attributes.values()):
+            return None
+        made = [
+            helper.make_node(node.op, list(node.inputs), list(node.outputs), **_plain(node.attributes))
+            for node in nodes
+        ]
+        inputs = [ValueInfoProto(name=name) for name in (source, *constants)]
+        graph = helper.make_graph(made, "part", inputs, [ValueInfoProto(name=result)])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._model.opset)])
+        from onnx.reference import ReferenceEvaluator  # it takes long to import  # noqa: PLC0415
+
+        session: Any = ReferenceEvaluator(model)
+        return lambda value: np.asarray(session.run(None, {source: value, **constants})[0])
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        info = self._model.infos.get(name)
+        return () if info is None or info.shape is None else info.shape
+
+
+def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def _of_heads(places: _Array, scores: tuple[int, ...]) -> _Array:
+    """Places of matrices as [heads, rows, columns], one for each line of the scores."""
+    wide = np.broadcast_to(places, (*scores[:-2], *places.shape[-2:]))
+    lines = np.repeat(wide[..., np.newaxis, :, :], scores[-2], axis=-3)
+    return lines.reshape(-1, *places.shape[-2:])
+
+
+def _bound(by_position: Mapping[int, int], rows: int) -> _Bound | None:
+    """The offset and the step of a bound, clipped to 0 and the rows; None if it has no such form."""
+    for step in (0, 1, -1):
+        for position in (0, rows // 2, rows - 1):
+            offset = by_position[position] - step * position
+            if all(min(max(offset + step * at, 0), rows) == it for at, it in by_position.items()):
+                return offset, step
+    return None
