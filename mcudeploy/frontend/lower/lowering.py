@@ -10,10 +10,10 @@ from mcudeploy.common.text import described, printable
 from mcudeploy.extension import added_for
 from mcudeploy.frontend.lower import (
     arithmetic,
-    attend,
     gather,
     integers,
     linear,
+    live_rows,
     move,
     norm,
     pool,
@@ -46,7 +46,7 @@ LOWERINGS: Mapping[str, OperatorLowering] = {
 
 _LOWERINGS_OF_TFLITE = {
     op: lowering
-    for family in (attend, norm, recurrent, regions, state_nodes)
+    for family in (live_rows, norm, recurrent, regions, state_nodes)
     for op, lowering in family.OF_TFLITE.items()
 }
 """Lowering functions of nodes that frontend/tflite and rules write if ONNX has no such operator."""
