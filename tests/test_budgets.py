@@ -47,3 +47,121 @@ BUDGETS = {
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/text": 955,  # tokenizers and their faults, roles of inputs, options, the judge of a text
     "extensions/training": 3740,
+    "frontend": 13820,  # attention over live rows, weights in blocks, caches written in place and in parts
+    "ir": 998,  # loaded constants, what continues a state and its place, arrays that operators share
+    "mcudeploy": 410,
+    "ops": 5690,  # attention over live rows, packed weights, rows written into states, products by blocks
+    "planner": 11760,  # constants loaded ahead, bounds over all cuts, searches across forms, orders
+    "report": 1830,  # loads in pictures, bounds over all cuts; results name their deployment
+    "tiling": 555,
+    "toolchain": 2421,  # drivers and models of a unit, memories to start, programs of Windows and macOS
+    "verify": 1451,  # shapes of images
+}
+_SLACK_PERCENT, _SLACK_LINES = 10, 50
+"""The most that a budget may exceed the lines of its package, before it has to be lowered."""
+_NO_CODE = (
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
+)  # fmt: skip
+
+
+def code_lines(text: str) -> int:
+    """The number of lines with code: neither imports nor texts that are statements, as docstrings are."""
+    free: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+            free.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - free)
+
+
+def package(path: Path) -> str:
+    """The name in the table: a folder of mcudeploy or of its extensions; "mcudeploy" for files on top."""
+    *folders, _ = path.relative_to(ROOT).parts
+    return "/".join(folders[: 2 if folders[:1] == ["extensions"] else 1]) or "mcudeploy"
+
+
+def lines_by_package() -> Counter[str]:
+    lines: Counter[str] = Counter()
+    for path in ROOT.rglob("*.py"):
+        lines[package(path)] += code_lines(path.read_text("utf-8"))
+    return lines
+
+
+LINES = lines_by_package()
+
+
+def test_every_package_has_a_budget() -> None:
+    assert sorted(LINES) == sorted(BUDGETS)
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_a_package_keeps_its_budget(name: str) -> None:
+    lines, budget = LINES[name], BUDGETS[name]
+    assert lines <= budget, f"{name} has {lines} lines of code: shorten it, or raise its budget with a reason"
+    most = lines + lines * _SLACK_PERCENT // 100 + _SLACK_LINES
+    assert budget <= most, f"{name} has {lines} lines of code only: lower its budget"
+
+
+MOST_PARAMETERS = 8
+"""The most that a function may have; values that travel together are a dataclass, as `RunRequest`."""
+LISTS_OPTIONS = {"evaluate": 15, "quantize": 11}
+"""Functions of `import mcudeploy` whose keywords are the options of the command, for `help()`."""
+
+
+def test_functions_have_few_parameters() -> None:
+    """Beside `self`, *args and **options. Commands count as well: `packed_as` joins their options."""
+    many = {}
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.Lambda):
+                parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                count = sum(it.arg not in ("self", "cls") for it in parameters)
+                if count > MOST_PARAMETERS:
+                    many[getattr(node, "name", "lambda")] = count
+    assert many == LISTS_OPTIONS
+
+
+MOST_LINES = 60
+"""The most that a function may have, with its docstring."""
+COMPILED_LOOPS = {"choose", "serve", "_search"}
+"""Loops over a dozen arrays that numba compiles; a call in each turn would hand over all of them."""
+
+
+def test_functions_have_few_lines() -> None:
+    long = set()
+    for path in (*ROOT.rglob("*.py"), *(ROOT.parent / "benchmarks").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= MOST_LINES:
+                long.add(node.name)
+    assert long == COMPILED_LOOPS
+
+
+OF_AN_OPERATOR = {
+    *("mcudeploy/ops/pool/pool_indices.py", "mcudeploy/frontend/lower/pool.py"),
+    *("firmware/kernels/pool/maxpool_indices.c", "firmware/kernels/pool/maxpool_indices.h"),
+    *("benchmarks/cost_cases.py", "tests/ops/test_indexed.py"),
+}
+"""The files that a developer writes for an operator, as CONTRIBUTING.md lists them."""
+
+
+def test_an_operator_is_six_files() -> None:
+    """Any other one that names it would be a second copy of a fact."""
+    top = ROOT.parent
+    files = (
+        path
+        for folder in ("mcudeploy", "firmware", "benchmarks", "tests")
+        for path in (top / folder).rglob("*.*")
+        if path.suffix in (".py", ".c", ".h") and "golden" not in path.parts and path != Path(__file__)
+    )
+    named = re.compile("MaxPoolIndices|maxpool_indices")
+    texts = ((path, path.read_text("utf-8", "replace")) for path in files)
+    assert {path.relative_to(top).as_posix() for path, text in texts if named.search(text)} == OF_AN_OPERATOR
+
+
+def test_code_alone_counts() -> None:
+    assert code_lines('"""Text."""\n\nimport os  # used\n\n# note\nx = [\n    1,  # one\n\n]\n') == 3
+    assert code_lines('def f():\n    """A text.\n\n    More.\n    """\n    return """a\n\nb"""\n') == 4
