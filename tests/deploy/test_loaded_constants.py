@@ -241,3 +241,11 @@ def test_a_second_flash_limits_weights(model: Model) -> None:
     board = BOARD.model_copy(update={"flash": BOARD.flash.model_copy(update={"external": small})})
     with pytest.raises(FitError, match=r"weights need .* bytes, the flash of .* has 4,096"):
         find_plans(model, board, UNSPLIT)
+
+
+def test_loads_and_blocks_that_return_share_an_engine(model: Model, planned: Planned) -> None:
+    limits = (("sram", 20_000),)
+    plan = find_plans(model, BOARD, replace(UNSPLIT, memory_limits=limits)).choices[0]
+    ways = {tuple(place.memory for place in plan.layout.way(it)) for it in plan.layout.transfers}
+    assert ways == {(FLASH, "sram"), ("psram", "sram")}
+    assert outputs(model, plan, "half") == outputs(model, planned.baseline)
