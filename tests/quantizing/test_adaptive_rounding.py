@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,8 @@ def layer_of(groups: int, size: int, *, has_bias: bool) -> tuple[LayerWeights, n
     real = RNG(8).normal(size=(groups, 3, size))
     columns = np.stack([correlated(500, size) * (1 + group) for group in range(groups)])
     results = columns @ real.transpose(0, 2, 1) + 0.7 * has_bias
-    scales = np.abs(real).max(axis=2, keepdims=True) / 7
-    return LayerWeights(real, scales, -7, 7, has_bias), columns, results
+    scales = np.abs(real).max(axis=2, keepdims=True) / 9
+    return LayerWeights(real, scales, -9, 9, has_bias), columns, results
 
 
 @pytest.mark.parametrize("has_bias", [False, True])
@@ -51,7 +52,7 @@ def test_results_are_nearer_than_by_the_nearest_integers(has_bias: bool) -> None
     weights, columns, results = layer_of(2, 12, has_bias=has_bias)
     fit, check = (Moments.of(columns[:, part], results[:, part]) for part in (slice(0, 200), slice(200, 400)))
     rounded = round_weights(weights, fit, check)
-    assert np.array_equal(rounded.integers, np.rint(rounded.integers)) and abs(rounded.integers).max() <= 7
+    assert np.array_equal(rounded.integers, np.rint(rounded.integers)) and abs(rounded.integers).max() <= 9
     held_out = columns[:, 400:]
 
     def error(integers: np.ndarray, bias: np.ndarray) -> float:
@@ -184,6 +185,56 @@ def test_a_network_loses_less_and_its_file_is_the_same_twice(
     assert Path("a.onnx").read_bytes() == Path("b.onnx").read_bytes()
     ran = reports.run_model(tmp_path / "a.onnx", HOST, Options(time_limit=0.5), inputs=[], expected=[])
     assert ran["verified"], ran["reason"]
+
+
+def test_weights_of_four_bits_are_rounded_and_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    model = onnx.load(classifier(tmp_path / "m.onnx"))
+    addend = onnx.numpy_helper.from_array(RNG(4).normal(size=(1, 4)).astype(np.float32), "addend")
+    model.graph.initializer.append(addend)
+    model.graph.node[-1].input[0] = "sum"
+    model.graph.node.insert(
+        len(model.graph.node) - 1, helper.make_node("Add", ["logits", "addend"], ["sum"], "add")
+    )
+    onnx.save(model, "m.onnx")
+    np.save("x.npy", images(120))
+    command = "m.onnx --data x.npy --method minmax --weights int4"
+    first = call(f"{command} --json -o a.onnx")
+    assert first.exit_code == 0, first.stderr
+    report = json.loads(first.stdout)
+    assert [(one["weights"], one["rounding"]) for one in report["methods"]] == [
+        ("int8", "nearest"),
+        ("int4", "adaptive"),
+    ]
+    assert report["weights"] == "int4" and report["outputs"][0]["sqnr_db"] > 20
+    second = call(f"{command} -o b.onnx")
+    assert "minmax, int4 rounded adaptively" in second.stdout
+    assert Path("a.onnx").read_bytes() == Path("b.onnx").read_bytes()
+    graph = onnx.load("a.onnx").graph
+    constants = {it.name: it for it in graph.initializer}
+    restored = {it.output[0]: it.input[0] for it in graph.node if it.op_type == "DequantizeLinear"}
+    kinds = {
+        node.name: constants[restored[node.input[1]]].data_type
+        for node in graph.node
+        if restored.get(node.input[1] if len(node.input) > 1 else "") in constants
+        and node.op_type in ("Conv", "Gemm", "Add")
+    }
+    four, eight = onnx.TensorProto.INT4, onnx.TensorProto.INT8
+    assert kinds == {"first": four, "depthwise": four, "dense": four, "add": eight}
+    ran = reports.run_model(tmp_path / "a.onnx", HOST, Options(time_limit=0.5), inputs=[], expected=[])
+    assert ran["verified"], ran["reason"]
+
+
+def test_scales_of_few_levels_are_chosen() -> None:
+    weights, columns, _ = layer_of(1, 12, has_bias=True)
+    wide = replace(weights, real=weights.real.copy())
+    wide.real[0, :, 0] *= 30  # the nearest integers of all others would be 0
+    moments = Moments.of(columns, columns @ wide.real.transpose(0, 2, 1))
+    wide = replace(wide, scales=np.abs(wide.real).max(axis=2, keepdims=True) / 7.5, low=-8, high=7)
+    rounded = round_weights(wide, moments, moments)
+    fractions = rounded.scales / wide.scales
+    assert np.all((fractions >= 0.49) & (fractions <= 1.11)) and len(set(fractions.ravel())) > 1
 
 
 def test_the_table_names_the_rounding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ _FEWEST_SAMPLES = 16
 _CHECK_EVERY = 4
 """One sample of this number is not fitted: it decides how much to fit."""
 
-_LEVELS = -127, 127
+_LEVELS = {int(TensorProto.INT8): (-127, 127), int(TensorProto.INT4): (-8, 7)}
 _MOST_BIAS = 2**31 - 1
 
 
@@ -123,15 +123,24 @@ def round_adaptively(
 def _round(layer: _Layer, real: Array, moments: tuple[Moments, Moments]) -> None:
     """Replace the constants of a layer, which has the float weights `real`."""
     float_weights = layer.grouped(real.astype(np.float64))
-    scales = numpy_helper.to_array(layer.scale).astype(np.float64)
+    stored = numpy_helper.to_array(layer.weights)
+    old_scales = numpy_helper.to_array(layer.scale).astype(np.float64).reshape(-1)
     shape = (*float_weights.shape[:2], 1)
-    scales = np.broadcast_to(scales.reshape(-1), math.prod(shape)).reshape(shape)
-    rounded = round_weights(LayerWeights(float_weights, scales, *_LEVELS, layer.bias is not None), *moments)
-    _store(layer.weights, layer.ungrouped(rounded.integers).astype(np.int8))
+    scales = np.broadcast_to(old_scales, math.prod(shape)).reshape(shape)
+    rounded = round_weights(
+        LayerWeights(float_weights, scales, *_LEVELS[layer.weights.data_type], layer.bias is not None),
+        *moments,
+    )
+    _store(layer.weights, layer.ungrouped(rounded.integers).astype(stored.dtype))
+    scales = rounded.scales.reshape(-1)
+    if scales.size == old_scales.size:
+        _store(layer.scale, scales.astype(np.float32))
     if layer.bias is not None:
         bias, scale = layer.bias
-        integers = np.rint(rounded.bias.reshape(-1) / numpy_helper.to_array(scale).astype(np.float64))
+        units = (numpy_helper.to_array(scale) * (scales / old_scales)).astype(np.float32)
+        integers = np.rint(rounded.bias.reshape(-1) / units.astype(np.float64))
         _store(bias, np.clip(integers, -_MOST_BIAS, _MOST_BIAS).astype(np.int32))
+        _store(scale, units)
 
 
 def _store(tensor: TensorProto, values: Array) -> None:

@@ -25,6 +25,7 @@ from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.text import first_line
 from mcudeploy.extensions.quantization.clip_ranges import ClipRanges, DeadClip, Range, clip_ranges
 from mcudeploy.extensions.quantization.data import Sample
+from mcudeploy.extensions.quantization.weights import output_axis
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
 
@@ -51,6 +52,9 @@ _LEVELS = 128
 _WARNING, _FATAL = 2, 4
 Activations = Literal["int8", "int16"]
 """Integers of activations: int8 with zero points, int16 without."""
+
+Weights = Literal["int8", "int4"]
+"""Integers of the weights of convolutions and matrix products; other constants are int8."""
 
 _TYPES: dict[Activations, QuantType] = {"int8": QuantType.QInt8, "int16": QuantType.QInt16}
 PRODUCER = "mcudeploy"
@@ -190,10 +194,15 @@ class Calibration:
 
 
 def insert(
-    prepared: Path, ranges: TensorsData, excluded: Sequence[str], activations: Activations = "int8"
+    prepared: Path,
+    ranges: TensorsData,
+    excluded: Sequence[str],
+    activations: Activations = "int8",
+    weights: Weights = "int8",
 ) -> tuple[ModelProto, Sequence[DeadClip]]:
     """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric or int16 and
-    symmetric; weights become int8, symmetric and per channel. Also return nodes of which all results are 0.
+    symmetric; weights become integers, symmetric and per channel. Also return nodes of which all results are
+    0.
 
     The nodes `excluded` stay float, and so do Clip nodes that allow no 0. Raises ModelError if ONNX Runtime
     fails.
@@ -213,13 +222,28 @@ def insert(
                 [],
                 list(excluded),
                 list(QUANTIZED_OPS),
-                {"ActivationSymmetric": activations == "int16", "WeightSymmetric": True},
+                {
+                    "ActivationSymmetric": activations == "int16",
+                    "WeightSymmetric": True,
+                    "TensorQuantOverrides": _of_four_bits(prepared) if weights == "int4" else {},
+                },
             )
             quantizer.quantize_model()
             quantizer.model.topological_sort()
     except Exception as error:  # as in prepare
         raise ModelError(f"ONNX Runtime does not quantise the model: {first_line(error)}") from error
     return _tidied(quantizer.model.model), clips.dead
+
+
+def _of_four_bits(prepared: Path) -> dict[str, list[dict[str, Any]]]:
+    """The library's overrides by which the weights of a prepared model become int4."""
+    graph = onnx.load(prepared).graph
+    sizes = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    return {
+        node.input[1]: [{"quant_type": QuantType.QInt4, "symmetric": True, "axis": output_axis(node)}]
+        for node in graph.node
+        if node.op_type in ("Conv", "Gemm", "MatMul") and sizes.get(node.input[1], 0) > 1
+    }
 
 
 def _ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:

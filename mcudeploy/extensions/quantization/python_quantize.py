@@ -13,6 +13,7 @@ from mcudeploy.commands.python import Report
 
 _Method = Literal["auto", "minmax", "entropy", "percentile"]
 _Activations = Literal["int8", "int16"]
+_Weights = Literal["int8", "int4"]
 _Rounding = Literal["nearest", "adaptive"]
 
 
@@ -26,6 +27,7 @@ def quantize(
     samples: int = 200,
     keep_float: Sequence[str] = (),
     activations: _Activations = "int8",
+    weights: _Weights = "int8",
     rounding: _Rounding = "nearest",
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     seed: int = 0,
@@ -39,10 +41,11 @@ def quantize(
 
     checked("method", method, _Method)
     checked("activations", activations, _Activations)
+    checked("weights", weights, _Weights)
     checked("rounding", rounding, _Rounding)
     checked("samples", samples, PositiveInt)
     checked("seed", seed, NonNegativeInt)
     classes = None if labels is None else Path(labels)
-    given = (method, samples, seed, tuple(keep_float), activations, rounding, dict(shapes or {}))
+    given = (method, samples, seed, tuple(keep_float), activations, weights, rounding, dict(shapes or {}))
     request = QuantizeRequest(Path(data), classes, *given)
     return quantized(quantize_model(Path(model), request, Path(output)))

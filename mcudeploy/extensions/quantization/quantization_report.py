@@ -26,9 +26,10 @@ def quantized(result: QuantizedModel) -> JsonObject:
     best, samples, accuracy = result.best, result.samples, result.accuracy
     return {
         "method": best.method,
+        "weights": best.weights,
         "rounding": best.rounding,
         "methods": [
-            {"method": one.method, "rounding": one.rounding}
+            {"method": one.method, "weights": one.weights, "rounding": one.rounding}
             | _figures(one.agreement)
             | {"all_samples_sqnr_db": one.all_decibels}
             for one in result.results

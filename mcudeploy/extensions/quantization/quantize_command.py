@@ -78,6 +78,14 @@ if TYPE_CHECKING:
     help="Integers of activations. int16 is more exact, and takes twice the RAM and more time.",
 )
 @click.option(
+    "--weights",
+    type=click.Choice(("int8", "int4")),
+    default="int8",
+    show_default=True,
+    help="Integers of the weights of convolutions and matrix products. int4 takes half the flash, and is "
+    "always rounded adaptively.",
+)
+@click.option(
     "--round",
     "rounding",
     type=click.Choice(("nearest", "adaptive")),
@@ -99,7 +107,7 @@ if TYPE_CHECKING:
 @packed_as(
     "request",
     "mcudeploy.extensions.quantization.quantizer:QuantizeRequest",
-    *("data", "labels", "method", "samples", "seed", "keep_float", "activations", "rounding"),
+    *("data", "labels", "method", "samples", "seed", "keep_float", "activations", "weights", "rounding"),
 )
 def quantize(
     *, model: Path, destination: Path, request: QuantizeRequest, options: Options, output: Output

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import onnx
@@ -41,7 +41,13 @@ from mcudeploy.extensions.quantization.float_model import (
     float_nodes,
     read_float,
 )
-from mcudeploy.extensions.quantization.ort_quantizer import METHODS, Activations, Calibration, Method
+from mcudeploy.extensions.quantization.ort_quantizer import (
+    METHODS,
+    Activations,
+    Calibration,
+    Method,
+    Weights,
+)
 from mcudeploy.extensions.quantization.sample_faults import (
     SampleFaults,
     find_faults,
@@ -80,6 +86,7 @@ class QuantizeRequest:
     seed: int = 0
     keep_float: tuple[str, ...] = ()
     activations: Activations = "int8"
+    weights: Weights = "int8"
     rounding: Rounding = "nearest"
     shapes: Shapes = field(default_factory=dict)
 
@@ -117,6 +124,7 @@ class MethodResult:
     path: Path
     agreement: Agreement
     dead: Sequence[DeadClip] = ()
+    weights: Weights = "int8"
     rounding: Rounding = "nearest"
     all_decibels: float | None = None
 
@@ -194,12 +202,7 @@ def quantize_model(
         floats = Floats(prepared, [it.name for it in model.outputs], name)
         results, left = work.all_made(prepared, request, floats)
         results = work.ties_compared(results, floats)
-        best = max(results, key=_preference)
-        if request.rounding == "adaptive":
-            rounded = work.rounded(prepared, best, floats)
-            pair = work.on_all_samples((best, rounded), floats)
-            results = [*(it for it in results if it.method != best.method), *pair]
-            best = max(pair, key=_least_noise)
+        best, results = work.refined(prepared, request, results, floats)
         without = work.without(prepared, request, best, faults)
         progress.stage("comparing layers")
         shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
@@ -254,7 +257,7 @@ def _require_no_weights_in(path: Path, destination: Path) -> None:
 
 @dataclass(slots=True)
 class _Work:
-    """Common data of all methods. `classes` are the float model's, once it has run."""
+    """Common data of all methods, and their ranges. `classes` are the float model's, once it has run."""
 
     folder: Path
     model: FloatModel
@@ -262,6 +265,7 @@ class _Work:
     comparison: _SamplePart
     progress: Progress
     classes: Array | None = None
+    ranges: dict[Method, Any] = field(default_factory=dict)
 
     def all_made(
         self, prepared: Path, request: QuantizeRequest, floats: Floats
@@ -278,6 +282,7 @@ class _Work:
             ranges = calibration.ranges(method, self._staged(f"calibrating: {method}", self.calibration))
             if method not in wanted:
                 continue
+            self.ranges[method] = ranges
             proto, dead = library.insert(prepared, ranges, in_float, request.activations)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
@@ -290,8 +295,25 @@ class _Work:
             results.append(MethodResult(method, proto, path, agreement, dead))
         return results, left
 
-    def rounded(self, prepared: Path, best: MethodResult, floats: Floats) -> MethodResult:
-        """Round the weights of the best int8 model again, by the calibration samples."""
+    def refined(
+        self, prepared: Path, request: QuantizeRequest, results: list[MethodResult], floats: Floats
+    ) -> tuple[MethodResult, list[MethodResult]]:
+        """Return the best model, with the requested weights and rounding, and all models."""
+        best = max(results, key=_preference)
+        if request.weights != "int8":
+            given = self.ranges[best.method], excluded(prepared, request.keep_float), request.activations
+            proto = library.insert(prepared, *given, request.weights)[0]
+            narrow = replace(best, proto=proto, weights=request.weights, all_decibels=None)
+            best = self._rounded(prepared, narrow, floats)
+            return best, [*results, best]
+        if request.rounding == "nearest":
+            return best, results
+        pair = self._on_all_samples((best, self._rounded(prepared, best, floats)), floats)
+        others = [it for it in results if it.method != best.method]
+        return max(pair, key=_least_noise), [*others, *pair]
+
+    def _rounded(self, prepared: Path, best: MethodResult, floats: Floats) -> MethodResult:
+        """Round the weights of a quantised model again, by the calibration samples."""
         self.progress.stage("rounding weights")
         samples = list(self.calibration)
         proto = round_adaptively(best.proto, onnx.load(prepared), samples, self.folder, self.progress.advance)
@@ -308,10 +330,10 @@ class _Work:
         if len(near) < 2 or math.isinf(decibels):
             return results
         self.progress.stage("comparing methods on all samples")
-        compared = {it.method: it for it in self.on_all_samples(near, floats)}
+        compared = {it.method: it for it in self._on_all_samples(near, floats)}
         return [compared.get(it.method, it) for it in results]
 
-    def on_all_samples(self, results: Sequence[MethodResult], floats: Floats) -> list[MethodResult]:
+    def _on_all_samples(self, results: Sequence[MethodResult], floats: Floats) -> list[MethodResult]:
         """Compare models on the calibration samples too, if there are others than those compared."""
         if not self._others():
             return list(results)
@@ -338,7 +360,7 @@ class _Work:
             replace(part, indices=part.indices[~np.isin(part.indices, outliers)])
             for part in (self.calibration, self.comparison)
         ]
-        if not outliers or not all(map(len, parts)):
+        if not outliers or not all(map(len, parts)) or best.weights != "int8":
             return None
         self.progress.stage("comparing without outliers")
         calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"

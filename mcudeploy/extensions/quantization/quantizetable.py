@@ -12,14 +12,16 @@ from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.text import count_text, plain
 
 _LONGEST = 64
+_CHOICES = ("method", "weights", "rounding")
 
 
 def quantize(console: Console, report: Values) -> None:
     """Print methods, outputs, the worst layers, sizes, and the next command."""
     methods = table_of("method", "same class>", "SQNR of outputs>", "largest error>", "")
     for one in report["methods"]:
-        chosen = "chosen" if all(one[key] == report[key] for key in ("method", "rounding")) else ""
-        name = one["method"] + (", rounded adaptively" if one["rounding"] == "adaptive" else "")
+        chosen = "chosen" if all(one[key] == report[key] for key in _CHOICES) else ""
+        few = " int4" if one["weights"] == "int4" else ""
+        name = one["method"] + (f",{few} rounded adaptively" if one["rounding"] == "adaptive" else "")
         figures = (_share(one["top1_agreement"]), _decibels(one["sqnr_db"]), f"{one['max_abs_error']:.4g}")
         methods.add_row(*map(cell, (name, *figures, chosen)))
     console.print(methods)
@@ -48,7 +50,7 @@ def _facts(report: Values) -> list[tuple[str, str]]:
     loudest = report["worst_step"]
     return [
         ("method", report["method"]),
-        ("rounding", report["rounding"]),
+        ("weights", f"{report['weights']}, rounding {report['rounding']}"),
         (
             "samples",
             f"{used['found']:,} found; calibrated with {used['calibration']:,}, compared with "

@@ -9,7 +9,7 @@ that the quantised layers before compute, as in AdaRound (Nagel et al., 2020).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ are the weights. Where samples are few, targets that a weak one holds fit their 
 _RIDGES = (0.01, 0.1, 1.0)
 """Strengths that count each weight's own error beside that of the results."""
 _MOST_SWEEPS = 30
+_FEW_LEVELS = 16
+_SCALES = np.linspace(0.5, 1.1, 25)
+"""Fractions of the scale that are tried for few levels: a smaller scale clips the widest weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +67,8 @@ class Moments:
 class LayerWeights:
     """Float weights `real` [g, K, n] of a layer, and integers from `low` to `high` for them.
 
-    `scales` [g, K, 1]. `has_bias`: results may move by a constant, which their mean decides.
+    `scales` [g, K, 1]; of few levels others are tried. `has_bias`: results may move by a constant, which
+    their mean decides.
     """
 
     real: Array
@@ -97,6 +101,8 @@ def round_weights(weights: LayerWeights, fit: Moments, check: Moments) -> Rounde
     trial, judge = _Form(*fit.about(*means)), _Form(*check.about(*means))
     pull = min(reversed(_PULLS), key=lambda it: judge.error(trial.target(weights, it)))
     target = trial.target(weights, pull)
+    if weights.high - weights.low < _FEW_LEVELS:
+        weights = replace(weights, scales=_best_scales(weights, target, trial.damped(_RIDGES[0])))
     ridge = min(_RIDGES, key=lambda it: judge.error(_integers(weights, trial, target, it) * weights.scales))
     whole = fit.joined(check)
     means = _means(whole, weights)
@@ -130,6 +136,14 @@ class _Form:
         held = self.damped(pull)
         moved = self.yx + weights.real @ (held - self.xx)
         return np.linalg.solve(held, moved.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+
+def _best_scales(weights: LayerWeights, target: Array, costs: Array) -> Array:
+    """The scales [g, K, 1] with which the nearest integers err least."""
+    tried = [(weights.scales * np.float32(it)).astype(np.float32).astype(np.float64) for it in _SCALES]
+    moved = [weights.nearest(target / scales) * scales - target for scales in tried]
+    errors = [np.sum(it @ costs * it, axis=2, keepdims=True) for it in moved]
+    return np.asarray(np.take_along_axis(np.stack(tried), np.argmin(errors, axis=0)[None], axis=0)[0])
 
 
 def _integers(weights: LayerWeights, form: _Form, target: Array, ridge: float) -> Array:

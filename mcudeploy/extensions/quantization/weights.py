@@ -39,7 +39,7 @@ def outliers(model: ModelProto) -> list[Outlier]:
         tensor = constants.get(node.input[1])
         if tensor is None:
             continue
-        ranges = _ranges(numpy_helper.to_array(tensor), _axis(node))
+        ranges = _ranges(numpy_helper.to_array(tensor), output_axis(node))
         if ranges.size < 2:
             continue
         widest = int(np.argmax(ranges))
@@ -50,8 +50,8 @@ def outliers(model: ModelProto) -> list[Outlier]:
     return sorted(wide, key=lambda outlier: -outlier.times)
 
 
-def _axis(node: NodeProto) -> int:
-    """The axis of the output channels."""
+def output_axis(node: NodeProto) -> int:
+    """Return the axis of a node's weights that counts its output channels."""
     if node.op_type == "Gemm":
         return 0 if any(item.name == "transB" and item.i for item in node.attribute) else 1
     return {"Conv": 0, "ConvTranspose": 1}.get(node.op_type, -1)
