@@ -17,6 +17,7 @@ from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.text.tokenizer_file import read_tokenizer
 from mcudeploy.extensions.text.tokenizer_tables import render_tokenizer, tokenizer_bytes
 from tests.linked import SANITIZED, STRICT
+from tests.weekly import examples, sample
 
 tokens = pytest.importorskip("tests.text.trained_tokenizers", reason="needs the package tokenizers")
 MAIN = Path(__file__).with_name("tokens.c")
@@ -103,6 +104,45 @@ def test_ids_are_those_of_the_package(name: str, tmp_path: Path) -> None:
         assert ids == (wanted if tokenizer.post_processor is None else wanted[:-1]), repr(text)
     assert len(pieces) == tokenizer.get_vocab_size() + 2
     assert pieces[-2:] == ["0:", "0:"]
+
+
+def _altered(content: dict[str, Any], rng: random.Random, first: int) -> dict[str, Any]:
+    """The tokenizer with fewer merges in another order, or other scores, and with more added tokens."""
+    model = content["model"]
+    if model["type"] == "BPE":
+        rng.shuffle(model["merges"])
+        kept = rng.uniform(0.7, 1)
+        model["merges"] = [it for it in model["merges"] if rng.random() < kept]
+    for piece in model["vocab"][3:] if model["type"] == "Unigram" else ():
+        if rng.random() < 0.5 and not piece[0].startswith("<0x"):
+            piece[1] = rng.choice([rng.uniform(-12, 0), round(rng.uniform(-12, -1))])
+    known = {it["content"] for it in content["added_tokens"]} | {
+        it if isinstance(it, str) else it[0] for it in model["vocab"]
+    }
+    names = {"".join(rng.choices("ab <|>é", k=rng.randrange(1, 4))) for _ in range(4)} - known
+    off = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+    content["added_tokens"] += [
+        {"id": number, "content": name, "special": rng.random() < 0.5, **off}
+        | {"normalized": content["normalizer"] is None and rng.random() < 0.5}
+        for number, name in enumerate(sorted(names), first)
+    ]
+    return content
+
+
+@pytest.mark.parametrize("name", sample(NAMES, ["llama-converted"]))
+def test_altered_tokenizers_have_the_ids_of_the_package(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    for _ in range(examples(1, 5)):
+        usual = tokens.trained(name)
+        content = _altered(json.loads(usual.to_str()), rng, usual.get_vocab_size())
+        file = tmp_path / "tokenizer.json"
+        file.write_text(json.dumps(content), "utf-8")
+        altered = tokens.Tokenizer.from_file(str(file))
+        cases = [it for it in texts(150, rng.randrange(1000)) if "<0x" not in it]
+        found, _ = run(program(tmp_path, file), [it.encode() for it in cases])
+        for text, ids in zip(cases, found, strict=True):
+            wanted = altered.encode(text).ids
+            assert ids == (wanted if altered.post_processor is None else wanted[:-1]), repr(text)
 
 
 @pytest.mark.parametrize("name", ["byte-level", "llama", "unigram-bytes"])
