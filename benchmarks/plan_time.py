@@ -26,7 +26,7 @@ COLUMNS = ("model", "arena", "candidates", "cpu s", "of the limit", "same")
 
 def planned(model: Path, plan: Path, board: str, seconds: float) -> tuple[dict[str, object], float]:
     """Return the JSON of `plan`, and its seconds of CPU time."""
-    command = [sys.executable, "-m", "mcudeploy", "plan", str(model), "--board", board, "--json"]
+    command = [sys.executable, "-m", "mcudeploy", "plan", str(model), "--board", board, "--json", "--fresh"]
     before = os.times()
     done = subprocess.run(
         [*command, "--time-limit", str(seconds), "-o", str(plan), "--force"], capture_output=True, check=False

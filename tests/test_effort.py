@@ -67,6 +67,8 @@ def test_rounds_of_a_short_limit_are_the_first_of_a_longer_one() -> None:
     assert short[0] == effort.ROUND_ENDS_S[0] * UNITS_PER_SECOND - 1000
     assert sizes(7) == sizes(5) and sizes(0.01) == [10_000]
     assert len(sizes(3 * effort.ROUND_ENDS_S[-1])) == len(effort.ROUND_ENDS_S) + 1
+    assert [one.left for one in Effort(0).rounds(20, until=7)] == [1e6, 5e6, 7e6]
+    assert [one.left for one in Effort(0).rounds(20, until=30)] == [1e6, 5e6, 1e7, 2e7]
 
 
 def test_no_round_begins_after_the_cutoff(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,27 @@ from fuzzing.chains import draw_bottlenecks
 from fuzzing.overlaps import examine_mutants
 from fuzzing.running import BAD, examine
 
+from mcudeploy.boards.catalogue import load_board
+from mcudeploy.planner.model.model import read_model
+from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.planner import find_plans
+
 _NETWORKS, _MUTANTS = (14, 29), 10
+
+_MISLED = 7
+"""A network for which a search within 25 % alone ends at 552 B, and one within 5 % at 544 B."""
+
+
+def test_a_looser_limit_needs_no_more_memory(tmp_path: Path) -> None:
+    board, arenas = load_board("mps2-an386"), []
+    (tmp_path / "model.onnx").write_bytes(draw_bottlenecks(_MISLED).model.SerializeToString())
+    for limit in (5.0, 25.0):
+        options = Options(max_overhead=limit, time_limit=5.0, stream_input=True)
+        model = read_model(tmp_path / "model.onnx", options, isa=board.isa)
+        planned = find_plans(model, board, options)
+        arenas.append(planned.choices[0].layout.arena_bytes)
+        assert planned.candidates and len(planned.points) > len(planned.candidates)
+    assert arenas[1] <= arenas[0]
 
 
 def test_fused_networks_and_their_mutants(tmp_path: Path) -> None:

@@ -95,7 +95,9 @@ def _of_plans(planned: Planned, board: Board, options: Options) -> Deployment:
 
 
 def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> Deployment | None:
-    """Return plans of a lower limit if all plans took longer than estimated; None if one was chosen."""
+    """Return smaller plans of a lower limit, and then the chosen one, if smaller ones took longer than
+    estimated; None if there are none.
+    """
     lower = chosen.tighter_limit(chosen.planned.limit(options.overhead_limit))
     if lower is None:
         return None
@@ -103,7 +105,8 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
     model = read_model(chosen.model.path, options, isa=chosen.board.isa).same_rows(chosen.plan.graph)
     options = replace(options, max_overhead=lower)
     planned = plans_by_estimates(model, chosen.board, options, progress, choose_rows=False)
-    return _of_plans(planned.with_rows_of(chosen.planned), chosen.board, options)
+    planned = planned.before(chosen.plan, chosen.planned)
+    return None if planned.choices[0] is chosen.plan else _of_plans(planned, chosen.board, options)
 
 
 def _first(samples: list[Sample], steps: int | None) -> list[Sample]:
@@ -117,7 +120,7 @@ def _first(samples: list[Sample], steps: int | None) -> list[Sample]:
 def _run_within_limit(
     deployment: Deployment, target: Target, samples: list[Sample], options: Options, progress: Progress
 ) -> DeviceRun:
-    """Run the first plan that keeps the limit, after a second search if all plans of the first miss it."""
+    """Run the first plan that keeps the limit, after a second search if it is far from one that missed it."""
     limit = deployment.planned.limit(options.overhead_limit)
     device_run = run_within_limit(deployment, target, samples, limit, progress)
     again = _planned_again(device_run.deployment, options, progress)

@@ -61,14 +61,17 @@ class Effort:
         if self._whole is not None:
             self._whole.spend(units)
 
-    def rounds(self, seconds: float) -> Iterator[Effort]:
+    def rounds(self, seconds: float, until: float = inf) -> Iterator[Effort]:
         """Yield the effort of each round that ends within `seconds`, which include the effort spent already.
 
-        If no round fits, one takes all seconds. The first rounds of a longer time are the same.
+        If no round fits, one takes all seconds. The first rounds of a longer time are the same. A round that
+        would end after `until` ends there, and is the last.
         """
         spent, first, last = self.spent, ROUND_ENDS_S[0], ROUND_ENDS_S[-1]
         longer = takewhile(lambda end: end <= seconds, (last * 3**power for power in count(1)))
         ends = [end for end in (*ROUND_ENDS_S, *longer) if end <= seconds] if seconds >= first else [seconds]
+        if until < ends[-1]:
+            ends = [*(end for end in ends if end < until), until]
         for end in ends:
             if process_time() > self._clock_end:
                 return

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 from mcudeploy.boards.board import CODE_BYTES, Board
 from mcudeploy.codegen.model_names import model_name
@@ -30,6 +31,9 @@ from mcudeploy.tiling.locations import Locations
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash
 from mcudeploy.verify.compare import Storage
+
+_WORTH = 0.97
+"""Another search is worth it if a plan that missed the limit has less than this part of the arena taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,16 +212,20 @@ class Deployment:
         return next((measurement for measurement in runs if measurement is not None), None)
 
     def tighter_limit(self, limit: float) -> float | None:
-        """Return the limit of estimates for a second search, in percent, if every candidate missed `limit`.
+        """Return the limit of estimates for a second search, in percent, if plans that missed `limit` are
+        smaller than this one by enough.
 
-        It is lower by the largest ratio of measured to estimated latency. None if a candidate was chosen, if
-        Ctrl-C ended the search, or if no overhead is left.
+        It is lower by the largest ratio of their measured to their estimated latency. None if no plan missed
+        it, if Ctrl-C ended the search, or if no overhead is left.
         """
         planned, base = self.planned, self.planned.baseline.estimate.latency_ticks
-        if self.plan is not planned.baseline or not base or planned.interrupted:
+        missed = tuple(takewhile(lambda plan: plan is not self.plan, planned.candidates))
+        if not missed or not base or planned.interrupted:
+            return None
+        if missed[0].layout.arena_bytes > _WORTH * self.plan.layout.arena_bytes:
             return None
         unsplit, ratios = self.baseline(), []
-        for plan in planned.candidates:
+        for plan in missed:
             known = self.with_plan(plan).measured()
             overhead = self.with_plan(plan).overhead(known, unsplit)
             if overhead is not None and plan.estimate.ticks:
@@ -233,12 +241,13 @@ class Deployment:
 
     def _run_keys(self, emulated: Sequence[bool]) -> list[RunKey]:
         files = render_firmware(self.measured_program, self.plan, self.source)
+        board = self.board.with_more_stack(self.plan.form.stack_bytes)  # as that of the firmware
         ways = [it for it in emulated if self.board.has_firmware(it)]
         cycles = self.planned.objective == "cycles"
         try:
             return [
                 self.run_key(
-                    firmware_hash(self.board, files, self.measured_program.sources, emulate=it),
+                    firmware_hash(board, files, self.measured_program.sources, emulate=it),
                     modelled=cycles and it,
                 )
                 for it in ways

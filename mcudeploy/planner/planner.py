@@ -38,7 +38,7 @@ from mcudeploy.planner.search.fusing import chains
 from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
 from mcudeploy.planner.search.loading import loaded_costs, loading_constants
 from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
-from mcudeploy.planner.search.splitting import split_plans
+from mcudeploy.planner.search.splitting import split_plans, with_tighter
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
 from mcudeploy.planner.tape.plan_view import PlanView
@@ -123,6 +123,13 @@ class Planned:
     def with_rows_of(self, first: Planned) -> Planned:
         """Return these plans with the latency limit and the curve of the search that chose their rows."""
         return replace(self, own_overhead=first.own_overhead, hop_curve=first.hop_curve)
+
+    def before(self, chosen: Plan, first: Planned) -> Planned:
+        """Return those of these plans that are smaller than one chosen from `first`, and then that one."""
+        smaller = [it for it in self.candidates if it.layout.arena_bytes < chosen.layout.arena_bytes]
+        last = () if chosen is first.baseline else (chosen,)
+        models = {**first.models, **self.models}
+        return replace(self.with_rows_of(first), candidates=(*smaller, *last), models=models)
 
     def model_of(self, plan: Plan) -> Model:
         """Return the model in the form of a plan, with its kernels."""
@@ -346,6 +353,7 @@ def search_plans(
     tasks = FormTasks(cut, fusible, fastest_in, board, source, guess, unsplit, options)
     rounds = effort.rounds(options.time_limit)
     split = split_plans(tasks, rounds, stored or start, report=report, progress=progress)
+    split = with_tighter(split, tasks, effort, progress)
     bounds = None if split.interrupted else cut_bounds(cut).at_most(unsplit.layout.arena_bytes)
     return Planned(
         models, split.plans, unsplit, split.search, costs_of, split.interrupted, objective=unit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -133,6 +134,31 @@ def test_a_second_search_where_all_plans_take_longer_than_estimated(
     stopped = replace(ran.deployment, planned=replace(ran.deployment.planned, interrupted=True))
     assert stopped.tighter_limit(limit) is None  # Ctrl-C ended the first search
     assert api._planned_again(deployment, OPTIONS, SILENT) is None
+
+
+def test_a_second_search_where_the_plan_taken_is_far_from_one_that_missed(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = with_several_plans(model)
+    least, second = deployment.planned.candidates
+    smallest, unsplit = arenas(deployment)[0], arenas(deployment)[-1]
+    second = replace(second, layout=replace(second.layout, arenas={"sram": unsplit - 8}))
+    deployment = replace(deployment, planned=replace(deployment.planned, candidates=(least, second)))
+    ticks = round(100_000 * least.estimate.ticks / deployment.planned.baseline.estimate.ticks)
+    limit = ticks / 1000 - 100 + 0.5  # kept by the estimate of the least
+    times = {smallest: round(1.01 * ticks), unsplit - 8: 100_001, unsplit: 100_000}
+    Device(defaultdict(lambda: 2 * ticks, times), monkeypatch)
+    ran = run(deployment, limit)
+    assert ran.deployment.plan is second
+    again = api._planned_again(ran.deployment, replace(OPTIONS, max_overhead=limit), SILENT)
+    assert again is not None
+    *smaller, last = again.planned.candidates
+    assert smaller and last is second
+    assert all(smallest < plan.layout.arena_bytes < unsplit - 8 for plan in smaller)
+    assert run(again, limit).deployment.plan is second  # the others miss the limit, too
+    nearer = replace(second, layout=replace(second.layout, arenas={"sram": smallest + 8}))
+    near = replace(deployment, planned=replace(deployment.planned, candidates=(least, nearer)))
+    assert near.with_plan(nearer).tighter_limit(limit) is None  # it costs little
 
 
 def test_a_stored_plan_is_taken_as_it_is_with_a_warning(

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from mcudeploy.common.effort import Effort, endless
+from mcudeploy.boards.board import Board
+from mcudeploy.common.effort import UNITS_PER_SECOND, Effort, endless
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.plan import Plan, Rewrites, Search
@@ -53,6 +54,12 @@ _FORMS, _BEST_SHARE = 2, 0.85
 _CHAIN_UNITS, _OPERATOR_UNITS = 10_000, 500
 """Effort of a form for each fused chain, and for each operator: kernels and their times."""
 
+_TIGHTER_LIMITS = (5.0, 10.0, 25.0, 60.0)
+"""Limits of the latency, in percent, that a looser limit is searched with as well."""
+
+_LEAST_LEFT = 0.1
+"""The part of the time limit that must be left for such a search."""
+
 _PACKING_SHARE = 0.05
 """Share of the time for packing the arenas that progress shows during the search."""
 
@@ -61,13 +68,29 @@ _PACKING_SHARE = 0.05
 class Splits:
     """Plans that keep the limits, the best first, the search for them, and whether Ctrl-C stopped it.
 
-    `points`: arena (bytes) and latency of every plan built, including those over a limit.
+    `points`: arena (bytes) and latency of every plan built, including those over a limit. `spent_s`: the
+    effort of all rounds.
     """
 
     plans: tuple[Plan, ...]
     search: Search
     interrupted: bool
     points: tuple[tuple[int, float], ...] = ()
+    spent_s: float = 0.0
+
+    def joined(self, other: Splits, unsplit: Plan, board: Board) -> Splits:
+        """Return these plans with those of a tighter limit; of the two best, the smaller comes first."""
+        best = min(
+            self.plans[:1] + other.plans[:1], key=lambda plan: placing.cost_key(plan, board), default=unsplit
+        )
+        ranked = front((*self.plans, *other.plans, unsplit), board, best=best)
+        return replace(
+            self,
+            plans=tuple(takewhile(lambda plan: plan is not unsplit, ranked)),
+            interrupted=other.interrupted,
+            points=tuple(dict.fromkeys((*self.points, *other.points))),
+            spent_s=self.spent_s + other.spent_s,
+        )
 
 
 class _FormSearch:
@@ -82,14 +105,16 @@ class _FormSearch:
         segments = Segments(space.flow, space.order, task.lean.work)
         self.problem = CutProblem(space, segments, task.variants, task.most_ticks, task.sufficient_bytes)
         self.search = BestFirst(self.problem, start=start, report=_packing(task, report))
-        self.interrupted = self.settled = False
+        self.interrupted = self.settled = self.gained = False
         self._known = set[State]()
 
     def explore(self, effort: Effort, progress: Progress) -> None:
         """Search for a round, and build plans from its candidates.
 
-        It is `settled` if the search has ended, and the round found no better plan and left effort.
+        It has `gained` if the round is the first, or lowered the peak enough to be worth a plan. It is
+        `settled` if the search has ended, and the round found no better plan and left effort.
         """
+        lowest = self.search.best[0].peak_bytes
         part = effort.part(_SEARCH_SHARE)
         self.search.explore(part.part(_FIRST_SHARE))
         squeeze(self.search, part)
@@ -109,6 +134,7 @@ class _FormSearch:
             if not current.made:
                 current.add(task, [first_fit(task, found[0], effort)])
         before, self.best = self.best, _best(task, current.plans, self.best)
+        self.gained = current.number == 1 or self.search.best[0].peak_bytes < WORTH * lowest
         is_left = effort.left > _SPARE * effort.spent
         self.settled = self.search.ended and self.best is before and is_left
 
@@ -125,6 +151,7 @@ class _FusedSearch:
         self._latest: list[FusedCuts] = []
         self._problems: dict[Chains, CutProblem] = {}
         self._across: BestFirst | None = None
+        self._seeding = True
         self.interrupted = self.settled = False
         self.forms: dict[Chains, _FormSearch] = {}
 
@@ -151,40 +178,43 @@ class _FusedSearch:
         self._effort = effort.part(_CHAINS_SHARE)
         self._charged = sum(each.units for each in self._segments)
         states = self._states = self._states or self._seeds()
-        stopped = False
+        is_first, self._seeding = self._across is None, False
         for found in states:
             if found is None:
-                stopped = True
+                self._seeding = True
                 break
             self._latest.append(found)
         best = self._best_chains(effort.part(_ACROSS_SHARE))
         forms = self._promising(best)
-        if not forms:
+        if not forms and (is_first or self._seeding or self._gains()):
             best = self._best_chains(effort.part(_LONELY_SHARE))
             forms = self._promising(best)
         for number, form in enumerate(forms):
             starts = [found.splits for found in self._latest if found.chains == form]
             self._effort = effort
-            if form not in self.forms:
+            if form and form not in self.forms:
                 self.forms[form] = _FormSearch(self._task(form), self._plain.best, (), (), no_report)
-            search = self.forms[form]
+            search = self.forms[form] if form else self._plain
             problem = search.problem
             search.search.add((problem, problem.space.state(splits)) for splits in starts)
             search.explore(effort.part(_BEST_SHARE if number + 1 < len(forms) else 1.0), progress)
             if search.interrupted:
                 return
-        is_done = not stopped and self._across is not None and self._across.ended
-        self.settled = is_done and all(self.forms[form].settled for form in forms)
+        is_done = not self._seeding and self._across is not None and self._across.ended
+        self.settled = is_done and all(self.forms[form].settled for form in forms if form)
 
     def _promising(self, best: Chains) -> list[Chains]:
-        """Return the forms to search next: that of the best cuts if it is worth it, then by their plans."""
+        """Return the forms to search next: that of the best cuts if it is worth it, then by their plans.
+
+        That without fused chains is among them if the search across forms has found much better cuts of it.
+        """
         self._latest = sorted(dict.fromkeys(self._latest), key=lambda found: found.bound)
         lowest = self._plain.search.best[0].peak_bytes
         better = (found.chains for found in self._latest if found.bound < WORTH * lowest)
         untried = [form for form in dict.fromkeys(filter(None, better)) if form not in self.forms]
         board = self._plain.task.board
         tried = sorted(self.forms, key=lambda form: placing.cost_key(self.forms[form].best, board))
-        first = [best] if best in self.forms or best in untried else []
+        first = [best] if (not best and self._gains(WORTH)) or best in self.forms or best in untried else []
         return [*dict.fromkeys([*first, *tried[:1], *untried, *tried[1:]])][:_FORMS]
 
     def leads(self) -> bool:
@@ -193,8 +223,13 @@ class _FusedSearch:
         return _best(task, self.best_plans(), best) is not best
 
     def promises(self) -> bool:
-        """Return whether cuts with fused chains are worth a plan."""
-        lowest = WORTH * self._plain.search.best[0].peak_bytes
+        """Return whether cuts with fused chains are worth a plan, or may be while the others gain little."""
+        may_be = self._across is not None and self._seeding and not self._plain.gained
+        return may_be or self._gains(WORTH)
+
+    def _gains(self, worth: float = 1.0) -> bool:
+        """Return whether the search across forms has found less than this part of the peak without chains."""
+        lowest = worth * self._plain.search.best[0].peak_bytes
         return self._across is not None and self._across.best[0].peak_bytes < lowest
 
     def best_plans(self) -> list[Plan]:
@@ -268,6 +303,7 @@ class _Searches:
         """
         self._task, self._tasks = task, tasks
         self._resumed: list[Plan] = []
+        self._spent = 0.0
         states: tuple[State, ...] = ()
         if stored is not None and stored.form == task.model.form:
             plan, state = _resumed(task, stored)
@@ -296,6 +332,8 @@ class _Searches:
         if fused is not None and not plain.interrupted:
             again = effort.again().part(1.0 if promises else _MORE_SHARE)
             fused.explore(effort if leads else again, progress)
+            self._spent += again.spent
+        self._spent += effort.spent
 
     def best_plans(self) -> list[Plan]:
         """Return the best plan of each form searched so far."""
@@ -324,7 +362,8 @@ class _Searches:
             if self._tasks.runs_plans and not task.keeps(plan)
             if sort_key(plan, task.board, task.ram_limit) < least
         ]
-        return Splits((*first, *better), outcome.search, self.interrupted, points)
+        spent_s = self._spent / UNITS_PER_SECOND
+        return Splits((*first, *better), outcome.search, self.interrupted, points, spent_s)
 
 
 def split_plans(
@@ -354,6 +393,26 @@ def split_plans(
         if searches.interrupted or searches.settled:
             break
     return searches.splits(best)
+
+
+def with_tighter(split: Splits, tasks: FormTasks, effort: Effort, progress: Progress) -> Splits:
+    """Return the plans with smaller ones of tighter limits, as long as effort is left.
+
+    A search may end before the least arena, and a tighter limit leads it elsewhere. Each limit is searched
+    as if it were the user's, so a looser limit has its plans.
+    """
+    options = tasks.options
+    if options.ram_limit is not None or not split.spent_s:
+        return split
+    for limit in _TIGHTER_LIMITS:
+        left_s = options.time_limit - split.spent_s
+        is_tighter, is_left = limit < options.overhead_limit, left_s > _LEAST_LEFT * options.time_limit
+        if is_tighter and is_left and not split.interrupted:
+            progress.stage(f"searching again, for at most {limit:g} %")
+            tighter = replace(tasks, options=replace(options, max_overhead=limit))
+            found = split_plans(tighter, effort.rounds(options.time_limit, left_s), progress=progress)
+            split = split.joined(found, tasks.unsplit, tasks.board)
+    return split
 
 
 def _adds_chains(form: Rewrites, plain: Rewrites) -> bool:
