@@ -13,7 +13,8 @@ from onnx import helper, numpy_helper
 
 from mcudeploy.planner.plan_options import Options
 from tests.networks.decoder import Sizes, decoder, states
-from tests.networks.onnx_files import save
+from tests.networks.onnx_files import build, node, save
+from tests.text.byte_tokenizer import TOKENS, save_byte_tokenizer
 from tests.text.trained_tokenizers import trained
 
 POSITIONS = 24
@@ -40,6 +41,26 @@ def teller(folder: Path, cache_kind: str = "scatter", tokenizer: str = "llama") 
     (weights,) = (it for it in model.graph.initializer if it.name == last)
     weights.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(weights), 37, 1), last))
     return save(model, folder, "teller")
+
+
+def recurrent(path: Path) -> Path:
+    """A GRU that reads the bytes of byte_tokenizer.py, without a position."""
+    rng, size = np.random.default_rng(2), 8
+    shapes = {
+        "table": (TOKENS, size),
+        "w": (1, 3 * size, size),
+        "r": (1, 3 * size, size),
+        "last": (size, TOKENS),
+    }
+    constants = {name: rng.normal(size=it).astype(np.float32) for name, it in shapes.items()}
+    nodes = [
+        node("Gather", "table token", "x"),
+        node("GRU", "x w r", "y h", hidden_size=size),
+        node("Squeeze", "h", "flat", name="squeeze"),
+        node("MatMul", "flat last", "logits"),
+    ]
+    save_byte_tokenizer(path.with_name("tokenizer.json"))
+    return save(build(nodes, {"token": (np.int64, (1, 1))}, ["logits"], constants), path.parent, path.stem)
 
 
 def in_int8(path: Path) -> Path:

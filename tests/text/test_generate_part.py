@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from mcudeploy.boards.catalogue import load_board
+from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extensions.text.decoder_io import DecoderChoice
@@ -120,6 +123,28 @@ def test_int8_logits_until_the_end_with_clang_and_licences(tmp_path: Path) -> No
     program = linked(tmp_path / "out", MAIN, compiler="clang")
     found = generated(program, ("a model", 20, 0, 0, 0), ("", 9, 0, 0, 0))
     assert found == [(wanted[:place], place), ([], -3)]
+
+
+def test_a_recurrent_model_without_positions(tmp_path: Path) -> None:
+    path = decoders.recurrent(tmp_path / "teller.onnx")
+    options = Options(stateful=True, time_limit=0.3, split=False)
+    assert built(path, options)["text"]["positions"] is None
+    found = generated(linked(tmp_path / "out", MAIN), ("ab" * 30, 12, 0, 0, 0), ("b", 3, 0, 0, 0))
+    line = [
+        "generate",
+        str(path),
+        "--tokenizer",
+        str(tmp_path / "tokenizer.json"),
+        "--stateful",
+        "--no-split",
+    ]
+    run = CliRunner().invoke(
+        cli, [*line, "--board", "host", "--prompt", "ab" * 30, "--tokens", "12", "--json"]
+    )
+    assert found[0] == (json.loads(run.stdout)["tokens"], 12) and json.loads(run.stdout)["verified"]
+    assert found[1][1] == 3 and len(set(found[0][0])) > 2
+    endless = CliRunner().invoke(cli, [*line, "--board", "host"])
+    assert endless.exit_code == 2 and "state its most tokens by --tokens" in endless.stderr
 
 
 @pytest.mark.parametrize(
