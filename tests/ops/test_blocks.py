@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 from onnx import helper
 from single_node import Array, bounded, normal, seeds
 
+from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import KernelCall
+from tests.networks.decoder import Sizes, decoder
 from tests.networks.onnx_files import build, node
+from tests.networks.packed import packed
 
 
 def call_of(graph: Graph, operator: Operator) -> KernelCall:
@@ -188,3 +192,14 @@ def test_blocks_across_the_depth_become_float32() -> None:
     x = normal(rng, (1, 20))
     graph = check_against_onnx(build(nodes, {"x": x}, ["y"], constants, opset=21), {"x": x})
     assert any("stored as float32, 1,280 B" in note for note in graph.notes)
+
+
+def test_a_decoder_has_one_packed_table_for_tokens_and_logits(tmp_path: Path) -> None:
+    path = tmp_path / "decoder.onnx"
+    onnx.save(packed(decoder(Sizes(layers=1, context=8, vocabulary=64))), path)
+    graph = load(path)
+    layers = [it for it in graph.operators if it.op.kind == "BlockDense"]
+    (rows,) = (it for it in graph.operators if it.op.kind == "GatherBlocks")
+    assert len(layers) == 8 and not any("bias" in it.constants for it in layers)
+    logits = call_of(graph, layers[-1]).params["weights"]
+    assert np.array_equal(call_of(graph, rows).params["weights"], logits)  # type: ignore[arg-type]

@@ -73,8 +73,10 @@ static void layer(const mcud_dense_f32_blocks_params *params, float *widened, co
     const int32_t channels = params->dims.output_channels;
     const int32_t scales = 4 * ((four.from.depth + four.from.block - 1) / four.from.block);
     for (int32_t k = 0; k < channels; k += 4) {
-        float results[16];
-        mcud_begin_f32(params->bias + k, pixels, results);
+        float results[16] = {0.0f};
+        if (params->bias != NULL) {
+            mcud_begin_f32(params->bias + k, pixels, results);
+        }
         if (pixels == 1 && params->bits == 4) {
             multiply_in_place(&four.from, x, results);
         } else {

@@ -17,7 +17,7 @@ typedef struct {
     const int32_t *weights;  /* [groups of 4 channels][words] */
     const float *scale;      /* [groups of 4 channels][blocks][4] */
     const int8_t *zero;      /* [groups of 4 channels][blocks][4], or NULL */
-    const float *bias;       /* [groups of 4 channels][4] */
+    const float *bias;       /* [groups of 4 channels][4], or NULL */
     mcud_pixel_dims dims;
     int32_t block; /* values in a block, a multiple of 4 */
     int32_t bits;

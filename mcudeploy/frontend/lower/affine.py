@@ -166,7 +166,8 @@ def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, 
     packed = None if pixels is None else block_weights(reading.weights)
     if pixels is not None and packed is not None:
         scale = packed.constants["scale"] * linear.factor[:, np.newaxis]
-        stored = packed.constants | {"scale": np.asarray(scale, np.float32), "bias": bias}
+        stored = packed.constants | {"scale": np.asarray(scale, np.float32)}
+        stored |= {"bias": bias} if np.any(bias) else {}
         dense = BlockDense(linear.channels, packed.block, packed.bits, ending.low, ending.high)
         return replace(reading, tensor=pixels).emit(builder, dense, None, stored, nodes)
     if in_blocks(reading.weights):

@@ -41,7 +41,7 @@ class BlockDense(PlainOperator):
     """y[r, c, k] = clip(bias[k] + sum over i of x[r, c, i] * w[k, i]) of floats, by packed weights w.
 
     x (H, W, depth) -> y (H, W, K). Constants: `weights` int8 [K, depth], of two's complement of `bits` bits;
-    `scale` float32 [K, blocks]; `zero` int8 [K, blocks], absent if all are 0; `bias` float32 [K]. w is
+    `scale` float32 [K, blocks]; `zero` int8 [K, blocks], and `bias` float32 [K], absent if all are 0. w is
     scale * (weights - zero). Blocks have `block` values, a multiple of 4, the last one of a row the rest.
     """
 
@@ -69,7 +69,8 @@ class BlockDense(PlainOperator):
         """Return the kernel `dense_f32_blocks`. Raises ValueError for constants that do not fit."""
         rows, cols, depth = inputs[0].shape
         arrays = packed_blocks(operator, (self.out_channels, depth), self.block, self.bits)
-        arrays["bias"] = pack_fours(np.ascontiguousarray(operator.constants["bias"], np.float32), 1)
+        bias = operator.constants.get("bias")
+        arrays["bias"] = None if bias is None else pack_fours(np.ascontiguousarray(bias, np.float32), 1)
         params: dict[str, ParamValue] = arrays | {
             "dims.input_channels": depth,
             "dims.output_cols": cols,
