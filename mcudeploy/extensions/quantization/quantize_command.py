@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     type=click.Choice(("int8", "int4")),
     default="int8",
     show_default=True,
-    help="Integers of the weights of convolutions and matrix products. int4 takes half the flash, and is "
+    help="Integers of the weights of convolutions and matrix products. int4 takes half the file, and is "
     "always rounded adaptively.",
 )
 @click.option(
