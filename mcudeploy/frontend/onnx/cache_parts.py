@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.protos import (
     ONNX_DOMAINS,
@@ -26,6 +26,7 @@ _MOVES = frozenset((
 ))  # fmt: skip
 _VIEWS = _MOVES - {"Gather", "Slice", "Split"}
 _SCATTERS = ("ScatterElements", "ScatterND")
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 _MOST_ELEMENTS = 1 << 22
 
 
@@ -71,7 +72,7 @@ class _Origins:
         self._constants = {
             name: numpy_helper.to_array(it)
             for name, it in constants_of(self._graph).items()
-            if prod(it.dims) <= _MOST_ELEMENTS
+            if it.data_type in _INTEGERS and prod(it.dims) <= _MOST_ELEMENTS
         }
         self._next = self.size
         self._leaves: dict[str, _Codes] = {}
@@ -87,17 +88,15 @@ class _Origins:
         result = self._entering(self._output) if result is None else result
         if result is None:
             return None
-        place = {int(code): at for at, code in enumerate(result.reshape(-1))}
-        places = {
-            name: [place.get(int(code), -1) for code in codes.reshape(-1)]
-            for name, codes in self._leaves.items()
-        }
-        if sorted(at for each in places.values() for at in each) != list(range(self.size)):
+        place = np.full(self._next, -1)
+        place[result] = np.arange(result.size).reshape(result.shape)
+        places = {name: place[codes].reshape(-1) for name, codes in self._leaves.items()}
+        if not np.array_equal(np.sort(np.concatenate([[], *places.values()])), np.arange(self.size)):
             return None
-        leaves = {tuple(each): name for name, each in places.items()}
+        leaves = {each.tobytes(): name for name, each in places.items()}
         parts: dict[str, list[str]] = {}
         for name in self._read():
-            leaf = leaves.get(tuple(self.codes[name].reshape(-1).tolist()))
+            leaf = leaves.get(self.codes[name].tobytes())
             if leaf is None:
                 return None
             parts.setdefault(leaf, []).append(name)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, NodeProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of, refill, unused_name
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.states import LOAD, WRITE, Kept
 
-_INTEGERS = (6, 7)
-"""The element types of positions: int32 and int64 of TensorProto.DataType."""
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+"""The element types of positions."""
 
 
 @dataclass(frozen=True, slots=True)
