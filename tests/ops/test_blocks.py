@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from single_node import Array, bounded, normal, seeds
 
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import KernelCall
@@ -192,6 +193,25 @@ def test_blocks_across_the_depth_become_float32() -> None:
     x = normal(rng, (1, 20))
     graph = check_against_onnx(build(nodes, {"x": x}, ["y"], constants, opset=21), {"x": x})
     assert any("stored as float32, 1,280 B" in note for note in graph.notes)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "reason"),
+    [
+        *(("block_size", 0, "blocks of 0"), ("block_size", -16, "blocks of -16")),
+        *(("bits", 3, "weights of 3 bits"), ("bits", 8, "24 values in a row")),
+        *(("K", 30, "32 are whole blocks"), ("N", 7, "do not fit")),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(tmp_path: Path, attribute: str, value: int, reason: str) -> None:
+    model = nbits(normal(np.random.default_rng(0), (2, 40)), 4, 16, 6, "none", 0)
+    for item in model.graph.node[0].attribute:
+        item.i = value if item.name == attribute else item.i
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    assert any(reason in problem.reason for problem in caught.value.problems)
 
 
 def test_a_decoder_has_one_packed_table_for_tokens_and_logits(tmp_path: Path) -> None:

@@ -197,9 +197,12 @@ def matmul_nbits(make: Maker) -> None:
     if depth * columns > MAX_TENSOR_ELEMENTS:
         raise Unsupported(f"its weights have more than {MAX_TENSOR_ELEMENTS} elements")
     _require_bits(bits)
-    steps = _unpacked(weights.reshape(columns, -1), bits)[:, :depth]
+    steps, whole = _unpacked(weights.reshape(columns, -1), bits), -(-depth // max(block, 1)) * block
+    if steps.shape[1] != whole:
+        stated = f"{whole} are whole blocks of {block}"
+        raise Unsupported(f"its weights have {steps.shape[1]} values in a row; {stated}")
     zero = make.constant_of(zeros, "the zero points") if zeros else None
-    rows = _blocked(make, steps, scale.reshape(columns, -1), zero, (block, bits))
+    rows = _blocked(make, steps[:, :depth], scale.reshape(columns, -1), zero, (block, bits))
     _product(make, x, make.add("Transpose", rows, perm=[1, 0]), bias)
 
 
