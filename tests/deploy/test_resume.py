@@ -59,7 +59,7 @@ def test_a_search_without_time_still_has_the_stored_plan(model: Path, stored: Pa
 def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> None:
     first = api.plan_model(MODEL, HOST, Options(time_limit=0.5, ram_limit=40_000))
     api.save_plan(first, tmp_path / "plan.json")
-    options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=0.5)
+    options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=0.5, max_overhead=10)
     again = api.plan_model(MODEL, HOST, options)
     arena = first.plan.layout.arena_bytes
     assert arena in {size for size, _ in again.planned.points}
