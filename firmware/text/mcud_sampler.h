@@ -27,7 +27,7 @@ void mcud_sampler_seed(mcud_sampler *sampler, uint64_t seed);
 /* Returns the index of one of `count` logits, at least 1. */
 uint32_t mcud_sample_f32(mcud_sampler *sampler, const float *logits, uint32_t count);
 
-/* The same for quantized logits; `scale`: the difference of two neighbouring values. */
+/* Returns the index of one of `count` quantised logits; `scale`: the difference of two neighbouring values. */
 uint32_t mcud_sample_s8(mcud_sampler *sampler, const int8_t *logits, float scale, uint32_t count);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@ WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantBlock:
-    """The arrays of a kernel call one after another. `offsets`: of the array of each parameter, in bytes."""
+    """The arrays of a kernel call in sequence. `offsets`: of the array of each parameter, in bytes."""
 
     arrays: tuple[ConstantArray, ...]
     offsets: dict[str, int]

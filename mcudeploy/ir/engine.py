@@ -1,4 +1,4 @@
-"""Names of engines that copy bytes between memories, and of a memory that is none of arenas."""
+"""Names of engines that copy bytes between memories, and of the memory that has no arena."""
 
 CPU = "cpu"
 """The name of the engine that is the first compute unit itself; it copies synchronously."""

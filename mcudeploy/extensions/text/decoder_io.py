@@ -27,12 +27,14 @@ class DecoderChoice:
 
 @dataclass(frozen=True, slots=True)
 class DecoderIo:
-    """The token and position that a run reads, its logits, and the number of positions; None: no limit."""
+    """The roles of a model's inputs and outputs."""
 
     token: GraphIO
     position: GraphIO | None
+    """The input with the position of the token, if the model reads it."""
     logits: GraphIO
     positions: int | None
+    """The most tokens of prompt and text together; None: no limit."""
 
 
 def decoder_io(graph: Graph, ids: int, choice: DecoderChoice) -> DecoderIo:

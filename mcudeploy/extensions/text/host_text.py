@@ -40,7 +40,7 @@ class HostText:
 
     def encode(self, text: bytes) -> list[int]:
         """Return the ids of a text. Raises UsageError if it is not UTF-8."""
-        ids = (ctypes.c_uint32 * (8 * len(text) + 64))()
+        ids = (ctypes.c_uint32 * (8 * len(text) + 64))()  # more than mcud_encode() needs for any text
         tables = ctypes.byref(ctypes.c_char.in_dll(self.library, "tokenizer"))
         count = self.library.mcud_encode(
             tables, text, ctypes.c_uint32(len(text)), ids, ctypes.c_uint32(len(ids))

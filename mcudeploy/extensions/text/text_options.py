@@ -92,7 +92,7 @@ OPTIONS = {"build": (_build_option,)}
 
 
 def _facts(report: Values) -> list[tuple[str, str]]:
-    """Return the tables of a tokenizer."""
+    """Return the line `text`: tokens, positions, and the bytes of the tokenizer."""
     known = report.get("text")
     if not known:
         return []

@@ -374,7 +374,7 @@ class _Reader:
         return WordRules(False, schemes[scheme], WordSplit.SPACES if part.split else WordSplit.NONE)
 
     def _divided(self, words: WordRules, pieces: Sequence[bytes], kind: str) -> WordRules:
-        """WordRules that end before spaces, if no merge joins what is before a space with the space."""
+        """The rules with words that end before spaces, if no merge joins a space with what is before it."""
         joins = any(b" " in it.lstrip(b" ") for it in pieces)
         whole = words.of_bytes or words.split is not WordSplit.NONE or self._model.ignore_merges
         if kind != "BPE" or whole or joins or b" " not in pieces:
