@@ -105,7 +105,7 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
     model = read_model(chosen.model.path, options, isa=chosen.board.isa).same_rows(chosen.plan.graph)
     options = replace(options, max_overhead=lower)
     planned = plans_by_estimates(model, chosen.board, options, progress, choose_rows=False)
-    planned = planned.before(chosen.plan, chosen.planned)
+    planned = planned.smaller_than(chosen.plan, chosen.planned)
     return None if planned.choices[0] is chosen.plan else _of_plans(planned, chosen.board, options)
 
 

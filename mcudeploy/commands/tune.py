@@ -66,7 +66,7 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
             replace(options, max_overhead=lower),
         )
         again = _search(same_rows, fleet, tighter, progress, choose_rows=False)
-        again = again.before(chosen.deployment.plan, planned)
+        again = again.smaller_than(chosen.deployment.plan, planned)
         if again.choices[0] is not chosen.deployment.plan:
             chosen = _choose(again, fleet, options, progress)
     tuned = fleet.on_one(lambda target: _iterated(chosen, target, options, progress))

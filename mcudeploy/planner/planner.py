@@ -124,7 +124,7 @@ class Planned:
         """Return these plans with the latency limit and the curve of the search that chose their rows."""
         return replace(self, own_overhead=first.own_overhead, hop_curve=first.hop_curve)
 
-    def before(self, chosen: Plan, first: Planned) -> Planned:
+    def smaller_than(self, chosen: Plan, first: Planned) -> Planned:
         """Return those of these plans that are smaller than one chosen from `first`, and then that one."""
         smaller = [it for it in self.candidates if it.layout.arena_bytes < chosen.layout.arena_bytes]
         last = () if chosen is first.baseline else (chosen,)
@@ -288,8 +288,9 @@ def _settled(plan: Plan, model: Model) -> Plan:
 
 
 def _loading(planned: Planned, board: Board, options: Options) -> Planned:
-    """Return the plans, which load constants where that saves time, and the unsplit one that does as the last
-    candidate. The baseline is without, so that the choice of cuts, and with it the arena, stays the same.
+    """Return the plans with constants loaded where that saves time; the unsplit plan with loads comes last.
+
+    The baseline loads none, so that the choice of cuts, and with it the arena, stays the same.
     """
     costs, unsplit = board_costs(board, planned.objective), planned.baseline
     plans = (*planned.candidates, unsplit) if planned.offers_baseline else planned.candidates

@@ -91,7 +91,9 @@ class _Destination:
 
 
 def _destination(plan: Plan, board: Board, *, by_core: bool) -> _Destination | None:
-    """Return the fastest memory with an arena, first one that an engine joins to flash."""
+    """Return the fastest memory with an arena that an engine joins to flash, else the fastest of all if the
+    core copies. None if there is no such memory faster than flash.
+    """
     arenas = [board.memory(name) for name, size in plan.layout.arenas.items() if size]
     ranked = sorted((it for it in arenas if it.read_cost < board.flash.read_cost), key=lambda it: it.cost)
     links = {
@@ -122,8 +124,8 @@ def _capacity(plan: Plan, board: Board, target: _Destination, ram_limit: int | N
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """An operator with its steps, the bytes of its constants, and the ticks that it waits for them."""
+class _Loadable:
+    """An operator with its steps, the bytes of its constants, and the ticks that it waits for flash."""
 
     operator: str
     steps: tuple[int, ...]
@@ -133,9 +135,9 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """A candidate that is loaded from step `life.lo` on, to an offset; the core waits for it."""
+    """Constants that are loaded from step `life.lo` on, to an offset; `wait`: ticks of the core for it."""
 
-    candidate: _Candidate
+    what: _Loadable
     life: Interval
     offset: int
     wait: float
@@ -156,7 +158,7 @@ class _Loading:
     ticks: NDArray[np.float64]
     waits: NDArray[np.float64]
     taken: NDArray[np.int64]
-    candidates: tuple[_Candidate, ...]
+    loadable: tuple[_Loadable, ...]
 
     @classmethod
     def of(cls, plan: Plan, model: Model, target: _Destination, costs: CoreCosts, capacity: int) -> _Loading:
@@ -173,24 +175,24 @@ class _Loading:
         steps_of: dict[str, list[int]] = {}
         for at, step in enumerate(steps):
             steps_of.setdefault(plan.graph.operators[step.operator].name, []).append(at)
-        waits, candidates = whole - bare, []
+        waits, loadable = whole - bare, []
         for name, own in steps_of.items():
             if name in able and waits[own].sum() > 0:
                 size = align_up(ConstantBlock.of(model.calls[name]).size_bytes, target.alignment)
-                candidates.append(_Candidate(name, tuple(own), size, float(waits[own].sum())))
+                loadable.append(_Loadable(name, tuple(own), size, float(waits[own].sum())))
         taken = np.array(list(_taken(plan, tiled, model, target.memory.name)), np.int64).reshape(-1, 4)
-        return cls(plan, target, capacity, move_price(sources[0]), bare, waits, taken, tuple(candidates))
+        return cls(plan, target, capacity, move_price(sources[0]), bare, waits, taken, tuple(loadable))
 
     def best(self) -> list[_Load]:
-        """Return the loads with the least time in total, some candidates left out on trial."""
+        """Return the loads with the least time in total, some operators left out on trial."""
         least, loads = self._placed(())
         left_out: set[str] = set()
         trials = sorted((it for it in loads if it.wait), key=lambda it: -it.wait)[:_TRIALS]
         for trial in trials:
-            total, others = self._placed({*left_out, trial.candidate.operator})
+            total, others = self._placed({*left_out, trial.what.operator})
             if total < least:
                 least, loads = total, others
-                left_out.add(trial.candidate.operator)
+                left_out.add(trial.what.operator)
         return loads
 
     def _placed(self, left_out: Collection[str]) -> tuple[float, list[_Load]]:
@@ -198,7 +200,7 @@ class _Loading:
         steps = self.ticks + self.waits
         taken, loads, ends = self.taken, list[_Load](), list[float]()
         least = _LEAST_SHARE * steps.sum()
-        for each in self.candidates:
+        for each in self.loadable:
             if each.operator in left_out:
                 continue
             starts = np.concatenate(([0.0], np.cumsum(steps)))
@@ -223,7 +225,7 @@ class _Loading:
 
     def _begin(
         self,
-        each: _Candidate,
+        each: _Loadable,
         taken: NDArray[np.int64],
         starts: NDArray[np.float64],
         ends: Sequence[float],
@@ -266,7 +268,7 @@ class _Loading:
         constants: dict[str, LoadedConstants] = {}
         transfers = [(layout.begin(it), it) for it in layout.transfers]
         for load in loads:
-            each = load.candidate
+            each = load.what
             place = Residence(load.life, name, load.offset)
             constants[each.operator] = LoadedConstants(each.size_bytes, home, place)
             home += each.size_bytes
