@@ -15,7 +15,7 @@ from mcudeploy.checker.races import require_no_races
 from mcudeploy.checker.replay import replay
 from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.parameter_table import PARAMETER_ALIGNMENT
-from mcudeploy.ir.plan import LoadedConstants, Plan, Residence, Run, Transfer, constants_name
+from mcudeploy.ir.plan import Plan, Residence, Run, Transfer, constants_name
 
 __all__ = ["PlanFaultError", "check"]
 
@@ -230,8 +230,7 @@ def _require_transfers(plan: Plan, board: Board) -> None:
 
 def _moved(plan: Plan, transfer: Transfer) -> Sequence[Sequence[Residence]] | None:
     """Return the residences by block of what a transfer moves; None if the plan does not have it."""
-    named = {constants_name(name): it for name, it in plan.layout.constants.items()}
-    constants: LoadedConstants | None = named.get(transfer.tensor)
+    constants = plan.layout.loaded_by(transfer)
     if constants is not None:
         return [(constants.home_place, constants.place)]
     return plan.layout.blocks.get(transfer.tensor)

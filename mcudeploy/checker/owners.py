@@ -13,7 +13,7 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.engine import FLASH
 from mcudeploy.ir.graph import Operator, State
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import LoadedConstants, Plan, Residence, Transfer, constants_name
+from mcudeploy.ir.plan import Plan, Residence, Transfer, constants_name
 
 _NOBODY, _SCRATCH, _STALE, _IN_FLIGHT = -1, -2, -3, -4
 
@@ -286,7 +286,7 @@ class Owners:
 
     def _place_of(self, tensor: str, block: int, at: int) -> tuple[Residence, int]:
         """Return a residence of a block or of loaded constants, and their bytes."""
-        constants: LoadedConstants | None = self._loaded.get(tensor)
+        constants = self._loaded.get(tensor)
         if constants is not None:
             return (constants.home_place, constants.place)[at], constants.size_bytes
         return self._plan.layout.blocks[tensor][block][at], self._shapes.block_bytes(tensor, block)

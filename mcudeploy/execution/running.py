@@ -20,12 +20,12 @@ from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
 from mcudeploy.execution.counted import count_steps, traffic_of
 from mcudeploy.execution.cycles.marks import count_lanes
-from mcudeploy.execution.cycles.memory_traffic import FLASH
 from mcudeploy.execution.cycles.plugin import Counts, require_plugins
 from mcudeploy.execution.cycles.profile import core_of, profile
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.unit_model import with_unit_cycles
 from mcudeploy.ir.clock import ESTIMATE_UNIT, MODEL_UNIT, PATH_UNIT, manner_of, unit_of_cycles
+from mcudeploy.ir.engine import FLASH
 from mcudeploy.ir.plan import CoresTime, Measurement, OperatorTime, Plan
 from mcudeploy.planner.planner import Planned
 from mcudeploy.toolchain import Firmware

@@ -181,7 +181,7 @@ class Layout:
         """Return the constants that a transfer loads; None if it moves a block of a tensor."""
         if not transfer.tensor.startswith(_CONSTANTS):
             return None
-        return self.constants[transfer.tensor.removeprefix(_CONSTANTS)]
+        return self.constants.get(transfer.tensor.removeprefix(_CONSTANTS))
 
     def way(self, transfer: Transfer) -> tuple[Residence, Residence]:
         """Return the source and target residences of a transfer."""

@@ -8,10 +8,11 @@ from typing import Any
 
 from mcudeploy.execution.cycles.classes import Kind, classify
 from mcudeploy.execution.cycles.core import Core, Cycles
-from mcudeploy.execution.cycles.memory_traffic import FLASH, MemoryTraffic
+from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic
 from mcudeploy.execution.cycles.profile import CORES, Profile
 from mcudeploy.execution.results import Measured
 from mcudeploy.ir.clock import MODEL_UNIT, latency_object
+from mcudeploy.ir.engine import FLASH
 
 JsonObject = dict[str, Any]
 UNIT = "instructions + stalls (model)"

@@ -6,11 +6,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
-from mcudeploy.costs.estimate import board_costs, estimated
+from mcudeploy.costs.estimate import board_costs
 from mcudeploy.costs.tiles import step_ticks
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement
+from mcudeploy.planner.search.loading import loaded_costs
 from mcudeploy.planner.search.tile_times import shared_costs
 
 
@@ -38,7 +39,7 @@ def step_times(deployment: Deployment, measured: Measurement | None) -> StepTime
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
     plan, costs = deployment.plan, board_costs(deployment.board)
     tiled = deployment.view.tiled
-    source = estimated(costs, {*deployment.model.in_ram, *plan.layout.constants})
+    source = loaded_costs(costs, deployment.model, plan)
     times = shared_costs(deployment.model, tiled.flow, source(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)
     if measured is None:

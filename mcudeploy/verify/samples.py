@@ -220,8 +220,11 @@ def sample_of(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, 
         io.tensor: to_device(io, graph.tensors[io.tensor], inputs[io.name]) for io in graph.own_inputs()
     }
     stored |= {state.tensor: state.initial for state in graph.states}
-    first = {
-        state.before.name: from_device(state.before, graph.tensors[state.tensor], state.initial)
-        for state in graph.states
+    return Sample({**inputs, **initial_states(graph)}, stored, expected)
+
+
+def initial_states(graph: Graph) -> dict[str, Array]:
+    """Return the initial states by ONNX name, in the ONNX model's form."""
+    return {
+        it.before.name: from_device(it.before, graph.tensors[it.tensor], it.initial) for it in graph.states
     }
-    return Sample({**inputs, **first}, stored, expected)

@@ -10,13 +10,13 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError, ConfigError
 from mcudeploy.device.target import Target
 from mcudeploy.execution.cycles.plugin import Counts
+from mcudeploy.ir.engine import FLASH
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import read_symbols
 from mcudeploy.toolchain.emulator import emulated_board
 
 STACK = "stack"
-FLASH = "flash"
 OTHER = "other"
 
 

@@ -34,7 +34,7 @@ from mcudeploy.verify.difference import (
     range_of,
 )
 from mcudeploy.verify.reference import Reference
-from mcudeploy.verify.samples import Sample
+from mcudeploy.verify.samples import Sample, initial_states
 
 Array = NDArray[Any]
 Ending = Literal["end", "tokens", "positions"]
@@ -193,10 +193,7 @@ def _expected(deployment: Deployment, io: DecoderIo, ids: Sequence[int]) -> list
     names = [io.logits.name, *(it.after.name for it in graph.states)]
     before = [it.before.name for it in graph.states]
     reference = Reference(model.path, names, model.choices, before)
-    states = {
-        it.before.name: from_device(it.before, graph.tensors[it.tensor], it.initial) for it in graph.states
-    }
-    expected = []
+    states, expected = initial_states(graph), []
     for position, token in enumerate(ids):
         values = reference.run({**_inputs(io, token, position), **states})
         expected.append(to_device(io.logits, graph.tensors[io.logits.tensor], values[io.logits.name]))

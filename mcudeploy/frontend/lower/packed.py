@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.matrix.block_weights import BITS, PACKED, packed_bytes
-
-_LEAST_BLOCK = 4
-"""Blocks have a multiple of this number of values."""
+from mcudeploy.ops.matrix.block_weights import BITS, BLOCK_UNIT, PACKED, packed_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +46,7 @@ def block_weights(constant: Constant) -> BlockWeights | None:
         it.reshape(len(it), -1) for it in (stored.integers, stored.scale, stored.zero_point)
     )
     block = _block_of(scale, zero)
-    if block % _LEAST_BLOCK:
+    if block % BLOCK_UNIT:
         return None
     zero = zero[:, ::block]
     offset, bits = _range_of(integers, zero)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import ValueInfoProto, helper
 
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
+from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.values import positions
 
 _Array = NDArray[Any]
@@ -73,7 +74,7 @@ class _Attention:
         self._model, self._makers, self._readers = model, model.producers(), model.consumers()
         self._kept = {info.name for info in model.outputs}
         self._kept |= {name for state in model.states for name in (state.first, state.after)}
-        self._known: dict[tuple[str, tuple[int, ...]], _Live | None] = {}
+        self._known: dict[tuple[str, bool | None, tuple[int, ...]], _Live | None] = {}
 
     def attention(self, softmax: Node) -> Node | None:
         """The node in place of the product of a softmax with values; None if there is none."""
@@ -100,7 +101,7 @@ class _Attention:
             "end": scores.live.end,
         }
         inputs = (scores.live.position, query, keys.source, values.source)
-        return replace(mix, op="Attend", domain="tflite", inputs=inputs, attributes=attributes)
+        return replace(mix, op="Attend", domain=DOMAIN, inputs=inputs, attributes=attributes)
 
     def _scores(self, name: str, shape: tuple[int, ...]) -> _Scores | None:
         """The scores of a value that a softmax reads."""
@@ -179,7 +180,7 @@ class _Attention:
             return None
         else:
             keeps = None
-        key = f"{node.op}{keeps}{mask}", shape
+        key = mask, keeps, shape
         if key not in self._known:
             self._known[key] = self._live_of(mask, shape, keeps)
         return self._known[key]
@@ -215,8 +216,7 @@ class _Attention:
 
     def _ancestors(self, name: str) -> tuple[list[Node], set[str]]:
         """The nodes that compute a value, in order, and the values without a maker from which they do."""
-        needed, sources = {name}, set[str]()
-        nodes: list[Node] = []
+        needed, nodes = {name}, list[Node]()
         for node in reversed(self._model.nodes):
             if not needed.isdisjoint(node.outputs) and len(nodes) <= _MOST_NODES:
                 nodes.insert(0, node)

@@ -29,6 +29,8 @@ from mcudeploy.ops.conv.packing import GROUP, pack_fours, padded
 
 BITS = (2, 4, 8)
 """Bits of a packed weight."""
+BLOCK_UNIT = 4
+"""Blocks have a multiple of this number of values."""
 _WORD = 32
 _PIXELS = 4
 """Pixels that are multiplied together by weights that are widened in scratch."""
@@ -151,7 +153,7 @@ def packed_blocks(operator: Operator, shape: tuple[int, int], block: int, bits: 
         raise ValueError(f"weights {shape} in blocks of {block} need scales {parts}")
     if zero is not None and zero.shape != parts:
         raise ValueError(f"the zero points are {zero.shape}, not {parts}")
-    if block < 1 or block % GROUP or bits not in BITS:
+    if block < 1 or block % BLOCK_UNIT or bits not in BITS:
         raise ValueError(f"blocks of {block} weights of {bits} bits: of multiples of 4, and 2, 4 or 8, are")
     if weights.dtype != np.int8 or weights.min() < -(1 << bits - 1) or weights.max() >= 1 << bits - 1:
         raise ValueError(f"weights do not fit {bits} bits")
