@@ -75,6 +75,9 @@ static inline void mcud_results_of_two(int32_t *sums, int32_t pixels, const int3
     const int32_t first[2] = {factors[0], factors[2 * (MCUD_FACTORS - 1)]};
     const int32_t second[2] = {factors[1], factors[2 * MCUD_FACTORS - 1]};
     mcud_shift_sums(sums, 2 * pixels, &to);
+#if defined(__GNUC__) && defined(__thumb__) && !defined(__thumb2__)
+#pragma GCC unroll 3 /* clamps are branches here: in a loop they hide how often it runs from the bounds of a program */
+#endif
     for (const int32_t *const end = sums + 2 * pixels; sums < end; sums += 2, y += to.pitch) {
         y[0] = MCUD_RESULT_S8(sums[0], first, 1, &to);
         y[1] = MCUD_RESULT_S8(sums[1], second, 1, &to);
