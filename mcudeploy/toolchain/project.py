@@ -93,7 +93,7 @@ def assemble(
     see `SoftEngine`. `port_baud`: the rate of the lines to other boards of a chain. `salt` stands for all
     other inputs of the result (compiler, options).
 
-    Raises UsageError if the board lacks the wanted form, BuildError if a source is missing.
+    Raises UsageError if the board has no such firmware, emulated or not, BuildError if a source is missing.
     """
     timer = None if board.is_host else _timer(board, emulate)
     chained = port_baud is not None

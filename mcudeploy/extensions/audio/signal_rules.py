@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import helper
 
 from mcudeploy.extensions.audio.fourier import radices
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.product_rules import Term, ordered, product
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
+from mcudeploy.frontend.onnx.protos import evaluator
 
 _LARGEST_MATRIX = 2**22
 """Limit of the elements of a constant: 16 MiB of flash."""
@@ -94,22 +93,11 @@ def stft(make: Maker) -> None:
 
 def constant_table(make: Maker) -> None:
     """Compute windows and mel filters of constant sizes."""
-    from onnx.reference import ReferenceEvaluator  # it takes long to import
-
     constants = {name: make.constant_of(name, "its sizes") for name in make.inputs if name}
     sizes = [int(value.reshape(())) for value in constants.values()][:2]
     if any(size < 0 for size in sizes) or prod(sizes) > MAX_TENSOR_ELEMENTS:
         raise Unsupported(f"its sizes are {', '.join(map(str, sizes))}")
-    inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-        for name, value in constants.items()
-    ]
-    output = helper.make_empty_tensor_value_info(make.outputs[0])
-    graph = helper.make_graph([make.node], "table", inputs, [output])
-    opset = helper.make_opsetid("", make.opset)
-    model = helper.make_model(graph, opset_imports=[opset])
-    results: Any = ReferenceEvaluator(model).run(None, constants)
-    table = np.asarray(results[0])
+    table = np.asarray(evaluator([make.node], make.opset, constants, make.outputs[:1])(constants)[0])
     if not np.isfinite(table).all():
         raise Unsupported("its values are not finite")
     make.add("Identity", make.constant(table, table.dtype), out=make.outputs[0])

@@ -13,12 +13,13 @@ from mcudeploy.frontend.onnx.protos import (
     ONNX_DOMAINS,
     attribute_of,
     constants_of,
+    evaluator,
     graphs_in,
     opset_of,
     refill,
+    sizes_of,
     unused_name,
 )
-from mcudeploy.frontend.onnx.written_caches import sizes_of
 
 _Codes = NDArray[np.int64]
 _MOVES = frozenset((
@@ -152,14 +153,5 @@ class _Origins:
     def _run(self, node: NodeProto, arrays: Mapping[str, _Codes]) -> list[_Codes]:
         """Let a node move codes in place of elements."""
         constants = {it: self._constants[it] for it in node.input if it and it not in arrays}
-        from onnx.reference import ReferenceEvaluator  # it takes long to import  # noqa: PLC0415
-
         values = {**arrays, **constants}
-        inputs = [
-            helper.make_tensor_value_info(it, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-            for it, array in values.items()
-        ]
-        outputs = [helper.make_empty_tensor_value_info(it) for it in node.output]
-        graph = helper.make_graph([node], "move", inputs, outputs)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._opset)])
-        return list(ReferenceEvaluator(model).run(None, values))
+        return evaluator([node], self._opset, values, node.output)(values)

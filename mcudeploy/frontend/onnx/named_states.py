@@ -30,12 +30,13 @@ from mcudeploy.frontend.onnx.protos import (
     import_domain,
     opset_of,
     refill,
+    sizes_of,
     unused_name,
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
 from mcudeploy.frontend.onnx.states import LOAD, QUEUE, Kept, Stateful, queue_attributes, state_functions
-from mcudeploy.frontend.onnx.written_caches import sizes_of, written
+from mcudeploy.frontend.onnx.written_caches import written
 
 _NUMBERS = frozenset(
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar
 
@@ -86,6 +86,24 @@ def fixed_shape(value: ValueInfoProto) -> tuple[int, ...] | None:
 def opset_of(proto: ModelProto) -> int:
     """The version of ONNX's own operators that the model uses."""
     return max((entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS), default=1)
+
+
+def evaluator(
+    nodes: Sequence[NodeProto], opset: int, inputs: Iterable[str], outputs: Iterable[str]
+) -> Callable[[Mapping[str, Any]], list[Any]]:
+    """Return a function that computes outputs of ONNX's own nodes from the arrays of all `inputs`."""
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import, few models need it
+
+    given, wanted = ([ValueInfoProto(name=name) for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph(nodes, "part", given, wanted)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    session = ReferenceEvaluator(model)
+    return lambda values: list(session.run(None, dict(values)))
+
+
+def sizes_of(value: ValueInfoProto) -> list[int]:
+    """The sizes of a value's axes, 0 for open ones."""
+    return [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
 
 
 def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, constants_of, refill, unused_name
+from mcudeploy.frontend.onnx.protos import (
+    ONNX_DOMAINS,
+    attribute_of,
+    constants_of,
+    refill,
+    sizes_of,
+    unused_name,
+)
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.states import LOAD, WRITE, Kept
 
@@ -180,8 +187,3 @@ class _Search:
             name = node.input[0]
             node = self._makers.get(name)
         return name, perm
-
-
-def sizes_of(value: ValueInfoProto) -> list[int]:
-    """The sizes of a value's axes, 0 for open ones."""
-    return [dimension.dim_value for dimension in value.type.tensor_type.shape.dim]

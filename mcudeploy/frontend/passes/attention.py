@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ValueInfoProto, helper
+from onnx import helper
 
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
+from mcudeploy.frontend.onnx.protos import evaluator
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.values import positions
 
@@ -241,13 +242,8 @@ class _Attention:
             helper.make_node(node.op, list(node.inputs), list(node.outputs), **_plain(node.attributes))
             for node in nodes
         ]
-        inputs = [ValueInfoProto(name=name) for name in (source, *constants)]
-        graph = helper.make_graph(made, "part", inputs, [ValueInfoProto(name=result)])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._model.opset)])
-        from onnx.reference import ReferenceEvaluator  # it takes long to import  # noqa: PLC0415
-
-        session: Any = ReferenceEvaluator(model)
-        return lambda value: np.asarray(session.run(None, {source: value, **constants})[0])
+        run = evaluator(made, self._model.opset, (source, *constants), (result,))
+        return lambda value: np.asarray(run({source: value, **constants})[0])
 
     def _shape(self, name: str) -> tuple[int, ...]:
         info = self._model.infos.get(name)

@@ -17,7 +17,7 @@ from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.convert import info_of
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Node, OnnxModel, Unsupported
-from mcudeploy.frontend.onnx.protos import copy_of, element_type
+from mcudeploy.frontend.onnx.protos import copy_of, element_type, evaluator
 from mcudeploy.frontend.onnx.quantization import require_finite
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 
@@ -271,29 +271,17 @@ def _inferred(
         kind = element_type(info.dtype)
         inputs.append(helper.make_tensor_value_info(name, kind, info.shape))
     initializers = [numpy_helper.from_array(constant.value, name) for name, constant in small.items()]
-    single = _model_of_one(node, inputs, opset, initializers)
-    return [info_of(value) for value in inferred(single).graph.output]
-
-
-def _model_of_one(
-    node: Node,
-    inputs: Sequence[onnx.ValueInfoProto],
-    opset: int,
-    initializers: Sequence[onnx.TensorProto] = (),
-) -> ModelProto:
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
     graph = helper.make_graph([node.proto], "fold", inputs, outputs, initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    return [info_of(value) for value in inferred(single).graph.output]
 
 
 def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:
     if node.op == "Transpose":  # of all weights of a .tflite file, which start without the evaluator
         perm: Any = node.attributes.get("perm")
         return [np.transpose(arrays[node.inputs[0]], perm)]
-    single = _model_of_one(node, [onnx.ValueInfoProto(name=name) for name in arrays], opset)
-    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import, few models need it
-
+    names = [name for name in node.outputs if name]
     with np.errstate(all="ignore"):
-        results = ReferenceEvaluator(single).run(None, dict(arrays))
-    by_name = dict(zip((name for name in node.outputs if name), results, strict=True))
+        by_name = dict(zip(names, evaluator([node.proto], opset, arrays, names)(arrays), strict=True))
     return [np.asarray(by_name[name]) if name else np.zeros(0) for name in node.outputs]
