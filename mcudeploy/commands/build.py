@@ -53,7 +53,7 @@ def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
     Raises FitError if the board has no room for all models together, UsageError for files in the way, and
     what the parts of the library raise.
     """
-    request = request.loading
+    request = request.with_possible_loads
     board, options, directory = request.board, request.options, request.directory
     _require_names(request.paths, options)
     for part in request.parts:

@@ -48,7 +48,7 @@ class BuildRequest:
         return self.library_only or self.board.facts_only or self.kind is not None
 
     @property
-    def loading(self) -> BuildRequest:
+    def with_possible_loads(self) -> BuildRequest:
         """The request without loads of constants, if a part or arenas outside of the program exclude them."""
         if self.arena == "own" and not any(part.leaves_constants for part in self.parts):
             return self

@@ -235,13 +235,13 @@ def _blocked(
     steps: NDArray[Any],
     scale: NDArray[np.generic],
     zeros: NDArray[np.generic] | None,
-    form: tuple[int, int],
+    packing: tuple[int, int],
 ) -> str:
-    """Dequantise integers [rows, depth] with scales [rows, blocks]; `form`: the values in a block, the bits.
+    """Dequantise integers [rows, depth] with scales [rows, blocks]; `packing`: values in a block, and bits.
 
     A block becomes a row with one scale; folding keeps the scales through the movements after it.
     """
-    (block, bits), (rows, blocks), depth = form, scale.shape, steps.shape[1]
+    (block, bits), (rows, blocks), depth = packing, scale.shape, steps.shape[1]
     if block < 1 or blocks != -(-depth // block):
         raise Unsupported(f"{blocks} scales do not fit {depth} values in blocks of {block}")
     full = np.pad(steps, ((0, 0), (0, blocks * block - depth))).reshape(-1, block)
