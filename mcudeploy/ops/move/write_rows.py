@@ -23,9 +23,10 @@ class WriteRows(PlainOperator):
     """Positions, int32 (1, 1, count), x (1, blocks * count, width), state (1, ...), ... -> the state, with
     row i of x at position i of `rows`, in each of its `blocks`.
 
-    Negative positions count from the end, and those outside are not written. They may be
+    Negative positions count from the end, and those outside are not written. Positions may be
     constants["positions"] instead. The result takes the memory of the state, and is the state of the next
-    run. Further inputs are not used: they are computed from the state, so they come before it changes.
+    run. Further inputs are not read: they are results of operators that read the old state, which therefore
+    come before it changes.
     """
 
     kind: ClassVar[str] = "WriteRows"
