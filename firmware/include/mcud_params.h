@@ -74,12 +74,6 @@ typedef struct {
     int32_t zero_point; /* -128..127 */
 } mcud_channel_quant;
 
-/* The output's quantisation, rounded twice, see mcud_scale_twice: each channel has a multiplier, which is among the
- * packed constants, and an exponent. */
-typedef struct {
-    int32_t zero_point; /* -128..127 */
-} mcud_twice_quant;
-
 /* The output's quantisation of a sum of two operands: zero_point + (a * a_multiplier + b * b_multiplier + constant)
  * / 2^shift, see add_s8.h. */
 typedef struct {
