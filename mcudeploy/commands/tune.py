@@ -119,7 +119,8 @@ def _search(
         if begun.interrupted:
             return begun
         start = begun.choices[0]
-        start = replace(start, layout=start.layout.without_loads())  # tiles are timed with constants in flash
+        if start.layout.constants:  # tiles are timed with constants in flash
+            start = replace(start, layout=start.layout.without_loads())
         model = model.same_rows(start.graph)
         options = replace(options, max_overhead=begun.limit(options.overhead_limit))
     unit = options.unit_on(board) if emulated else "instructions"

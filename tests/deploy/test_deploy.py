@@ -120,7 +120,7 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     with open_device(HOST, deployment.build(HOST)) as machine:
         verdict = judge(machine, deployment.plan, model, samples, SILENT)
     assert not verdict.reasons
-    report = objects.verdict(deployment, verdict)
+    report = objects.verdict(verdict)
     assert (report["mismatches"], report["max_abs_error"]) == (1, 64)
     assert (report["mismatches_resolved"], report["max_abs_error_resolved"]) == (0, 0)
     assert report["tolerance"] == {"lsb": 4, "share_of_range": None, "least": None}
