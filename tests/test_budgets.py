@@ -43,7 +43,7 @@ BUDGETS = {
     "extensions/instances": 105,  # the place of states, room, what is refused
     "extensions/int16": 2276,
     "extensions/learned": 700,
-    "extensions/quantization": 1780,  # weights rounded to the results of layers: moments, walks; int4
+    "extensions/quantization": 1790,  # weights rounded to the results of layers; int4; shapes of biases, NaN
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/text": 955,  # tokenizers and their faults, roles of inputs, options, the judge of a text
     "extensions/training": 3740,

@@ -21,7 +21,12 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.extensions.quantization.adaptive_rounding import _Layer, _places
 from mcudeploy.extensions.quantization.model_walk import ModelWalk
-from mcudeploy.extensions.quantization.weight_rounding import LayerWeights, Moments, round_weights
+from mcudeploy.extensions.quantization.weight_rounding import (
+    LayerWeights,
+    Moments,
+    _factors,
+    round_weights,
+)
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.reference import Reference
 from tests import reports
@@ -254,3 +259,49 @@ def test_another_rounding_is_an_error(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "'up'" in result.stderr
     with pytest.raises(UsageError, match=r"^rounding='up'"):
         md.quantize(tmp_path / "m.onnx", tmp_path, tmp_path / "q.onnx", rounding="up")  # type: ignore[arg-type]
+
+
+def test_inputs_far_from_0_are_told_apart() -> None:
+    """In float32, squares of 1000 hide a variance below 0.1."""
+    weights, columns, _ = layer_of(1, 12, has_bias=True)
+    near, far = columns.astype(np.float32), (columns + 1000).astype(np.float32)
+    results = [it @ weights.real.astype(np.float32).transpose(0, 2, 1) for it in (near, far)]
+    one, two = (
+        Moments.of(it[:, :250], y[:, :250]).joined(Moments.of(it[:, 250:], y[:, 250:]))
+        for it, y in zip((near, far), results, strict=True)
+    )
+    assert np.allclose(one.xx, two.xx, rtol=1e-3, atol=1e-4)
+    integers = [round_weights(weights, it, it).integers for it in (one, two)]
+    assert np.mean(integers[0] != integers[1]) < 0.1
+
+
+def test_costs_that_rounding_made_indefinite_are_damped() -> None:
+    row = np.arange(1.0, 9.0)
+    costs = (np.outer(row, row) - 1e-3 * np.eye(8))[None]
+    factors = _factors(costs)
+    assert np.isfinite(factors).all() and (np.diagonal(factors, axis1=1, axis2=2) > 0).all()
+
+
+def test_layers_that_are_not_fitted_keep_the_nearest_integers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Products by a stack of matrices, and layers with results that are not finite."""
+    monkeypatch.chdir(tmp_path)
+    rng = RNG(3)
+    constants = {"w": rng.normal(size=(2, 6, 4)).astype(np.float32), "k": np.eye(6, dtype=np.float32)}
+    constants["k"][0, 0] = 2
+    constants |= {"low": np.float32(-1), "high": np.float32(1)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "k"], ["a"], "first"),
+        helper.make_node("Clip", ["a", "low", "high"], ["c"], "clip"),
+        helper.make_node("MatMul", ["c", "w"], ["y"], "stack"),
+    ]
+    onnx.save(build(nodes, {"x": (np.float32, (2, 5, 6))}, ["y"], constants), "m.onnx")
+    samples = rng.normal(size=(20, 2, 5, 6)).astype(np.float32) * 1e37
+    samples[:, 0, 0, 0] = 3e38  # twice that is infinite
+    np.save("x.npy", samples)
+    result = call("m.onnx --data x.npy -o q.onnx --method minmax --round adaptive --json")
+    assert result.exit_code == 0, result.stderr
+    nearest, adaptive = json.loads(result.stdout)["methods"]
+    assert nearest["sqnr_db"] == adaptive["sqnr_db"] > 10
+    assert not [it for it in recwarn if it.category is RuntimeWarning]

@@ -23,6 +23,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
+from tests.networks.onnx_files import build
 from tests.networks.small import classifier, folder_of, images, two_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +106,22 @@ def test_a_transposed_convolution_of_groups_with_a_bias(tmp_path: Path) -> None:
         tmp_path / "q.onnx", Target(load_board("host")), Options(time_limit=0.5), inputs=[], expected=[]
     )
     assert ran["verified"], ran["reason"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "beta"),
+    [((), 1.0), ((1,), 1.0), ((1, 8), 1.0), ((1, 1), 2.0), ((4, 1), 1.0), ((4, 8), 0.5), ((8,), 2.0)],
+)
+def test_biases_of_every_shape(shape: tuple[int, ...], beta: float, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(16, 8)).astype(np.float32)
+    bias = np.asarray(4 + rng.normal(size=shape), np.float32)
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], "dense", beta=beta)
+    onnx.save(build([node], {"x": (np.float32, (4, 16))}, ["y"], {"w": weights, "b": bias}), "g.onnx")
+    np.save("x.npy", rng.uniform(-1, 1, size=(40, 4, 16)).astype(np.float32))
+    report = report_of("g.onnx --data x.npy -o q.onnx --method minmax")
+    assert report["outputs"][0]["sqnr_db"] > 25 and not report["float_nodes"]
+    assert "b" not in {it.name for it in onnx.load("q.onnx").graph.initializer}
 
 
 def test_the_table(folder: Path) -> None:
@@ -253,6 +270,22 @@ def test_what_boards_cannot_run_is_not_written(folder: Path) -> None:
     assert result.exit_code == error["exit_code"] == 4 and not Path("q.onnx").exists()
     # Bernoulli becomes a function of random numbers
     assert [one["op"] for one in error["problems"]] == ["RandomUniformLike"]
+
+
+def test_a_weight_that_is_not_a_number_is_named(folder: Path) -> None:
+    model = onnx.load("m.onnx")
+    dense = next(it for it in model.graph.node if it.op_type == "Gemm")
+    tensor = next(it for it in model.graph.initializer if it.name == dense.input[1])
+    values = numpy_helper.to_array(tensor).copy()
+    values.flat[1] = np.nan
+    tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    onnx.save(model, "m.onnx")
+    for method in ("minmax", "entropy"):
+        refused(
+            f"m.onnx --data d -o q.onnx --method {method}",
+            f"Gemm 'dense': its constant '{tensor.name}' has 1 NaN, which no integer stands for",
+            4,
+        )
 
 
 def test_wrong_data_are_one_error(folder: Path) -> None:

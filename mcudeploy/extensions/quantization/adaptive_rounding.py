@@ -114,9 +114,9 @@ def round_adaptively(
     for done, layer in enumerate(layers):
         advance(done, len(layers))
         values = quantised.to(layer.node.input[0]), wanted.to(layer.float_node.output[0])
-        _round(
-            layer, numpy_helper.to_array(real[layer.float_node.input[1]]), _moments(layer, *values, len(used))
-        )
+        moments = _moments(layer, *values, len(used))
+        if moments is not None:
+            _round(layer, numpy_helper.to_array(real[layer.float_node.input[1]]), moments)
     return result
 
 
@@ -149,11 +149,13 @@ def _store(tensor: TensorProto, values: Array) -> None:
 
 def _moments(
     layer: _Layer, inputs: Iterator[Array], results: Iterator[Array], count: int
-) -> tuple[Moments, Moments]:
-    """The moments of the samples to fit, and of those that decide how much."""
+) -> tuple[Moments, Moments] | None:
+    """The moments of the samples to fit, and of those that decide how much; None if values are not finite."""
     rows = min(_MOST_ROWS, int(_MOST_PRODUCTS / layer.products))
     parts: list[Moments | None] = [None, None]
     for number, (x, y) in enumerate(zip(inputs, results, strict=True)):
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+            return None
         more = Moments.of(*layer.rows(x, y, max(1, rows // count)))
         part = number % _CHECK_EVERY == _CHECK_EVERY - 1
         known = parts[part]
@@ -191,7 +193,8 @@ def _layers(model: ModelProto, floats: ModelProto) -> Iterator[_Layer]:
             if bias is None or len(bias[0].dims) != 1:
                 continue
         layer = _Layer(node, float_node, *weights, bias)
-        if len(weights[0].dims) > 1 and layer.products <= _MOST_INPUTS**2:
+        is_matrix = len(weights[0].dims) == 2
+        if (is_matrix or node.op_type == "Conv") and layer.products <= _MOST_INPUTS**2:
             yield layer
 
 

@@ -22,10 +22,11 @@ from onnx import ModelProto, helper, numpy_helper
 
 from mcudeploy import __version__
 from mcudeploy.common.errors import DeployError, ModelError
-from mcudeploy.common.text import first_line
+from mcudeploy.common.text import count_text, first_line, printable
 from mcudeploy.extensions.quantization.clip_ranges import ClipRanges, DeadClip, Range, clip_ranges
 from mcudeploy.extensions.quantization.data import Sample
 from mcudeploy.extensions.quantization.weights import output_axis
+from mcudeploy.frontend.onnx.protos import attribute_of
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
 
@@ -75,7 +76,7 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
     except Exception as error:  # onnxruntime has no common base of its errors
         raise ModelError(f"ONNX Runtime does not prepare the model: {first_line(error)}") from error
     model = onnx.load(prepared)
-    _separate_biases(model)
+    _fit_biases(model)
     used_names = {node.name for node in model.graph.node}
     for at, node in enumerate(model.graph.node):
         if not node.name:
@@ -89,26 +90,54 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
     return prepared
 
 
-def _separate_biases(model: ModelProto) -> None:
-    """Add the biases of transposed convolutions of groups by a separate Add.
+def require_numbers(prepared: Path, in_float: Sequence[str]) -> None:
+    """Raise ModelError for a constant with NaN that a node to quantise reads."""
+    graph = onnx.load(prepared).graph
+    floats = (it for it in graph.initializer if it.data_type == onnx.TensorProto.FLOAT)
+    faults = {it.name: count for it in floats if (count := np.isnan(numpy_helper.to_array(it)).sum())}
+    for node in graph.node:
+        for name in faults.keys() & set(node.input):
+            if node.op_type in QUANTIZED_OPS and node.name not in in_float:
+                raise ModelError(
+                    f"{node.op_type} {printable(node.name)!r}: its constant {printable(name)!r} has "
+                    f"{count_text(int(faults[name]), 'NaN')}, which no integer stands for: train or export "
+                    "the model again"
+                )
 
-    ONNX Runtime's quantiser has a scale for each channel of a group, and fails at a bias for all channels.
+
+def _fit_biases(model: ModelProto) -> None:
+    """Give biases the one scale for each channel that ONNX Runtime's quantiser takes.
+
+    A bias of transposed convolutions of groups, whose scales are those of a group, becomes a separate Add;
+    so does a bias of several rows. One row of a product by a matrix becomes a vector of its channels, times
+    the node's beta, by which the quantiser multiplies the scale alone.
     """
     nodes = list(model.graph.node)
     del model.graph.node[:]
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     for node in nodes:
         model.graph.node.append(node)
-        groups = next((item.i for item in node.attribute if item.name == "group"), 1)
-        if node.op_type != "ConvTranspose" or groups == 1 or len(node.input) < 3:
-            continue
-        weights, bias = (constants.get(name) for name in node.input[1:3])
+        weights, bias = (constants.get(name) for name in (*node.input, "", "", "")[1:3])
         if weights is None or bias is None:
             continue
         bias_node = model.graph.node[-1]
         output, name = bias_node.output[0], f"{bias_node.output[0]}/bias"
-        shaped = bias.reshape(-1, *(1,) * (weights.ndim - 2))
-        model.graph.initializer.append(numpy_helper.from_array(shaped, name))
+        if node.op_type == "Gemm":
+            beta, channels = attribute_of(node, "beta", 1.0), weights.shape[output_axis(node)]
+            if beta == 1 and bias.shape == (channels,):
+                continue
+            is_row, shaped = bias.ndim < 2 or len(bias) == 1, (beta * bias).astype(bias.dtype)
+            shaped = np.broadcast_to(shaped.reshape(-1), channels) if is_row else shaped
+            for item in bias_node.attribute:
+                item.f = 1.0 if item.name == "beta" else item.f
+        elif node.op_type == "ConvTranspose" and attribute_of(node, "group", 1) > 1:
+            is_row, shaped = False, bias.reshape(-1, *(1,) * (weights.ndim - 2))
+        else:
+            continue
+        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(shaped), name))
+        if is_row:
+            bias_node.input[2] = name
+            continue
         del bias_node.input[2:]
         bias_node.output[0] = f"{output}/without bias"
         model.graph.node.append(

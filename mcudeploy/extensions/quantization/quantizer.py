@@ -272,6 +272,7 @@ class _Work:
     ) -> tuple[list[MethodResult], list[FloatNode]]:
         """Quantise by all requested methods; return the int8 models and their float operators."""
         in_float = excluded(prepared, request.keep_float)
+        library.require_numbers(prepared, in_float)
         calibration = Calibration(prepared, self.folder)
         wanted = METHODS if request.method == "auto" else (request.method,)
         results: list[MethodResult] = []

@@ -33,7 +33,8 @@ _SCALES = np.linspace(0.5, 1.1, 25)
 class Moments:
     """Means over `count` rows of samples, for each of g groups of channels.
 
-    `xx` [g, n, n] and `yx` [g, K, n]: of products of inputs, of results and inputs; `x` [g, n], `y` [g, K].
+    `x` [g, n] and `y` [g, K]: of inputs and results. `xx` [g, n, n] and `yx` [g, K, n]: of products of
+    inputs, of results and inputs, relative to their means: squares of a large mean would hide small changes.
     """
 
     count: int
@@ -45,22 +46,23 @@ class Moments:
     @classmethod
     def of(cls, columns: Array, results: Array) -> Moments:
         """The moments of inputs [g, rows, n] and results [g, rows, K]."""
-        products = columns.transpose(0, 2, 1) @ columns, results.transpose(0, 2, 1) @ columns
-        sums = columns.sum(1, dtype=np.float64), results.sum(1, dtype=np.float64)
-        rows = columns.shape[1]
-        return cls(rows, *(each.astype(np.float64) / rows for each in (*products, *sums)))
+        x, y = (it.mean(1, dtype=np.float64) for it in (columns, results))
+        inputs, outputs = columns - x[:, None], results - y[:, None]
+        products = (it.transpose(0, 2, 1) @ inputs / columns.shape[1] for it in (inputs, outputs))
+        return cls(columns.shape[1], *products, x, y)
 
     def joined(self, other: Moments) -> Moments:
         """The moments over the rows of both."""
         share = self.count / (self.count + other.count)
-        pairs = (self.xx, other.xx), (self.yx, other.yx), (self.x, other.x), (self.y, other.y)
-        return Moments(self.count + other.count, *(share * one + (1 - share) * two for one, two in pairs))
+        x, y = (share * one + (1 - share) * two for one, two in ((self.x, other.x), (self.y, other.y)))
+        pairs = zip(self.about(x, y), other.about(x, y), strict=True)
+        products = (share * one + (1 - share) * two for one, two in pairs)
+        return Moments(self.count + other.count, *products, x, y)
 
     def about(self, x: Array, y: Array) -> tuple[Array, Array]:
         """The moments `xx` and `yx` of inputs and results relative to `x` and `y`."""
-        across = _outer(x, self.x)
-        xx = self.xx - across - across.transpose(0, 2, 1) + _outer(x, x)
-        return xx, self.yx - _outer(y, self.x) - _outer(self.y, x) + _outer(y, x)
+        apart = self.x - x
+        return self.xx + _outer(apart, apart), self.yx + _outer(self.y - y, apart)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +157,7 @@ def _in_turn(weights: LayerWeights, target: Array, costs: Array) -> Array:
     """Round the weights of the most powerful inputs first; those that remain make up for the error."""
     order = np.argsort(-np.diagonal(costs, axis1=1, axis2=2), axis=1, kind="stable")[:, None, :]
     sorted_costs = np.take_along_axis(np.take_along_axis(costs, order, 2), order.transpose(0, 2, 1), 1)
-    factors = np.linalg.cholesky(np.linalg.inv(sorted_costs)).transpose(0, 2, 1)
+    factors = _factors(sorted_costs)
     left = np.take_along_axis(target, np.broadcast_to(order, target.shape), 2)
     integers = np.empty_like(left)
     for at in range(left.shape[2]):
@@ -165,6 +167,18 @@ def _in_turn(weights: LayerWeights, target: Array, costs: Array) -> Array:
     result = np.empty_like(integers)
     np.put_along_axis(result, np.broadcast_to(order, target.shape), integers, 2)
     return result
+
+
+def _factors(costs: Array, more: float = 0.0) -> Array:
+    """The upper Cholesky factors of the inverse, damped more if rounding left it indefinite."""
+    power = np.trace(costs, axis1=1, axis2=2)[:, None, None] / costs.shape[-1]
+    try:
+        inverse = np.linalg.inv(costs + more * power * np.eye(costs.shape[-1]))
+        return np.linalg.cholesky(inverse).transpose(0, 2, 1)
+    except np.linalg.LinAlgError:
+        if more > costs.shape[-1]:  # above the largest eigenvalue
+            raise
+        return _factors(costs, 10 * more or _RIDGES[0])
 
 
 def _descended(weights: LayerWeights, target: Array, costs: Array, integers: Array) -> Array:
