@@ -129,7 +129,8 @@ def _fit_biases(model: ModelProto) -> None:
             is_row, shaped = bias.ndim < 2 or len(bias) == 1, (beta * bias).astype(bias.dtype)
             shaped = np.broadcast_to(shaped.reshape(-1), channels) if is_row else shaped
             for item in bias_node.attribute:
-                item.f = 1.0 if item.name == "beta" else item.f
+                if item.name == "beta":
+                    item.f = 1.0
         elif node.op_type == "ConvTranspose" and attribute_of(node, "group", 1) > 1:
             is_row, shaped = False, bias.reshape(-1, *(1,) * (weights.ndim - 2))
         else:

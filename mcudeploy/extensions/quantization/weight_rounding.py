@@ -48,16 +48,16 @@ class Moments:
         """The moments of inputs [g, rows, n] and results [g, rows, K]."""
         x, y = (it.mean(1, dtype=np.float64) for it in (columns, results))
         inputs, outputs = columns - x[:, None], results - y[:, None]
-        products = (it.transpose(0, 2, 1) @ inputs / columns.shape[1] for it in (inputs, outputs))
-        return cls(columns.shape[1], *products, x, y)
+        xx, yx = (it.transpose(0, 2, 1) @ inputs / columns.shape[1] for it in (inputs, outputs))
+        return cls(columns.shape[1], xx, yx, x, y)
 
     def joined(self, other: Moments) -> Moments:
         """The moments over the rows of both."""
         share = self.count / (self.count + other.count)
         x, y = (share * one + (1 - share) * two for one, two in ((self.x, other.x), (self.y, other.y)))
         pairs = zip(self.about(x, y), other.about(x, y), strict=True)
-        products = (share * one + (1 - share) * two for one, two in pairs)
-        return Moments(self.count + other.count, *products, x, y)
+        xx, yx = (share * one + (1 - share) * two for one, two in pairs)
+        return Moments(self.count + other.count, xx, yx, x, y)
 
     def about(self, x: Array, y: Array) -> tuple[Array, Array]:
         """The moments `xx` and `yx` of inputs and results relative to `x` and `y`."""
